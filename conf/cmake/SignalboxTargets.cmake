@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of ours shares: warnings, ccache, a fast linker, sanitizers; and the two ways to declare a target.
+include(CheckLinkerFlag)
+
+find_program(SIGNALBOX_CCACHE ccache)
+if(SIGNALBOX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${SIGNALBOX_CCACHE}")
+endif()
+
+foreach(linker mold lld)
+  check_linker_flag(CXX "-fuse-ld=${linker}" SIGNALBOX_HAS_${linker})
+  if(SIGNALBOX_HAS_${linker})
+    add_link_options("-fuse-ld=${linker}")
+    break()
+  endif()
+endforeach()
+
+# Debug information costs half of the build time: line tables are enough to read a backtrace.
+string(REPLACE "-g" "-g1" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
+
+if(SIGNALBOX_SANITIZER)
+  add_compile_options(-fsanitize=${SIGNALBOX_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SIGNALBOX_SANITIZER})
+endif()
+
+add_library(signalbox_warnings INTERFACE)
+add_library(signalbox::warnings ALIAS signalbox_warnings)
+target_compile_options(signalbox_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wno-missing-field-initializers -Werror)
+
+# signalbox_library(NAME SOURCES ... PUBLIC ... PRIVATE ...): the library signalbox::NAME, one per folder.
+function(signalbox_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(signalbox_${name} STATIC ${ARG_SOURCES})
+  add_library(signalbox::${name} ALIAS signalbox_${name})
+  target_include_directories(signalbox_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(signalbox_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:signalbox::warnings>)
+endfunction()
+
+# signalbox_test(NAME LABEL label SOURCES ... LIBS ...): one Catch2 program; its label is the kind of test.
+function(signalbox_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} signalbox::test_main signalbox::warnings)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
