@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of every load-balancing policy.
+//
+//     Event ──▶ Policy::step(event, now) ──▶ Effects, in the order to be run
+//
+// A policy is a value with one door. It never sends, sleeps, logs, counts, draws random numbers
+// or asks the time; whatever it wants done, it returns. Two policies built alike that saw the
+// same events at the same instants are equal, which is what the simulator relies on.
+//
+// What a policy owes its parent, for each ConfigUpdated{g}:
+//   P1  It publishes a picker at once if it has never published one (queueing, if it must).
+//   P2  When it and all below have processed g, it reports Applied{≥ g}; cumulative, never falling.
+//   P3  State and picker are published together; a state edge is published at once, a mere change
+//       of the picker may be coalesced (RebuildSoon).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+/// What a policy is born with.
+struct PolicyContext {
+  PolicyPath path;
+  std::uint64_t seed = 0;                 ///< All of its chance.
+  std::shared_ptr<const AskTarget> asks;  ///< Where its pickers' asks go; opaque to the core.
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  /// Consumes one event. Never blocks; throws only when an invariant is broken.
+  virtual LbEffects step(const LbEvent& event, Instant now) = 0;
+};
+
+}  // namespace signalbox::lb

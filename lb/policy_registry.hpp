@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// policy_registry — from a configuration to the policy that understands it: one row per policy.
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+
+namespace signalbox::lb {
+
+/// Builds the policy for `config`; it still wants its first ConfigUpdated.
+/// Null when `config` names a custom policy that nobody registered.
+std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31).
+//
+//   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
+//
+// Immutable; select() is called by any thread, inside the snapshot's read section. Routes are
+// compiled once, when the selector is built. The connectivity of clusters plays no part (A31-9).
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+
+#include "messages/call_stats.hpp"
+#include "messages/pick.hpp"
+#include "messages/xds_config.hpp"
+
+namespace signalbox::lb {
+
+/// One cluster of one channel, as calls refer to it: its uses are the calls that chose it and
+/// have not ended (A31-13). It outlives the selectors that name it.
+class ClusterRef : public Tracked {
+ public:
+  ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)
+      : name_(std::move(name)), stats_(std::move(stats)) {}
+
+  const ClusterName& name() const { return name_; }
+
+  const CallStats& stats() const { return *stats_; }
+
+ private:
+  ClusterName name_;
+  std::shared_ptr<const CallStats> stats_;
+};
+
+using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
+using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
+
+/// The route's answer for one call.
+struct Selection {
+  const ClusterRef* cluster = nullptr;
+  /// The most that the call may take, before the application's own deadline; nullopt: no limit.
+  std::optional<Duration> timeout;
+};
+
+class ConfigSelector {
+ public:
+  virtual ~ConfigSelector() = default;
+
+  /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
+  virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
+};
+
+using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
+
+/// Every cluster that the routes of `config` can choose.
+std::set<ClusterName> clusters_of(const XdsConfig& config);
+
+/// Precondition: `refs` has an entry for each of clusters_of(config).
+ConfigSelectorPtr make_config_selector(const XdsConfig& config, const ClusterRefs& refs);
+
+}  // namespace signalbox::lb

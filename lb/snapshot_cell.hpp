@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SnapshotCell — how the control plane hands one immutable Snapshot to any number of readers.
+//
+//   channel actor ─▶ exchange() ─▶ [cell] ◀─ Reader ◀─ data-plane threads
+//          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
+//
+// Readers take no lock and write no shared cache line; threads need not register. The one place
+// that knows how publication works; chosen by benchmark (DECISIONS.md).
+//
+// Invariants
+//   S1  A Snapshot is never destroyed while a Reader that could see it is alive.
+//   S2  Routes and the clusters they name are published together: clusters(selector) ⊆
+//       clusters(picker).
+
+#pragma once
+
+#include <memory>
+
+#include "lb/route/config_selector.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+struct Snapshot {
+  Generation generation = 0;
+  /// Null: there is no configuration, and calls get `failure`, or queue while that is OK.
+  ConfigSelectorPtr selector;
+  PickerPtr picker;
+  absl::Status failure;
+  /// Rises with each publication, pickers included; what a queued pick compares.
+  std::uint64_t sequence = 0;
+};
+
+class SnapshotCell {
+ public:
+  SnapshotCell();
+  ~SnapshotCell();
+  SnapshotCell(const SnapshotCell&) = delete;
+  SnapshotCell& operator=(const SnapshotCell&) = delete;
+
+  /// Publishes `next`, and returns what was published before: destroy it after wait_for_readers().
+  std::unique_ptr<const Snapshot> exchange(std::unique_ptr<const Snapshot> next);
+
+  /// Returns when every Reader that was alive at the call is gone. Blocks; never call it from a
+  /// scheduler thread, nor while holding a Reader.
+  static void wait_for_readers();
+
+  /// A read section. Short; may be nested; must end on the thread where it began.
+  class Reader {
+   public:
+    explicit Reader(const SnapshotCell& cell);
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    const Snapshot& operator*() const { return *snapshot_; }
+
+    const Snapshot* operator->() const { return snapshot_; }
+
+   private:
+    const Snapshot* snapshot_;
+  };
+
+ private:
+  const Snapshot* current_;
+};
+
+}  // namespace signalbox::lb

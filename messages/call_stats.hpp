@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CallStats — hot-path counters of one cluster as one target uses it: striped, read at scrape.
+//
+//   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
+
+#pragma once
+
+#include <cstddef>
+
+#include "messages/striped.hpp"
+
+namespace signalbox {
+
+enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
+inline constexpr std::size_t kPickOutcomes = 4;
+/// gRPC status codes 0 … 16.
+inline constexpr std::size_t kStatusCodes = 17;
+
+class CallStats {
+ public:
+  void count_pick(PickOutcome outcome) const {
+    counters_.add(kPicks + static_cast<std::size_t>(outcome), 1);
+  }
+
+  void count_started() const { counters_.add(kStarted, 1); }
+
+  /// `code`: a gRPC status code; what is out of range counts as UNKNOWN.
+  void count_completed(int code) const {
+    const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
+    counters_.add(kCompleted + static_cast<std::size_t>(known ? code : 2), 1);
+  }
+
+  std::int64_t picks(PickOutcome outcome) const {
+    return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
+  }
+
+  std::int64_t started() const { return counters_.sum(kStarted); }
+
+  std::int64_t completed(std::size_t code) const { return counters_.sum(kCompleted + code); }
+
+ private:
+  static constexpr std::size_t kPicks = 0;
+  static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
+  static constexpr std::size_t kCompleted = kStarted + 1;
+  StripedCounters<kCompleted + kStatusCodes> counters_;
+};
+
+}  // namespace signalbox

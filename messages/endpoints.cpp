@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/endpoints.hpp"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace signalbox {
+
+std::string to_string(const LocalityName& name) {
+  return absl::StrCat(
+      "{region=\"", name.region, "\", zone=\"", name.zone, "\", sub_zone=\"", name.sub_zone, "\"}");
+}
+
+bool operator==(const Endpoints& left, const Endpoints& right) {
+  const auto same_locality = [](const LocalityPtr& a, const LocalityPtr& b) {
+    return a == b || *a == *b;
+  };
+  const auto same_priority = [&](const Priority& a, const Priority& b) {
+    return std::ranges::equal(a.localities, b.localities, same_locality);
+  };
+  return left.drops == right.drops &&
+         std::ranges::equal(left.priorities, right.priorities, same_priority);
+}
+
+std::size_t count_endpoints(const Endpoints& endpoints) {
+  std::size_t count = 0;
+  for (const Priority& priority : endpoints.priorities) {
+    for (const LocalityPtr& locality : priority.localities)
+      count += locality->endpoints.size();
+  }
+  return count;
+}
+
+}  // namespace signalbox

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Endpoints — the addresses of one cluster: priorities ▷ localities ▷ endpoints.
+//
+//   xds/parse/endpoints ─┐
+//   dns answer ──────────┴▶ [Endpoints] ─▶ XdsConfig ─▶ policies, each given its slice
+//
+// Localities are shared by pointer between generations: one that did not change keeps its
+// pointer, so that a receiver can tell by comparing pointers.
+//
+// Source: gRFC A27 (EDS), A37-20 (DNS: one priority, one locality), A61 (several addresses).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "messages/connectivity.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox {
+
+struct LocalityName {
+  std::string region;
+  std::string zone;
+  std::string sub_zone;
+
+  friend bool operator==(const LocalityName&, const LocalityName&) = default;
+  friend auto operator<=>(const LocalityName&, const LocalityName&) = default;
+};
+
+/// `{region="r", zone="z", sub_zone="s"}`, gRPC's own form of a locality (A78).
+std::string to_string(const LocalityName& name);
+
+/// One backend: a set of addresses that all lead to it, the preferred one first. Never empty.
+struct Endpoint {
+  std::vector<Address> addresses;
+  HealthStatus health = HealthStatus::kUnknown;
+  std::uint32_t weight = 1;
+
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+struct Locality {
+  LocalityName name;
+  std::uint32_t weight = 1;
+  std::vector<Endpoint> endpoints;
+
+  friend bool operator==(const Locality&, const Locality&) = default;
+};
+
+using LocalityPtr = std::shared_ptr<const Locality>;
+
+struct Priority {
+  std::vector<LocalityPtr> localities;
+};
+
+/// EDS drop_overloads, in parts of a million (A37-27). Read by cluster_impl.
+struct DropCategory {
+  std::string category;
+  std::uint32_t drop_per_million = 0;
+
+  friend bool operator==(const DropCategory&, const DropCategory&) = default;
+};
+
+/// A whole cluster, or the slice of it that a policy was given.
+struct Endpoints {
+  std::vector<Priority> priorities;
+  std::vector<DropCategory> drops;
+};
+
+using EndpointsPtr = std::shared_ptr<const Endpoints>;
+
+/// Equal in content, whether or not localities are shared.
+bool operator==(const Endpoints& left, const Endpoints& right);
+
+/// How many endpoints there are in all priorities together.
+std::size_t count_endpoints(const Endpoints& endpoints);
+
+}  // namespace signalbox

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Identities and time, as strong types: a ClusterName is never mistaken for a ChildName.
+//
+// All are plain values: copyable, ordered, hashable (absl). Time is always an argument
+// (`Instant now`); nothing below actors/ asks a clock.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+namespace signalbox {
+
+using Duration = std::chrono::nanoseconds;
+using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// A string that means one thing. Tag is an incomplete type that only names the meaning.
+template <typename Tag>
+class Name {
+ public:
+  Name() = default;
+
+  explicit Name(std::string text) : text_(std::move(text)) {}
+
+  const std::string& str() const { return text_; }
+
+  bool empty() const { return text_.empty(); }
+
+  friend bool operator==(const Name&, const Name&) = default;
+  friend auto operator<=>(const Name&, const Name&) = default;
+
+  friend std::ostream& operator<<(std::ostream& out, const Name& name) { return out << name.text_; }
+
+  template <typename H>
+  friend H AbslHashValue(H state, const Name& name) {
+    return H::combine(std::move(state), name.text_);
+  }
+
+ private:
+  std::string text_;
+};
+
+/// The name of a CDS resource; also the key of a child of cluster_manager.
+using ClusterName = Name<struct ClusterNameTag>;
+/// The name that a composite policy knows its child by; stable across configurations.
+using ChildName = Name<struct ChildNameTag>;
+/// "ip:port", IPv6 in brackets: one transport address.
+using Address = Name<struct AddressTag>;
+/// "host:port" of a LOGICAL_DNS cluster.
+using DnsName = Name<struct DnsNameTag>;
+/// Where a policy stands in its tree ("orders/priority/child0"): the same after a restart.
+using PolicyPath = Name<struct PolicyPathTag>;
+
+/// The age of a configuration; rises by one with each Apply of a channel. 0: before the first.
+using Generation = std::uint64_t;
+
+/// Says which timer of a core fired. A core that restarts or cancels a timer raises
+/// `generation`, so that a late TimerFired is recognised and dropped.
+struct TimerId {
+  std::string name;
+  std::uint64_t generation = 0;
+
+  friend bool operator==(const TimerId&, const TimerId&) = default;
+  friend auto operator<=>(const TimerId&, const TimerId&) = default;
+};
+
+}  // namespace signalbox

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/lb_config.hpp"
+
+#include <algorithm>
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox {
+namespace {
+
+bool same(const RoundRobinConfig&, const RoundRobinConfig&) {
+  return true;
+}
+
+bool same(const PickFirstConfig& a, const PickFirstConfig& b) {
+  return a.shuffle_address_list == b.shuffle_address_list;
+}
+
+bool same(const WrrLocalityConfig& a, const WrrLocalityConfig& b) {
+  return same_config(a.child, b.child);
+}
+
+bool same(const OutlierDetectionConfig& a, const OutlierDetectionConfig& b) {
+  return same_config(a.child, b.child);
+}
+
+bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
+  return a.cluster == b.cluster && same_config(a.child, b.child);
+}
+
+bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
+  return a.cluster == b.cluster && same_config(a.child, b.child);
+}
+
+bool same(const CdsConfig& a, const CdsConfig& b) {
+  return a.cluster == b.cluster;
+}
+
+bool same(const CustomConfig& a, const CustomConfig& b) {
+  return a.name == b.name && a.config == b.config;
+}
+
+bool same(const WeightedTargetConfig& a, const WeightedTargetConfig& b) {
+  return std::ranges::equal(a.targets, b.targets, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.weight == y.second.weight &&
+           x.second.locality == y.second.locality && same_config(x.second.config, y.second.config);
+  });
+}
+
+bool same(const PriorityConfig& a, const PriorityConfig& b) {
+  return a.cluster == b.cluster && a.priorities == b.priorities &&
+         std::ranges::equal(a.children, b.children, [](const auto& x, const auto& y) {
+           return x.first == y.first && x.second.slice == y.second.slice &&
+                  x.second.ignore_reresolution_requests == y.second.ignore_reresolution_requests &&
+                  same_config(x.second.config, y.second.config);
+         });
+}
+
+bool same(const ClusterManagerConfig& a, const ClusterManagerConfig& b) {
+  return std::ranges::equal(a.children, b.children, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.retiring == y.second.retiring &&
+           same_config(x.second.config, y.second.config);
+  });
+}
+
+}  // namespace
+
+absl::string_view policy_name(const LbConfig& config) {
+  return std::visit(
+      Overloaded{
+          [](const RoundRobinConfig&) -> absl::string_view { return "round_robin"; },
+          [](const PickFirstConfig&) -> absl::string_view { return "pick_first"; },
+          [](const WrrLocalityConfig&) -> absl::string_view { return "wrr_locality"; },
+          [](const WeightedTargetConfig&) -> absl::string_view { return "weighted_target"; },
+          [](const PriorityConfig&) -> absl::string_view { return "priority"; },
+          [](const OverrideHostConfig&) -> absl::string_view { return "override_host"; },
+          [](const ClusterImplConfig&) -> absl::string_view { return "cluster_impl"; },
+          [](const OutlierDetectionConfig&) -> absl::string_view { return "outlier_detection"; },
+          [](const CdsConfig&) -> absl::string_view { return "cds"; },
+          [](const ClusterManagerConfig&) -> absl::string_view { return "cluster_manager"; },
+          [](const CustomConfig& custom) -> absl::string_view { return custom.name; },
+      },
+      static_cast<const LbConfig::variant&>(config));
+}
+
+bool same_config(const LbConfigPtr& left, const LbConfigPtr& right) {
+  if (left == right) return true;
+  if (left == nullptr || right == nullptr || left->index() != right->index()) return false;
+  return std::visit(
+      [&](const auto& config) {
+        return same(config, std::get<std::decay_t<decltype(config)>>(*right));
+      },
+      static_cast<const LbConfig::variant&>(*left));
+}
+
+}  // namespace signalbox

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LbConfig — the policy tree as data: one struct per policy, LbConfig a variant of them.
+//
+//   xds/parse, lb/cluster_tree ─▶ [LbConfig] ─▶ lb::make_policy, Policy::step(ConfigUpdated)
+//
+// A node names its children's configurations; the endpoints travel beside it (ConfigUpdated),
+// cut into the slice that each child may use. Names are the gRFCs', without xds_ and
+// _experimental.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox {
+
+struct LbConfig;
+using LbConfigPtr = std::shared_ptr<const LbConfig>;
+
+/// Top of the tree: one cds child for each cluster (A31-11).
+struct ClusterManagerConfig {
+  struct Child {
+    LbConfigPtr config;
+    /// No selector can choose it any more; only calls that chose it before hold it (A31-14).
+    /// Its failing picks are drops, so that no wait_for_ready call pins it for ever (A31-17).
+    bool retiring = false;
+  };
+
+  std::map<ClusterName, Child> children;
+};
+
+/// One cluster: a leaf becomes its subtree, an aggregate a priority list of cds (A75-1).
+struct CdsConfig {
+  ClusterName cluster;
+};
+
+/// Rooms on the way that pass everything through until their own issue furnishes them.
+struct OutlierDetectionConfig {
+  LbConfigPtr child;
+};
+
+struct ClusterImplConfig {
+  ClusterName cluster;
+  LbConfigPtr child;
+};
+
+struct OverrideHostConfig {
+  ClusterName cluster;
+  LbConfigPtr child;
+};
+
+/// A56: the first usable child in order carries the calls.
+struct PriorityConfig {
+  struct Child {
+    LbConfigPtr config;
+    /// Which priority of the endpoints the child is given; nullopt: it brings its own (cds).
+    std::optional<std::size_t> slice;
+    bool ignore_reresolution_requests = false;  ///< A37-33.
+  };
+
+  ClusterName cluster;  ///< Whose priorities these are: the label of what is observed.
+  std::map<ChildName, Child> children;
+  std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
+};
+
+/// Turns localities and their weights into a weighted_target (A52).
+struct WrrLocalityConfig {
+  LbConfigPtr child;
+};
+
+/// Shares calls among its children by weight.
+struct WeightedTargetConfig {
+  struct Target {
+    std::uint32_t weight = 1;
+    LbConfigPtr config;
+    LocalityName locality;  ///< The one locality of the endpoints that the target is given.
+  };
+
+  std::map<ChildName, Target> targets;
+};
+
+struct RoundRobinConfig {};
+
+struct PickFirstConfig {
+  bool shuffle_address_list = false;
+};
+
+/// A policy registered by the user; `config` is the JSON text of its TypedStruct.
+struct CustomConfig {
+  std::string name;
+  std::string config;
+};
+
+struct LbConfig : std::variant<RoundRobinConfig,
+                               PickFirstConfig,
+                               WrrLocalityConfig,
+                               WeightedTargetConfig,
+                               PriorityConfig,
+                               OverrideHostConfig,
+                               ClusterImplConfig,
+                               OutlierDetectionConfig,
+                               CdsConfig,
+                               ClusterManagerConfig,
+                               CustomConfig> {
+  using variant::variant;
+};
+
+template <typename Config>
+LbConfigPtr make_lb_config(Config config) {
+  return std::make_shared<const LbConfig>(std::move(config));
+}
+
+/// The policy's name: "round_robin", "priority", …; a custom policy's own.
+absl::string_view policy_name(const LbConfig& config);
+
+/// Equal in meaning, children included.
+bool same_config(const LbConfigPtr& left, const LbConfigPtr& right);
+
+}  // namespace signalbox

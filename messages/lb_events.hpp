@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What load balancing can hear (events) and what it can want done (effects).
+//
+//   shell: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ shell: run, in order
+//
+// Events are past tense, effects imperative. Everything is a plain value, copyable and
+// default-constructible, so that it can be a message between actors.
+
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "messages/connectivity.hpp"
+#include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
+#include "messages/lb_config.hpp"
+#include "messages/observation.hpp"
+#include "messages/pick.hpp"
+#include "messages/xds_config.hpp"
+
+namespace signalbox {
+
+// --- events ---------------------------------------------------------------
+
+/// A configuration for this policy and everything below it.
+struct ConfigUpdated {
+  Generation generation = 0;
+  LbConfigPtr config;
+  XdsConfigPtr xds;        ///< The world that `config` came from; cds looks its cluster up here.
+  EndpointsPtr endpoints;  ///< The policy's slice; null above cds.
+};
+
+/// A child published: state and picker always travel together, so that a parent never pairs a
+/// new state with an old picker.
+struct ChildStateChanged {
+  ChildName child;
+  ConnectivityState state = ConnectivityState::kIdle;
+  absl::Status status;  ///< Why, in TRANSIENT_FAILURE.
+  PickerPtr picker;
+};
+
+/// The child and all below it have processed every configuration up to `generation`.
+struct ChildApplied {
+  ChildName child;
+  Generation generation = 0;
+};
+
+/// The child's actor died. Its last picker keeps serving; the shell restarts it. Until then it
+/// counts as having answered.
+struct ChildDied {
+  ChildName child;
+};
+
+/// An endpoint's connection, or its health, changed. Sent to every holder in the same order.
+struct SubchannelStateChanged {
+  Address address;
+  ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
+  bool healthy = true;       ///< False: ejected, or health checks failing; the connection stays.
+  absl::Status status;       ///< Why, in TRANSIENT_FAILURE or when unhealthy.
+  ConnectionPtr connection;  ///< Set exactly in READY.
+};
+
+struct TimerFired {
+  TimerId timer;
+};
+
+/// A pick told its ask.
+struct PickAsked {
+  PickAsk ask;
+};
+
+/// Somebody wants the policy out of IDLE: begin to connect.
+struct IdleExitRequested {};
+
+/// The burst of messages that was waiting when RebuildSoon was ordered has passed.
+struct RebuildDue {};
+
+using LbEvent = std::variant<ConfigUpdated,
+                             ChildStateChanged,
+                             ChildApplied,
+                             ChildDied,
+                             SubchannelStateChanged,
+                             TimerFired,
+                             PickAsked,
+                             IdleExitRequested,
+                             RebuildDue>;
+
+// --- effects --------------------------------------------------------------
+
+struct StartChild {
+  ChildName child;
+  ConfigUpdated update;
+};
+
+struct UpdateChild {
+  ChildName child;
+  ConfigUpdated update;
+};
+
+struct StopChild {
+  ChildName child;
+};
+
+/// Asks the child to leave IDLE.
+struct ExitIdleChild {
+  ChildName child;
+};
+
+struct StartTimer {
+  TimerId timer;
+  Duration delay{};
+};
+
+struct CancelTimer {
+  TimerId timer;
+};
+
+/// Tells the parent, at once: the state, and the picker that goes with it.
+struct Publish {
+  ConnectivityState state = ConnectivityState::kIdle;
+  absl::Status status;
+  PickerPtr picker;
+  Generation generation = 0;  ///< The newest configuration that the picker knows.
+};
+
+/// Tells the parent that this policy and all below have processed `generation`.
+struct ReportApplied {
+  Generation generation = 0;
+};
+
+/// Tells the policy RebuildDue behind the messages that wait now. One order is enough: a core
+/// keeps a dirty flag.
+struct RebuildSoon {};
+
+/// How subchannels of a cluster connect.
+struct SubchannelSettings {
+  ClusterName cluster;  ///< Label of what is observed.
+  Duration connect_timeout = std::chrono::seconds(5);
+
+  friend bool operator==(const SubchannelSettings&, const SubchannelSettings&) = default;
+};
+
+/// Opens (or updates) the subchannel map that this policy's descendants share; `generation` is
+/// being applied from now on.
+struct ServeSubchannels {
+  SubchannelSettings settings;
+  Generation generation = 0;
+};
+
+/// `generation` has been applied by all descendants: drop what only lingered for it.
+struct SettleSubchannels {
+  Generation generation = 0;
+};
+
+/// Closes the map: this policy has no leaf cluster below any more.
+struct CloseSubchannels {};
+
+struct AcquireSubchannel {
+  Address address;
+};
+
+struct ReleaseSubchannel {
+  Address address;
+};
+
+struct Connect {
+  Address address;
+};
+
+struct RequestReresolution {};
+
+struct Observe {
+  Observation observation;
+};
+
+using LbEffect = std::variant<StartChild,
+                              UpdateChild,
+                              StopChild,
+                              ExitIdleChild,
+                              StartTimer,
+                              CancelTimer,
+                              Publish,
+                              ReportApplied,
+                              RebuildSoon,
+                              ServeSubchannels,
+                              SettleSubchannels,
+                              CloseSubchannels,
+                              AcquireSubchannel,
+                              ReleaseSubchannel,
+                              Connect,
+                              RequestReresolution,
+                              Observe>;
+using LbEffects = std::vector<LbEffect>;
+
+}  // namespace signalbox

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Observations — what a core saw that an operator wants counted. Cores return them as an effect;
+// shells hand them to metrics/instruments, whose names operations know.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "messages/ids.hpp"
+
+namespace signalbox {
+
+/// The priority that now carries the cluster's calls; -1: none.
+struct PriorityActive {
+  ClusterName cluster;
+  int priority = -1;
+
+  friend bool operator==(const PriorityActive&, const PriorityActive&) = default;
+};
+
+enum class FailoverDirection : std::uint8_t { kDown, kUp };
+enum class FailoverReason : std::uint8_t { kFailed, kTimedOut, kRecovered, kReconfigured };
+
+/// The calls of a cluster moved from one priority to another.
+struct FailedOver {
+  ClusterName cluster;
+  FailoverDirection direction = FailoverDirection::kDown;
+  FailoverReason reason = FailoverReason::kFailed;
+
+  friend bool operator==(const FailedOver&, const FailedOver&) = default;
+};
+
+/// How long the cluster was without a usable priority, told when one is usable again.
+struct FailoverEnded {
+  ClusterName cluster;
+  Duration duration{};
+
+  friend bool operator==(const FailoverEnded&, const FailoverEnded&) = default;
+};
+
+enum class EndpointState : std::uint8_t {
+  kReady,
+  kConnecting,
+  kIdle,
+  kTransientFailure,
+  kDraining,
+  kEjected
+};
+inline constexpr std::size_t kEndpointStates = 6;
+
+/// How many subchannels of a cluster are in which state, by the subchannel map.
+struct EndpointsCounted {
+  ClusterName cluster;
+  std::array<std::int64_t, kEndpointStates> by_state{};
+
+  friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
+};
+
+/// A connection attempt ended.
+struct ConnectionAttempted {
+  ClusterName cluster;
+  bool connected = false;
+
+  friend bool operator==(const ConnectionAttempted&, const ConnectionAttempted&) = default;
+};
+
+/// An established connection was lost.
+struct ConnectionLost {
+  ClusterName cluster;
+
+  friend bool operator==(const ConnectionLost&, const ConnectionLost&) = default;
+};
+
+using Observation = std::variant<PriorityActive,
+                                 FailedOver,
+                                 FailoverEnded,
+                                 EndpointsCounted,
+                                 ConnectionAttempted,
+                                 ConnectionLost>;
+
+}  // namespace signalbox

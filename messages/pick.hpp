@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pick contract of control and data plane: what a picker is asked, and what it may answer.
+//
+//   lb/router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the ask
+//
+// Pickers are immutable and are read by any thread at once, inside a read section of the snapshot
+// cell: pointers in a PickResult are valid until that section ends. A picker may own atomics only
+// as marks (one-shot asks, rotating positions), relaxed, where staleness is harmless.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include "messages/ids.hpp"
+#include "messages/tracked.hpp"
+
+namespace signalbox {
+
+/// An established connection to one address: what a complete pick leads to. The transport behind
+/// it belongs to who made it (actors/io); a data plane knows its own kind and casts.
+class Connection : public Tracked {
+ public:
+  explicit Connection(Address address) : address_(std::move(address)) {}
+
+  const Address& address() const { return address_; }
+
+ private:
+  Address address_;
+};
+
+using ConnectionPtr = std::shared_ptr<const Connection>;
+
+/// The call's outgoing metadata, as the data plane holds it; nothing is copied.
+class HeaderSource {
+ public:
+  virtual ~HeaderSource() = default;
+
+  /// Calls `visit` for each value of the header, in order. `name` is lower case.
+  virtual void each(absl::string_view name,
+                    absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
+};
+
+/// What a pick may depend on. Borrowed for the duration of the call.
+struct PickArgs {
+  absl::string_view path;  ///< "/package.Service/Method".
+  const HeaderSource* headers = nullptr;
+  const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
+  std::uint64_t seed = 0;                ///< The call's chance; see draw().
+};
+
+/// Salts, one per decision, so that draws are independent of each other and repeatable.
+enum class Salt : std::uint64_t { kRouteFraction = 1, kWeightedCluster, kLocality, kEndpoint };
+
+/// An evenly spread 64-bit number for this call and this decision.
+constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
+  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (static_cast<std::uint64_t>(salt) + 16 * step);
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+/// draw() reduced to [0, bound), bound > 0.
+constexpr std::uint64_t draw_below(std::uint64_t seed,
+                                   Salt salt,
+                                   std::uint64_t bound,
+                                   std::uint64_t step = 0) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(draw(seed, salt, step)) * bound) >> 64U);
+}
+
+/// What a pick found missing. Told to the policy that built the picker, and never waited for;
+/// duplicates are harmless.
+struct PickAsk {
+  enum class Kind : std::uint8_t { kExitIdle, kConnect, kCreate };
+
+  Kind kind = Kind::kExitIdle;
+  Address address;  ///< For kConnect and kCreate.
+
+  friend bool operator==(const PickAsk&, const PickAsk&) = default;
+};
+
+/// Where the asks of one policy's pickers go. Thread-safe, never blocks.
+class AskTarget {
+ public:
+  virtual ~AskTarget() = default;
+  virtual void tell(const PickAsk& ask) const = 0;
+};
+
+struct Complete {
+  const Connection* connection = nullptr;
+};
+
+/// Ask again when the snapshot changes.
+struct Queue {};
+
+/// The call fails, unless it is wait_for_ready: then as Queue.
+struct Fail {
+  absl::Status status;
+};
+
+/// The call fails in any case.
+struct Drop {
+  absl::Status status;
+};
+
+struct PickResult {
+  std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
+  /// Something to be told, by the router, to `ask_target` (set exactly when `ask` is).
+  std::optional<PickAsk> ask;
+  const AskTarget* ask_target = nullptr;
+};
+
+class Picker {
+ public:
+  virtual ~Picker() = default;
+
+  /// Called by any thread, concurrently. Lock-free; allocates nothing on the complete path.
+  virtual PickResult pick(const PickArgs& args) const = 0;
+};
+
+using PickerPtr = std::shared_ptr<const Picker>;
+
+}  // namespace signalbox

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Striped counters — counting from many threads without sharing a cache line.
+//
+//   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by whoever collects
+//
+// A stripe is a cache line (or several) of its own; a thread always writes the same stripe. One
+// stripe may go below zero (begun here, finished there); only the sum means something.
+//
+// Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall,
+// so a sum of zero is final (design: reclaiming, removal of clusters).
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace signalbox {
+
+inline constexpr std::size_t kStripes = 16;
+inline constexpr std::size_t kCacheLine = 64;
+
+/// The stripe of the calling thread, handed out in turn. Lock-free.
+std::size_t this_thread_stripe();
+
+/// N related counters per stripe, side by side.
+template <std::size_t N>
+class StripedCounters {
+ public:
+  void add(std::size_t counter, std::int64_t amount) const {
+    stripes_[this_thread_stripe()].values[counter].fetch_add(amount, std::memory_order_release);
+  }
+
+  std::int64_t sum(std::size_t counter) const {
+    std::int64_t total = 0;
+    for (const Stripe& stripe : stripes_) {
+      total += stripe.values[counter].load(std::memory_order_acquire);
+    }
+    return total;
+  }
+
+ private:
+  struct alignas(kCacheLine) Stripe {
+    std::array<std::atomic<std::int64_t>, N> values{};
+  };
+
+  mutable std::array<Stripe, kStripes> stripes_{};
+};
+
+}  // namespace signalbox

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XdsConfig — the whole resolved world of one target, complete or not there at all (gRFC A74).
+//
+//   dependency manager ─▶ [XdsConfig] ─▶ channel: config selector and policy tree
+//
+// Invariants
+//   X1  Every cluster that the virtual host names, every subscribed one and every leaf of an
+//       aggregate has an entry; one that cannot be used holds its error, and spoils no other.
+//   X2  An aggregate's leaves are flattened, depth-first, without duplicates (A37-7, A37-8).
+//   X3  What did not change since the last XdsConfig is the same pointer.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "messages/cluster.hpp"
+#include "messages/endpoints.hpp"
+#include "messages/listener.hpp"
+#include "messages/route_config.hpp"
+
+namespace signalbox {
+
+/// A leaf: where its calls can go.
+struct LeafEndpoints {
+  /// Null: none known (yet), and `resolution_note` says why.
+  EndpointsPtr endpoints;
+  std::string resolution_note;
+};
+
+/// An aggregate: the leaves that it stands for.
+struct AggregateLeaves {
+  std::vector<ClusterName> leaves;
+};
+
+struct ClusterConfig {
+  std::shared_ptr<const Cluster> cluster;
+  std::variant<LeafEndpoints, AggregateLeaves> children;
+};
+
+using ClusterConfigPtr = std::shared_ptr<const ClusterConfig>;
+
+struct XdsConfig {
+  std::shared_ptr<const Listener> listener;
+  std::shared_ptr<const RouteConfig> route_config;
+  /// The virtual host chosen for the target: a member of *route_config.
+  const VirtualHost* virtual_host = nullptr;
+  std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters;
+};
+
+using XdsConfigPtr = std::shared_ptr<const XdsConfig>;
+
+}  // namespace signalbox

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the xDS side can hear (events) and what it can want done (effects).
+//
+//   bytes ─▶ ads_session ─▶ ResourcesReceived ─▶ client_core (cache) ─▶ ResourceChanged
+//         ◀─ SendBytes                ◀─ Subscribe              ◀─ Watch ◀─ dependency manager
+//                                                        dependency manager ─▶ EmitConfig
+//
+// Events are past tense, effects imperative; plain values all.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "messages/lb_events.hpp"
+#include "messages/resource.hpp"
+#include "messages/xds_config.hpp"
+
+namespace signalbox {
+
+// --- the ADS session: one stream to one server, re-opened for ever ----------
+
+/// The complete set of names wanted of one type; replaces the set before.
+struct Subscribe {
+  ResourceType type = ResourceType::kListener;
+  std::set<std::string> names;
+};
+
+struct AdsStreamOpened {
+  std::uint64_t stream = 0;
+};
+
+struct AdsBytesReceived {
+  std::uint64_t stream = 0;
+  std::string bytes;  ///< One serialised DiscoveryResponse.
+};
+
+struct AdsStreamClosed {
+  std::uint64_t stream = 0;
+  absl::Status status;
+};
+
+using AdsSessionEvent =
+    std::variant<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
+
+/// Opens stream number `stream`; answered by AdsStreamOpened or AdsStreamClosed.
+struct OpenStream {
+  std::uint64_t stream = 0;
+};
+
+struct SendBytes {
+  std::uint64_t stream = 0;
+  std::string bytes;  ///< One serialised DiscoveryRequest.
+};
+
+struct ReceivedResource {
+  std::string name;
+  /// The validated resource, or why it is not one.
+  absl::StatusOr<Resource> resource = absl::UnknownError("not set");
+};
+
+/// One response, decoded: every valid resource is used even if the response was NACKed (A46).
+struct ResourcesReceived {
+  ResourceType type = ResourceType::kListener;
+  std::string version;
+  std::vector<ReceivedResource> resources;
+  /// Errors that belong to no resource that could be named; part of the NACK.
+  std::vector<std::string> unnamed_errors;
+};
+
+/// A request naming these resources went out on a live stream: does-not-exist timers start (A57).
+struct SubscriptionSent {
+  ResourceType type = ResourceType::kListener;
+  std::set<std::string> names;
+};
+
+/// The server cannot be reached, or closed the stream without a response: an error for all
+/// watchers. OK: the stream is up again.
+struct ServerStatusChanged {
+  absl::Status status;
+};
+
+using AdsSessionEffect = std::variant<OpenStream,
+                                      SendBytes,
+                                      ResourcesReceived,
+                                      SubscriptionSent,
+                                      ServerStatusChanged,
+                                      StartTimer,
+                                      CancelTimer>;
+using AdsSessionEffects = std::vector<AdsSessionEffect>;
+
+// --- the client: cache and watchers ----------------------------------------
+
+using WatcherId = std::uint64_t;
+
+struct WatchStarted {
+  WatcherId watcher = 0;
+  ResourceKey key;
+};
+
+struct WatchEnded {
+  WatcherId watcher = 0;
+  ResourceKey key;
+};
+
+/// All watches of the watcher end.
+struct WatcherGone {
+  WatcherId watcher = 0;
+};
+
+using ClientEvent = std::variant<WatchStarted,
+                                 WatchEnded,
+                                 WatcherGone,
+                                 ResourcesReceived,
+                                 SubscriptionSent,
+                                 ServerStatusChanged,
+                                 TimerFired>;
+
+/// The resource is there, changed, or cannot be had (then `resource` says why: NOT_FOUND where it
+/// does not exist). A watcher that is told an error has no resource any more.
+struct ResourceChanged {
+  ResourceKey key;
+  absl::StatusOr<Resource> resource = absl::UnknownError("not set");
+};
+
+/// Something is wrong, but what the watcher was given stays valid. OK: it is over.
+struct AmbientErrorChanged {
+  ResourceKey key;
+  absl::Status status;
+};
+
+struct NotifyWatcher {
+  WatcherId watcher = 0;
+  std::variant<ResourceChanged, AmbientErrorChanged> what;
+};
+
+/// Counted by the shell: signalbox_xds_resource_updates_{valid,invalid}_total.
+struct CountUpdates {
+  ResourceType type = ResourceType::kListener;
+  std::uint64_t valid = 0;
+  std::uint64_t invalid = 0;
+};
+
+using ClientEffect = std::variant<Subscribe, NotifyWatcher, CountUpdates, StartTimer, CancelTimer>;
+using ClientEffects = std::vector<ClientEffect>;
+
+// --- the dependency manager: one target ------------------------------------
+
+struct NameResolved {
+  DnsName name;
+  absl::StatusOr<std::vector<Address>> addresses = absl::UnknownError("not set");
+};
+
+/// Clusters that calls still refer to, beside those that the routes name (A31-13, A74). The
+/// complete set; replaces the set before.
+struct ClustersReferenced {
+  std::set<ClusterName> clusters;
+};
+
+struct ReresolutionRequested {};
+
+using DependencyEvent = std::variant<ResourceChanged,
+                                     AmbientErrorChanged,
+                                     NameResolved,
+                                     ClustersReferenced,
+                                     ReresolutionRequested,
+                                     TimerFired>;
+
+struct Watch {
+  ResourceKey key;
+};
+
+struct Unwatch {
+  ResourceKey key;
+};
+
+/// Starts a look-up; answered by NameResolved.
+struct ResolveName {
+  DnsName name;
+};
+
+struct EmitConfig {
+  XdsConfigPtr config;
+  /// Ambient error to be added to the text of failed calls; empty: none.
+  std::string resolution_note;
+};
+
+/// There is no configuration (any more): calls fail UNAVAILABLE with this text.
+struct EmitError {
+  absl::Status status;
+};
+
+using DependencyEffect =
+    std::variant<Watch, Unwatch, ResolveName, EmitConfig, EmitError, StartTimer, CancelTimer>;
+using DependencyEffects = std::vector<DependencyEffect>;
+
+}  // namespace signalbox
