@@ -8,6 +8,7 @@
 
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "xds/client/ads_session.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -46,18 +47,18 @@ struct AdsStreamState {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  void run(ResourcesReceived& order) { send(self, sink, std::move(order)); }
+  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
 
-  void run(SubscriptionSent& order) { send(self, sink, std::move(order)); }
+  void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
 
   void run(ServerStatusChanged& order) {
     environment->instruments->set_xds_connected(environment->ads_transport->server(),
                                                 order.status.ok());
-    send(self, sink, std::move(order));
+    protocol::send(self, sink, std::move(order));
   }
 
   void run(StartTimer& order) {
-    send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.

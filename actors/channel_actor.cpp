@@ -60,20 +60,20 @@ struct ChannelState {
   }
 
   void run(lb::ExitIdleRoot&) {
-    if (auto actor = policies.actor(root)) send(self, actor, IdleExitRequested{});
+    if (auto actor = policies.actor(root)) protocol::send(self, actor, IdleExitRequested{});
   }
 
   void run(lb::PublishSnapshot& order);
 
   void run(lb::ReferToClusters& order) {
     referenced.clusters = std::move(order.clusters);
-    if (watcher) send(self, watcher, referenced);
+    if (watcher) protocol::send(self, watcher, referenced);
   }
 
-  void run(RebuildSoon&) { send(self, ChannelActor{self}, RebuildDue{}); }
+  void run(RebuildSoon&) { protocol::send(self, ChannelActor{self}, RebuildDue{}); }
 
   void run(StartTimer& order) {
-    send_after(self, ChannelActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, ChannelActor{self}, order.delay, TimerFired{order.timer});
   }
 
   Self self = nullptr;
@@ -98,7 +98,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
     return make_tracked<lb::ClusterRef>(
         environment->reclaimer,
         cluster,
-        environment->instruments->call_stats(port->target, cluster.str()));
+        environment->instruments->call_stats(port->target, cluster));
   };
   core.emplace(make_ref, lb::SnapshotCell::Reader(*port->cell)->sequence + 1);
 
@@ -114,10 +114,10 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   };
   hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
   hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
-    send(self, child, std::move(update));
+    protocol::send(self, child, std::move(update));
   };
   hooks.restart_after = [this](std::string what, Duration delay) {
-    send_after(self, ChannelActor{self}, delay, RestartDue{std::move(what)});
+    protocol::send_after(self, ChannelActor{self}, delay, RestartDue{std::move(what)});
   };
   hooks.died = [this](const ChildName&) { feed(lb::RootDied{}); };
   policies.open(PolicyPath(port->target), std::move(hooks));
@@ -128,9 +128,9 @@ void ChannelState::launch_watcher() {
   watches.add(self, watcher, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("xds_watcher", protocol::reason_text(reason));
     watcher = nullptr;
-    send_after(self, ChannelActor{self}, watcher_delay.next(), RestartDue{kWatcherName});
+    protocol::send_after(self, ChannelActor{self}, watcher_delay.next(), RestartDue{kWatcherName});
   });
-  send(self, watcher, referenced);
+  protocol::send(self, watcher, referenced);
 }
 
 void ChannelState::run(lb::PublishSnapshot& order) {
@@ -171,7 +171,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
         state.policies.applied(state.root, event.generation);
       },
       [&state](const ChildAskedReresolution&) {
-        if (state.watcher) send(state.self, state.watcher, ReresolutionRequested{});
+        if (state.watcher) protocol::send(state.self, state.watcher, ReresolutionRequested{});
       },
       [&state](const GracePassed& event) { state.feed(lb::SnapshotGracePassed{event.sequence}); },
       [&state](const TimerFired& event) { state.feed(event); },
@@ -186,7 +186,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](const XdsClientReplaced& event) {
         state.client = caf::actor_cast<XdsClientActor>(event.client);
-        if (state.watcher) send(state.self, state.watcher, event);
+        if (state.watcher) protocol::send(state.self, state.watcher, event);
       },
   };
 }

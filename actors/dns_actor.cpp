@@ -22,9 +22,9 @@ protocol::BehaviorOf<DnsActor> dns_behavior(protocol::SelfOf<DnsActor, DnsState>
   return {
       [self, environment = std::move(environment), listener = std::move(listener)](
           const ResolveName& order) {
-        send(self,
-             listener,
-             NameResolved{order.name, environment->name_lookup->resolve(order.name)});
+        protocol::send(self,
+                       listener,
+                       NameResolved{order.name, environment->name_lookup->resolve(order.name)});
       },
   };
 }

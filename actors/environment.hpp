@@ -35,7 +35,8 @@ struct Environment {
   std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
   Duration resource_timeout = std::chrono::seconds(15);
   lb::PolicyOptions policy;
-  lb::SubchannelBackoff backoff;
+  /// Back-off of subchannels; address, settings and seed are the subchannel's own.
+  lb::SubchannelOptions subchannel;
   /// Look-ups block, so the dns actors have threads of their own. Off in a simulation.
   bool detached_lookups = true;
 };

@@ -11,6 +11,7 @@
 #include "actors/child_policies.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "lb/child_set.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
@@ -22,6 +23,7 @@ using protocol::ChildAskedReresolution;
 using protocol::PolicyActor;
 using protocol::RestartDue;
 using protocol::StopReason;
+using protocol::SubchannelMapActor;
 
 const char kMapName[] = "subchannel map";
 
@@ -43,7 +45,7 @@ struct PolicyState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     children.stop_all(reason);
     if (map) protocol::stop(map, reason);
-    if (environment) environment->instruments->count_policies(name_of_policy, -1);
+    if (environment) environment->instruments->add_policies(name_of_policy, -1);
   }
 
   static constexpr const char* name = "signalbox.policy";
@@ -73,48 +75,53 @@ struct PolicyState {
   void run(StopChild& order) { children.stop(order.child, StopReason::kOrderly); }
 
   void run(ExitIdleChild& order) {
-    if (auto child = children.actor(order.child)) send(self, child, IdleExitRequested{});
+    if (auto child = children.actor(order.child)) protocol::send(self, child, IdleExitRequested{});
   }
 
   void run(StartTimer& order) {
-    send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
 
   void run(Publish& order) {
-    send(self,
-         birth.parent,
-         ChildStateChanged{
-             birth.name, order.state, order.status, std::move(order.picker), order.generation});
+    protocol::send(
+        self,
+        birth.parent,
+        ChildStateChanged{
+            birth.name, order.state, order.status, std::move(order.picker), order.generation});
   }
 
   void run(ReportApplied& order) {
-    send(self, birth.parent, ChildApplied{birth.name, order.generation});
+    protocol::send(self, birth.parent, ChildApplied{birth.name, order.generation});
   }
 
-  void run(RebuildSoon&) { send(self, PolicyActor{self}, RebuildDue{}); }
+  void run(RebuildSoon&) { protocol::send(self, PolicyActor{self}, RebuildDue{}); }
 
   void run(ServeSubchannels& order);
 
   void run(SettleSubchannels& order) {
-    if (map) send(self, map, MapGenerationApplied{order.generation});
+    if (map) protocol::send(self, map, MapGenerationApplied{order.generation});
   }
 
   void run(CloseSubchannels&);
 
   void run(AcquireSubchannel& order) {
     holds = true;
-    send(self, birth.subchannels, SubchannelAcquired{holder(), order.address});
+    protocol::send(self, birth.subchannels, SubchannelAcquired{holder(), order.address});
   }
 
   void run(ReleaseSubchannel& order) {
-    send(self, birth.subchannels, SubchannelReleased{holder(), order.address});
+    protocol::send(self, birth.subchannels, SubchannelReleased{holder(), order.address});
   }
 
-  void run(Connect& order) { send(self, birth.subchannels, SubchannelConnectAsked{order.address}); }
+  void run(Connect& order) {
+    protocol::send(self, birth.subchannels, SubchannelConnectAsked{order.address});
+  }
 
-  void run(RequestReresolution&) { send(self, birth.parent, ChildAskedReresolution{birth.name}); }
+  void run(RequestReresolution&) {
+    protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
+  }
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
@@ -127,7 +134,7 @@ struct PolicyState {
   std::unique_ptr<lb::Policy> core;
   ChildPolicies children;
   protocol::Watches watches;
-  protocol::SubchannelMapActor map;  // Only where this policy serves one.
+  SubchannelMapActor map;  // Only where this policy serves one.
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   bool holds = false;
@@ -139,7 +146,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   environment = std::move(env);
   birth = std::move(born);
   name_of_policy = std::string(policy_name(*birth.config));
-  environment->instruments->count_policies(name_of_policy, +1);
+  environment->instruments->add_policies(name_of_policy, +1);
   lb::PolicyContext context;
   context.path = birth.path;
   context.seed = seed_of(environment->seed, birth.path.str(), birth.incarnation);
@@ -161,10 +168,10 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   };
   hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
   hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
-    send(self, child, std::move(update));
+    protocol::send(self, child, std::move(update));
   };
   hooks.restart_after = [this](std::string what, Duration delay) {
-    send_after(self, PolicyActor{self}, delay, RestartDue{std::move(what)});
+    protocol::send_after(self, PolicyActor{self}, delay, RestartDue{std::move(what)});
   };
   hooks.died = [this](const ChildName& child) { feed(ChildDied{child}); };
   children.open(birth.path, std::move(hooks));
@@ -174,7 +181,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
 void PolicyState::run(ServeSubchannels& order) {
   map_config = MapGenerationStarted{order.settings, order.generation};
   if (!map) spawn_map();
-  send(self, map, map_config);
+  protocol::send(self, map, map_config);
 }
 
 void PolicyState::spawn_map() {
@@ -183,7 +190,7 @@ void PolicyState::spawn_map() {
   watches.add(self, map, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
-    send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
+    protocol::send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
   });
 }
 
@@ -191,7 +198,7 @@ void PolicyState::spawn_map() {
 void PolicyState::map_died() {
   if (map) return;
   spawn_map();
-  send(self, map, map_config);
+  protocol::send(self, map, map_config);
   children.restart_all();
 }
 
@@ -200,13 +207,13 @@ void PolicyState::run(CloseSubchannels&) {
   watches.remove(self, map);
   protocol::stop(map);
   map = nullptr;
-  children.serve(nullptr);
+  children.serve(SubchannelMapActor());
 }
 
 // What an earlier incarnation held and this one did not take again may go.
 void PolicyState::settle_holds() {
   if (birth.subchannels && (holds || birth.incarnation > 1)) {
-    send(self, birth.subchannels, HolderSettled{holder()});
+    protocol::send(self, birth.subchannels, HolderSettled{holder()});
   }
 }
 
@@ -235,7 +242,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       },
       [&state](const ChildAskedReresolution& event) {
         if (lb::forwards_reresolution(*state.birth.config, event.child)) {
-          send(state.self, state.birth.parent, ChildAskedReresolution{state.birth.name});
+          protocol::send(state.self, state.birth.parent, ChildAskedReresolution{state.birth.name});
         }
       },
       [&state](SubchannelStateChanged& event) { state.feed(std::move(event)); },

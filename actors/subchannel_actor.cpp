@@ -17,6 +17,13 @@ using protocol::SubchannelActor;
 
 struct SubchannelState {
   SubchannelState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~SubchannelState() {
+    if (!environment) return;
+    environment->instruments->add_subchannels(state, -1);
+    if (state == ConnectivityState::kReady) environment->instruments->add_connections(cluster, -1);
+  }
+
   static constexpr const char* name = "signalbox.subchannel";
 
   using Self = protocol::SelfOf<SubchannelActor, SubchannelState>;
@@ -32,8 +39,8 @@ struct SubchannelState {
     const SubchannelActor me{self};
     const std::uint64_t attempt = order.attempt;
     Connector::Events events;
-    events.connected = [me, attempt](ConnectionPtr connection) {
-      protocol::post(me, Connected{attempt, std::move(connection)});
+    events.connected = [me, attempt](ConnectionPtr made) {
+      protocol::post(me, Connected{attempt, std::move(made)});
     };
     events.failed = [me, attempt](absl::Status why) {
       protocol::post(me, ConnectFailed{attempt, std::move(why)});
@@ -46,19 +53,41 @@ struct SubchannelState {
 
   void run(DropConnection&) { connection.reset(); }
 
-  void run(NotifyState& order) { send(self, map, std::move(order.state)); }
+  void run(NotifyState& order) {
+    count_state(order.state.state);
+    protocol::send(self, map, std::move(order.state));
+  }
 
   void run(StartTimer& order) {
-    send_after(self, SubchannelActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, SubchannelActor{self}, order.delay, TimerFired{order.timer});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
+  // The gauges of live subchannels and connections.
+  void count_state(ConnectivityState next) {
+    metrics::Instruments& counted = *environment->instruments;
+    counted.add_subchannels(state, -1);
+    counted.add_subchannels(next, +1);
+    if (state == ConnectivityState::kReady) counted.add_connections(cluster, -1);
+    if (next == ConnectivityState::kReady) counted.add_connections(cluster, +1);
+    state = next;
+  }
+
+  void open(lb::SubchannelOptions options) {
+    address = options.address;
+    cluster = options.settings.cluster;
+    environment->instruments->add_subchannels(state, +1);
+    core.emplace(std::move(options));
+  }
+
   Self self = nullptr;
   EnvironmentPtr environment;
   Address address;
+  ClusterName cluster;
+  ConnectivityState state = ConnectivityState::kIdle;
   protocol::SubchannelMapActor map;
   std::optional<lb::SubchannelCore> core;
   std::unique_ptr<Connector::Attempt> connection;
@@ -72,12 +101,12 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
   SubchannelState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
-  state.address = address;
   state.map = std::move(map);
-  state.core.emplace(address,
-                     std::move(settings),
-                     state.environment->backoff,
-                     seed_of(state.environment->seed, address.str(), self->id()));
+  lb::SubchannelOptions options = state.environment->subchannel;
+  options.address = std::move(address);
+  options.settings = std::move(settings);
+  options.seed = seed_of(state.environment->seed, options.address.str(), self->id());
+  state.open(std::move(options));
   return {
       [&state](const ConnectRequested& event) { state.feed(event); },
       [&state](Connected& event) { state.feed(std::move(event)); },

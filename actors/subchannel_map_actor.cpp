@@ -26,8 +26,6 @@ struct MapState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     for (auto& [address, subchannel] : subchannels)
       protocol::stop(subchannel, reason);
-    if (environment)
-      environment->instruments->count_subchannels(-static_cast<int>(subchannels.size()));
   }
 
   static constexpr const char* name = "signalbox.subchannel_map";
@@ -49,17 +47,16 @@ struct MapState {
     watches.remove(self, found->second);
     protocol::stop(found->second);
     subchannels.erase(found);
-    environment->instruments->count_subchannels(-1);
   }
 
   void run(ConnectSubchannel& order) {
     const auto found = subchannels.find(order.address);
-    if (found != subchannels.end()) send(self, found->second, ConnectRequested{});
+    if (found != subchannels.end()) protocol::send(self, found->second, ConnectRequested{});
   }
 
   void run(NotifyHolder& order) {
     const auto found = holders.find(order.holder);
-    if (found != holders.end()) send(self, found->second, std::move(order.state));
+    if (found != holders.end()) protocol::send(self, found->second, std::move(order.state));
   }
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
@@ -81,7 +78,6 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
       self->home_system(), environment, address, settings, SubchannelMapActor{self});
   watches.add(self, actor, [this, address, settings](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel", protocol::reason_text(reason));
-    environment->instruments->count_subchannels(-1);
     subchannels.erase(address);
     launch(address, settings);
     SubchannelStateChanged fresh;
@@ -89,7 +85,6 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
     feed(std::move(fresh));
   });
   subchannels[address] = std::move(actor);
-  environment->instruments->count_subchannels(+1);
 }
 
 // Whoever acquires is watched: a holder that dies keeps its holds for its successor.

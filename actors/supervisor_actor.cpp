@@ -51,7 +51,7 @@ struct SupervisorState {
   void restart(const std::string& what);
 
   void restart_after(std::string what, Duration delay) {
-    send_after(self, SupervisorActor{self}, delay, RestartDue{std::move(what)});
+    protocol::send_after(self, SupervisorActor{self}, delay, RestartDue{std::move(what)});
   }
 
   Self self = nullptr;
@@ -73,7 +73,7 @@ void SupervisorState::launch_client() {
   });
   for (auto& [port, channel] : channels) {
     if (channel.actor) {
-      send(self, channel.actor, XdsClientReplaced{caf::actor_cast<caf::actor>(client)});
+      protocol::send(self, channel.actor, XdsClientReplaced{caf::actor_cast<caf::actor>(client)});
     }
   }
 }
@@ -123,7 +123,7 @@ protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self 
       [&state](const protocol::ChannelExitIdle& order) {
         const auto found = state.channels.find(order.port);
         if (found == state.channels.end() || !found->second.actor) return;
-        send(state.self, found->second.actor, IdleExitRequested{});
+        protocol::send(state.self, found->second.actor, IdleExitRequested{});
       },
       [&state](const RestartDue& event) { state.restart(event.what); },
   };

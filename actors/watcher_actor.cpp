@@ -26,7 +26,7 @@ struct WatcherState {
 
   ~WatcherState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
-    for (auto& [name, actor] : lookups)
+    for (auto& [dns_name, actor] : lookups)
       protocol::stop(actor, reason);
   }
 
@@ -46,22 +46,22 @@ struct WatcherState {
 
   void run(Watch& order) {
     watched.insert(order.key);
-    send(self, client, WatchStarted{self->id(), order.key});
+    protocol::send(self, client, WatchStarted{self->id(), order.key});
   }
 
   void run(Unwatch& order) {
     watched.erase(order.key);
-    send(self, client, WatchEnded{self->id(), order.key});
+    protocol::send(self, client, WatchEnded{self->id(), order.key});
   }
 
   void run(ResolveName& order);
 
-  void run(EmitConfig& order) { send(self, listener, std::move(order)); }
+  void run(EmitConfig& order) { protocol::send(self, listener, std::move(order)); }
 
-  void run(EmitError& order) { send(self, listener, std::move(order)); }
+  void run(EmitError& order) { protocol::send(self, listener, std::move(order)); }
 
   void run(StartTimer& order) {
-    send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
@@ -88,7 +88,7 @@ void WatcherState::run(ResolveName& order) {
       feed(NameResolved{dns_name, absl::InternalError("the look-up ended without an answer")});
     });
   }
-  send(self, lookup, std::move(order));
+  protocol::send(self, lookup, std::move(order));
 }
 
 protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
@@ -124,7 +124,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
       [&state](const XdsClientReplaced& event) {
         state.client = caf::actor_cast<XdsClientActor>(event.client);
         for (const ResourceKey& key : state.watched) {
-          send(state.self, state.client, WatchStarted{state.self->id(), key});
+          protocol::send(state.self, state.client, WatchStarted{state.self->id(), key});
         }
       },
   };

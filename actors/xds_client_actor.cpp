@@ -43,13 +43,14 @@ struct XdsClientState {
   // Kept, so that a stream that takes a dead one's place can be told all of it.
   void run(Subscribe& order) {
     subscriptions[order.type] = order;
-    if (stream) send(self, stream, std::move(order));
+    if (stream) protocol::send(self, stream, std::move(order));
   }
 
   void run(NotifyWatcher& order) {
     const auto found = watchers.find(order.watcher);
     if (found == watchers.end()) return;
-    std::visit([&](auto& what) { send(self, found->second, std::move(what)); }, order.what);
+    std::visit([&](auto& what) { protocol::send(self, found->second, std::move(what)); },
+               order.what);
   }
 
   void run(CountUpdates& order) {
@@ -58,7 +59,7 @@ struct XdsClientState {
   }
 
   void run(StartTimer& order) {
-    send_after(self, XdsClientActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send_after(self, XdsClientActor{self}, order.delay, TimerFired{order.timer});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
@@ -84,10 +85,10 @@ void XdsClientState::launch_stream() {
   watches.add(self, stream, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("ads_stream", protocol::reason_text(reason));
     stream = nullptr;
-    send_after(self, XdsClientActor{self}, stream_delay.next(), RestartDue{"ads_stream"});
+    protocol::send_after(self, XdsClientActor{self}, stream_delay.next(), RestartDue{"ads_stream"});
   });
   for (const auto& [type, subscription] : subscriptions)
-    send(self, stream, subscription);
+    protocol::send(self, stream, subscription);
 }
 
 void XdsClientState::meet(WatcherId watcher) {

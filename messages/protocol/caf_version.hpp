@@ -117,7 +117,7 @@ class Watches {
   template <typename Self, typename Handle>
   void remove(Self* self, const Handle& watched) {
     actions_.erase(watched.address());
-    self->demonitor(watched);
+    self->demonitor(watched.address());
   }
 
  private:
