@@ -26,6 +26,8 @@ inline constexpr std::size_t kMaxAnyNesting = 32;
 inline constexpr std::size_t kMaxLbPolicyNesting = 16;
 /// Of one resource; the rest is counted. A NACK must fit into a request.
 inline constexpr std::size_t kMaxListedErrors = 32;
+/// Of the errors of one response together, in bytes.
+inline constexpr std::size_t kMaxNackDetailLength = 256 * 1024;
 /// Of a value that is quoted in an error, in bytes.
 inline constexpr std::size_t kMaxQuotedLength = 128;
 

@@ -264,10 +264,11 @@ TEST_CASE("A37: the names of an aggregate's clusters are not empty", "[spec][A37
 }
 
 TEST_CASE("A37: an aggregate's value must be decodable", "[spec][A37-50]") {
-  CHECK(error_in(R"(name: "orders" cluster_type { typed_config {
+  CHECK(
+      error_in(R"(name: "orders" cluster_type { typed_config {
       type_url: "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig"
       value: "\377\377\377" } })") ==
-        "cluster_type.typed_config.value: must be a ClusterConfig, found 3 bytes that are none");
+      "cluster_type.typed_config.value: must be of type ClusterConfig, found 3 bytes that are not");
 }
 
 // --- whose LB policy ----------------------------------------------------------------

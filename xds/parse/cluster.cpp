@@ -93,11 +93,7 @@ AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto,
   }
   const Field value = config.at("value");
   AggregateProto aggregate;
-  if (!decode(any.value(), aggregate)) {
-    value.add(absl::StrCat(
-        "must be a ClusterConfig, found ", any.value().size(), " bytes that are none"));
-    return {};
-  }
+  if (!decode(any.value(), aggregate, value)) return {};
   if (aggregate.clusters().empty()) {
     value.at("clusters").add("must have at least one entry, found 0");
   }

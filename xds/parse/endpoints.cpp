@@ -167,11 +167,15 @@ std::vector<DropCategory> parse_drops(const AssignmentProto::Policy& proto, cons
   return drops;
 }
 
-bool within_endpoint_limit(const AssignmentProto& proto, const Field& top) {
+std::size_t count_endpoints(const AssignmentProto& proto) {
   std::size_t endpoints = 0;
   for (const LocalityProto& locality : proto.endpoints()) {
     endpoints += static_cast<std::size_t>(locality.lb_endpoints_size());
   }
+  return endpoints;
+}
+
+bool within_endpoint_limit(std::size_t endpoints, const Field& top) {
   if (endpoints <= kMaxEndpointsPerCluster) return true;
   top.at("endpoints")
       .add(absl::StrCat(
@@ -181,9 +185,11 @@ bool within_endpoint_limit(const AssignmentProto& proto, const Field& top) {
 
 Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
   Endpoints endpoints;
-  if (!within_endpoint_limit(proto, top)) return endpoints;
+  const std::size_t count = count_endpoints(proto);
+  if (!within_endpoint_limit(count, top)) return endpoints;
   PriorityMap priorities;
   AddressSet seen;
+  seen.reserve(count);
   for (int i = 0; i < proto.endpoints_size(); ++i) {
     parse_locality(
         proto.endpoints(i), priorities, seen, top.at("endpoints", static_cast<std::size_t>(i)));

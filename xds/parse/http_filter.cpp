@@ -21,9 +21,10 @@ using envoy::config::route::v3::FilterConfig;
 using envoy::extensions::filters::http::router::v3::Router;
 using FilterProto = envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter;
 
-bool is_router(absl::string_view bytes) {
-  Router router;
-  return decode(bytes, router);
+template <typename Message>
+bool is_valid(absl::string_view bytes, const Field& field) {
+  Message message;
+  return decode(bytes, message, field);
 }
 
 // The registry (A39): a row for each filter that we have.
@@ -31,12 +32,12 @@ struct KnownFilter {
   absl::string_view type;
   bool terminal;
   bool has_overrides;
-  /// Whether bytes are a configuration of this filter.
-  bool (*decodes)(absl::string_view bytes);
+  /// Whether bytes are a configuration of this filter; adds an error where not.
+  bool (*is_valid)(absl::string_view bytes, const Field& field);
 };
 
 constexpr KnownFilter kKnownFilters[] = {
-    {"envoy.extensions.filters.http.router.v3.Router", true, false, is_router},
+    {"envoy.extensions.filters.http.router.v3.Router", true, false, is_valid<Router>},
 };
 
 const KnownFilter* find_filter(absl::string_view type) {
@@ -66,8 +67,8 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
     return std::nullopt;
   }
   const bool plain = api_name(proto.typed_config().type_url()) == *type;
-  if (plain && !known->decodes(proto.typed_config().value())) {
-    config.at("value").add(absl::StrCat("is not a ", *type));
+  if (plain && !known->is_valid(proto.typed_config().value(), config.at("value"))) {
+    return std::nullopt;
   }
   return HttpFilter{proto.name(), *type};
 }
@@ -100,10 +101,7 @@ std::optional<::google::protobuf::Any> unwrap(::google::protobuf::Any config,
       field.add(absl::StrCat("must not nest more than ", kMaxAnyNesting, " FilterConfigs"));
       return std::nullopt;
     }
-    if (!decode(config.value(), wrapper)) {
-      field.at("value").add("is not a FilterConfig");
-      return std::nullopt;
-    }
+    if (!decode(config.value(), wrapper, field.at("value"))) return std::nullopt;
     is_optional = is_optional || wrapper.is_optional();
     if (!wrapper.has_config()) {
       if (!wrapper.disabled()) field.at("config").add("must be set, found none");

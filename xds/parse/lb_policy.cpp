@@ -24,34 +24,21 @@ using envoy::config::cluster::v3::LoadBalancingPolicy;
 
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field);
 
-void add_undecodable(absl::string_view what, absl::string_view bytes, const Field& field) {
-  field.add(absl::StrCat("must be a ", what, ", found ", bytes.size(), " bytes that are none"));
-}
-
 LbConfigPtr parse_round_robin(absl::string_view bytes, std::size_t, const Field& field) {
   policies::round_robin::v3::RoundRobin proto;
-  if (!decode(bytes, proto)) {
-    add_undecodable("RoundRobin", bytes, field);
-    return nullptr;
-  }
+  if (!decode(bytes, proto, field)) return nullptr;
   return make_lb_config(RoundRobinConfig{});
 }
 
 LbConfigPtr parse_pick_first(absl::string_view bytes, std::size_t, const Field& field) {
   policies::pick_first::v3::PickFirst proto;
-  if (!decode(bytes, proto)) {
-    add_undecodable("PickFirst", bytes, field);
-    return nullptr;
-  }
+  if (!decode(bytes, proto, field)) return nullptr;
   return make_lb_config(PickFirstConfig{proto.shuffle_address_list()});
 }
 
 LbConfigPtr parse_wrr_locality(absl::string_view bytes, std::size_t depth, const Field& field) {
   policies::wrr_locality::v3::WrrLocality proto;
-  if (!decode(bytes, proto)) {
-    add_undecodable("WrrLocality", bytes, field);
-    return nullptr;
-  }
+  if (!decode(bytes, proto, field)) return nullptr;
   const Field child = field.at("endpoint_picking_policy");
   if (!proto.has_endpoint_picking_policy()) {
     child.add("must be set, found none");

@@ -77,11 +77,7 @@ void parse_api_listener(const ListenerProto& proto, Listener& listener, const Fi
     return;
   }
   HttpConnectionManager manager;
-  if (!decode(any.value(), manager)) {
-    field.at("value").add(absl::StrCat(
-        "must be an HttpConnectionManager, found ", any.value().size(), " bytes that are none"));
-    return;
-  }
+  if (!decode(any.value(), manager, field.at("value"))) return;
   parse_connection_manager(manager, listener, field);
 }
 

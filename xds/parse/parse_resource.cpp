@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include "messages/invariant.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
@@ -60,13 +59,23 @@ void add_resource(ReceivedResource resource,
       failed(received.type, resource.name, "must occur once in a response, found more than once");
 }
 
+// All errors, as long as they fit into a request; the rest is counted.
 std::string nack_detail(const ResourcesReceived& received) {
   std::vector<absl::string_view> errors;
   for (const ReceivedResource& resource : received.resources) {
     if (!resource.resource.ok()) errors.push_back(resource.resource.status().message());
   }
   errors.insert(errors.end(), received.unnamed_errors.begin(), received.unnamed_errors.end());
-  return absl::StrJoin(errors, "; ");
+  std::string detail;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    if (i > 0) detail += "; ";
+    if (detail.size() + errors[i].size() > kMaxNackDetailLength) {
+      absl::StrAppend(&detail, "and ", errors.size() - i, " more invalid resources");
+      break;
+    }
+    absl::StrAppend(&detail, errors[i]);
+  }
+  return detail;
 }
 
 }  // namespace
@@ -108,7 +117,7 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes) {
         absl::StrCat("the server's message must be a "
                      "DiscoveryResponse, found ",
                      bytes.size(),
-                     " bytes that are none"));
+                     " bytes that are not"));
   }
   const auto type = resource_type_of(proto.type_url());
   if (!type.has_value()) {

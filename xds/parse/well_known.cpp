@@ -27,10 +27,7 @@ constexpr std::uint64_t kMillion = 1'000'000;
 template <typename TypedStruct>
 std::optional<std::string> struct_type(const ::google::protobuf::Any& any, const Field& field) {
   TypedStruct typed_struct;
-  if (!decode(any.value(), typed_struct)) {
-    field.at("value").add("is not a TypedStruct");
-    return std::nullopt;
-  }
+  if (!decode(any.value(), typed_struct, field.at("value"))) return std::nullopt;
   if (typed_struct.type_url().empty()) {
     field.at("value.type_url").add("must be set in a TypedStruct, found none");
     return std::nullopt;
@@ -58,12 +55,16 @@ absl::string_view name_of(ConfigSource::ConfigSourceSpecifierCase source) {
 
 }  // namespace
 
+void add_undecodable(absl::string_view what, std::size_t size, const Field& field) {
+  field.add(absl::StrCat("must be of type ", what, ", found ", size, " bytes that are not"));
+}
+
 ReceivedResource undecodable(absl::string_view type,
                              absl::string_view what,
                              absl::string_view bytes) {
   return {"",
           absl::InvalidArgumentError(absl::StrCat(
-              type, " resource must be ", what, ", found ", bytes.size(), " bytes that are none"))};
+              type, " resource must be ", what, ", found ", bytes.size(), " bytes that are not"))};
 }
 
 Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& field) {

@@ -30,11 +30,22 @@
 
 namespace signalbox::xds {
 
+/// "must be of type <what>, found <size> bytes that are not".
+void add_undecodable(absl::string_view what, std::size_t size, const Field& field);
+
 /// Whether `bytes` are a serialised `message`, and then that message.
 template <typename Message>
 [[nodiscard]] bool decode(absl::string_view bytes, Message& message) {
   return bytes.size() <= INT_MAX &&
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+/// As above, for what stands inside a resource: a failure is an error at `field`.
+template <typename Message>
+[[nodiscard]] bool decode(absl::string_view bytes, Message& message, const Field& field) {
+  if (decode(bytes, message)) return true;
+  add_undecodable(Message::descriptor()->name(), bytes.size(), field);
+  return false;
 }
 
 /// A resource whose bytes are not `what`: it has no name.

@@ -123,7 +123,7 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
       {"its configuration is not decodable",
        list("policies { typed_extension_config { typed_config { type_url: \"" + kWrr +
             "\" value: \"\\377\" } } } " + kRoundRobin),
-       top + config + ".value: must be a WrrLocality, found 1 bytes that are none"},
+       top + config + ".value: must be of type WrrLocality, found 1 bytes that are not"},
       {"the old field names another",
        "lb_policy: RING_HASH",
        "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found RING_HASH"},
@@ -204,7 +204,7 @@ TEST_CASE("parse_cluster: a name is neither empty nor endless", "[xds][parse][li
 TEST_CASE("parse_cluster: bytes that are no Cluster have no name", "[xds][parse]") {
   const ReceivedResource received = parse_cluster("\xff\xff");
   CHECK(received.name.empty());
-  CHECK(error_of(received) == "CDS resource must be a Cluster, found 2 bytes that are none");
+  CHECK(error_of(received) == "CDS resource must be a Cluster, found 2 bytes that are not");
 }
 
 }  // namespace signalbox::xds

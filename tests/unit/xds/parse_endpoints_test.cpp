@@ -355,7 +355,7 @@ TEST_CASE("parse_endpoints: bytes that are none have no name", "[xds][parse]") {
   const ReceivedResource received = parse_endpoints("\xff");
   CHECK(received.name.empty());
   CHECK(error_of(received) ==
-        "EDS resource must be a ClusterLoadAssignment, found 1 bytes that are none");
+        "EDS resource must be a ClusterLoadAssignment, found 1 bytes that are not");
   CHECK(error_of(parse_endpoints("")) ==
         "EDS resource \"\": cluster_name: must not be empty, found \"\"");
 }

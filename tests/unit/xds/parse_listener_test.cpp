@@ -136,7 +136,7 @@ TEST_CASE("parse_listener: a client has an API listener", "[xds][parse][A27][A36
       {"api_listener { api_listener { type_url: \"" + kRouter + "\" } }",
        kPlace + ".type_url: must be " + kManager + ", found \"" + kRouter + "\""},
       {"api_listener { api_listener { type_url: \"" + kManager + "\" value: \"\\377\" } }",
-       kPlace + ".value: must be an HttpConnectionManager, found 1 bytes that are none"},
+       kPlace + ".value: must be of type HttpConnectionManager, found 1 bytes that are not"},
   }));
   DYNAMIC_SECTION(row.fields) {
     CHECK(error_of(parse_listener(serialise<ListenerProto>("name: \"orders\" " + row.fields))) ==
@@ -204,7 +204,7 @@ TEST_CASE("parse_listener: a filter chain that is wrong is an error", "[xds][par
       {"a router is not decodable",
        "http_filters { name: \"router\" typed_config { type_url: \"" + kRouter +
            "\" value: \"\\377\" } }",
-       "[0].typed_config.value: is not a envoy.extensions.filters.http.router.v3.Router"},
+       "[0].typed_config.value: must be of type Router, found 1 bytes that are not"},
   }));
   DYNAMIC_SECTION(row.when) {
     CHECK(error_in(kRds + row.filters) == kPlace + ".http_filters" + row.error);
@@ -222,7 +222,7 @@ TEST_CASE("parse_listener: every error is told at once", "[xds][parse][A40]") {
 TEST_CASE("parse_listener: bytes that are none have no name", "[xds][parse]") {
   CHECK(parse_listener("\xff").name.empty());
   CHECK(error_of(parse_listener("\xff")) ==
-        "LDS resource must be a Listener, found 1 bytes that are none");
+        "LDS resource must be a Listener, found 1 bytes that are not");
 }
 
 }  // namespace signalbox::xds

@@ -77,7 +77,7 @@ TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][p
       serialise<Wrapper>("name: \"outer\" resource { " + undecodable_cluster() + "}");
   const auto received = parse_resource(ResourceType::kCluster, kWrapper, bytes);
   CHECK(received.name == "outer");
-  CHECK(error_of(received) == "CDS resource must be a Cluster, found 1 bytes that are none");
+  CHECK(error_of(received) == "CDS resource must be a Cluster, found 1 bytes that are not");
 }
 
 TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse][limits]") {
@@ -94,7 +94,7 @@ TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse]
   CHECK(received.name == "outer");
   CHECK(error_of(received) == "CDS resource \"outer\": must not be wrapped more than 32 times");
   CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\xff")) ==
-        "CDS resource must be a Resource, found 1 bytes that are none");
+        "CDS resource must be a Resource, found 1 bytes that are not");
 }
 
 TEST_CASE("parse_resource: another type than was asked for is an error", "[xds][parse]") {
@@ -130,7 +130,7 @@ TEST_CASE("decode_response: the good ones of a bad response are used", "[xds][pa
   CHECK(result.received.resources[3].name == "d");
   CHECK(result.received.unnamed_errors ==
         std::vector<std::string>{
-            "resources[2]: CDS resource must be a Cluster, found 1 bytes that are none"});
+            "resources[2]: CDS resource must be a Cluster, found 1 bytes that are not"});
   CHECK(result.nack_detail == "CDS resource \"b\": " + kTypeError + "; CDS resource \"d\": " +
                                   kTypeError + "; " + result.received.unnamed_errors[0]);
 }
@@ -155,9 +155,20 @@ TEST_CASE("decode_response: a name that occurs twice is an error for that name",
         "CDS resource \"a\": must occur once in a response, found more than once");
 }
 
+TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 5000; ++i)
+    resources.push_back(bad("cluster" + std::to_string(i)));
+  const DecodedResponse result = decoded(resources);
+  CHECK(result.received.resources.size() == 5000);
+  CHECK(result.nack_detail.size() < kMaxNackDetailLength + 100);
+  CHECK(result.nack_detail.size() > kMaxNackDetailLength - 200);
+  CHECK(result.nack_detail.find("more invalid resources") != std::string::npos);
+}
+
 TEST_CASE("decode_response: what cannot be answered is an error", "[xds][parse]") {
   CHECK(decode_response("\xff").status().message() ==
-        "the server's message must be a DiscoveryResponse, found 1 bytes that are none");
+        "the server's message must be a DiscoveryResponse, found 1 bytes that are not");
   CHECK(decode_response(serialise<DiscoveryResponse>("type_url: \"x/y.Z\"")).status().message() ==
         "a DiscoveryResponse must be of a type that was asked for, found type_url \"x/y.Z\"");
 }

@@ -312,7 +312,7 @@ TEST_CASE("parse_route_config: a resource has a name", "[xds][parse]") {
   CHECK(error_of(parse_route_config("")) ==
         "RDS resource \"\": name: must not be empty, found \"\"");
   CHECK(error_of(parse_route_config("\xff")) ==
-        "RDS resource must be a RouteConfiguration, found 1 bytes that are none");
+        "RDS resource must be a RouteConfiguration, found 1 bytes that are not");
 }
 
 }  // namespace signalbox::xds
