@@ -13,19 +13,15 @@ namespace signalbox::actors {
 
 // In the order of construction: what is below uses what is above.
 struct Host::Machinery {
-  Machinery(Environment env, std::size_t threads)
-      : environment(complete(std::move(env))), config(configure(threads)), system(*config) {
-    supervisor = spawn_supervisor(system, environment);
+  Machinery(EnvironmentPtr environment, std::size_t threads)
+      : config(configure(threads)), system(*config) {
+    supervisor = spawn_supervisor(system, std::move(environment));
   }
 
+  // ~actor_system waits until the last actor has ended.
   ~Machinery() {
     protocol::stop(supervisor);
     supervisor = nullptr;
-  }
-
-  EnvironmentPtr complete(Environment env) {
-    env.reclaimer = reclaimer.handle();
-    return std::make_shared<const Environment>(std::move(env));
   }
 
   static std::unique_ptr<caf::actor_system_config> configure(std::size_t threads) {
@@ -34,15 +30,13 @@ struct Host::Machinery {
     return config;
   }
 
-  ReclaimerThread reclaimer;
   Waker waker;
-  EnvironmentPtr environment;
   std::unique_ptr<caf::actor_system_config> config;
   caf::actor_system system;
   protocol::SupervisorActor supervisor;
 };
 
-Host::Host(Environment environment, std::size_t threads)
+Host::Host(EnvironmentPtr environment, std::size_t threads)
     : machinery_(std::make_unique<Machinery>(std::move(environment), threads)) {}
 
 Host::~Host() = default;
@@ -61,10 +55,6 @@ void Host::exit_idle(const std::shared_ptr<const ChannelPort>& port) {
 
 Waker& Host::waker() {
   return machinery_->waker;
-}
-
-const std::shared_ptr<Reclaimer>& Host::reclaimer() const {
-  return machinery_->environment->reclaimer;
 }
 
 }  // namespace signalbox::actors

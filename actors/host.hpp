@@ -2,7 +2,7 @@
 //
 // Host — one runtime's actors and threads inside somebody else's process.
 //
-//   channel/runtime ─▶ [Host]: actor system, supervisor, reclaimer, waker ─▶ channels
+//   channel/runtime ─▶ [Host]: actor system, supervisor, waker ─▶ channels
 //
 // Several may live in one process. The destructor stops every actor, joins every thread and
 // leaves nothing behind; calls in flight run to their end on the connections that they have.
@@ -20,8 +20,8 @@ namespace signalbox::actors {
 
 class Host {
  public:
-  /// Completes `environment` with a reclaimer of its own. `threads`: of the scheduler, at least 1.
-  Host(Environment environment, std::size_t threads);
+  /// `threads`: of the scheduler, at least 1.
+  Host(EnvironmentPtr environment, std::size_t threads);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -33,7 +33,6 @@ class Host {
   void exit_idle(const std::shared_ptr<const ChannelPort>& port);
 
   Waker& waker();
-  const std::shared_ptr<Reclaimer>& reclaimer() const;
 
  private:
   struct Machinery;

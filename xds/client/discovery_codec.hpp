@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/decoded_response.hpp"
 
 namespace signalbox::xds {
 
@@ -31,13 +32,6 @@ struct DiscoveryRequest {
 };
 
 std::string encode(const DiscoveryRequest& request);
-
-/// A response, as far as the session has to know it.
-struct DecodedResponse {
-  ResourcesReceived received;
-  std::string nonce;
-  std::string nack_detail;  ///< Empty: ACK.
-};
 
 /// Fails where no ACK or NACK is possible: no envelope, or a type that we never ask for.
 using ResponseDecoder = std::function<absl::StatusOr<DecodedResponse>(absl::string_view bytes)>;
