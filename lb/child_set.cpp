@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/child_set.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "lb/pickers.hpp"
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+bool same_policy(const LbConfig& left, const LbConfig& right) {
+  return left.index() == right.index() && policy_name(left) == policy_name(right);
+}
+
+void take(Child& child, const ChildStateChanged& event) {
+  child.replacing = false;
+  child.state = event.state;
+  child.status = event.status;
+  child.picker = event.picker;
+  if (child.lasting_state != ConnectivityState::kTransientFailure ||
+      event.state == ConnectivityState::kReady) {
+    child.lasting_state = event.state;
+  }
+}
+
+}  // namespace
+
+bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
+  if (left == right) return true;
+  if (left == nullptr || right == nullptr || left->drops != right->drops) return false;
+  return std::ranges::equal(
+      left->priorities, right->priorities, [](const Priority& a, const Priority& b) {
+        return a.localities == b.localities;
+      });
+}
+
+bool forwards_reresolution(const LbConfig& config, const ChildName& child) {
+  const auto* priority = std::get_if<PriorityConfig>(&config);
+  if (priority == nullptr) return true;
+  const auto found = priority->children.find(child);
+  return found == priority->children.end() || !found->second.ignore_reresolution_requests;
+}
+
+void ChildSet::begin(const ConfigUpdated& update) {
+  generation_ = update.generation;
+  xds_ = update.xds;
+}
+
+void ChildSet::update(const ChildName& name,
+                      LbConfigPtr config,
+                      EndpointsPtr endpoints,
+                      LbEffects& effects) {
+  SIGNALBOX_INVARIANT(config != nullptr, "a child is sent a configuration");
+  const ConfigUpdated update{generation_, config, xds_, endpoints};
+  const auto [found, is_new] = children_.try_emplace(name);
+  Entry& entry = found->second;
+  if (is_new) {
+    entry.child.picker = make_queue_picker();
+    // It has nothing older to answer for.
+    entry.answered = entry.sent = generation_ == 0 ? 0 : generation_ - 1;
+    effects.push_back(StartChild{name, update});
+  } else if (!same_policy(*entry.child.config, *config)) {
+    entry.child.replacing = true;
+    entry.dead = false;
+    effects.push_back(StopChild{name});
+    effects.push_back(StartChild{name, update});
+  } else {
+    effects.push_back(UpdateChild{name, update});
+  }
+  entry.child.config = std::move(config);
+  entry.child.endpoints = std::move(endpoints);
+  owe(entry, generation_, entry.dead ? generation_ : entry.answered);
+}
+
+void ChildSet::update_if_changed(const ChildName& name,
+                                 LbConfigPtr config,
+                                 EndpointsPtr endpoints,
+                                 LbEffects& effects) {
+  const Child* child = find(name);
+  if (child != nullptr && same_config(child->config, config) &&
+      shares_localities(child->endpoints, endpoints)) {
+    return;
+  }
+  update(name, std::move(config), std::move(endpoints), effects);
+}
+
+void ChildSet::stop(const ChildName& name, LbEffects& effects) {
+  Entry* entry = entry_of(name);
+  if (entry == nullptr) return;
+  owe(*entry, entry->sent, entry->sent);
+  children_.erase(name);
+  effects.push_back(StopChild{name});
+}
+
+void ChildSet::clear(LbEffects& effects) {
+  while (!children_.empty())
+    stop(ChildName(children_.begin()->first), effects);
+}
+
+const Child* ChildSet::hear(const ChildStateChanged& event) {
+  SIGNALBOX_INVARIANT(event.picker != nullptr, "a child reports its state with its picker");
+  Entry* entry = entry_of(event.child);
+  if (entry == nullptr) return nullptr;
+  revive(*entry);
+  const bool old_serves = entry->child.replacing &&
+                          entry->child.state == ConnectivityState::kReady &&
+                          event.state == ConnectivityState::kConnecting;
+  if (!old_serves) take(entry->child, event);
+  return &entry->child;
+}
+
+const Child* ChildSet::hear(const ChildApplied& event) {
+  Entry* entry = entry_of(event.child);
+  if (entry == nullptr) return nullptr;
+  revive(*entry);
+  owe(*entry, entry->sent, std::max(entry->answered, event.generation));
+  return &entry->child;
+}
+
+const Child* ChildSet::hear(const ChildDied& event) {
+  Entry* entry = entry_of(event.child);
+  if (entry == nullptr) return nullptr;
+  entry->dead = true;
+  owe(*entry, entry->sent, std::max(entry->answered, entry->sent));
+  return &entry->child;
+}
+
+const Child* ChildSet::find(const ChildName& name) const {
+  const auto found = children_.find(name);
+  return found == children_.end() ? nullptr : &found->second.child;
+}
+
+void ChildSet::report_applied(LbEffects& effects) {
+  const Generation reached =
+      owing_.empty() ? generation_ : std::min(generation_, owing_.begin()->first);
+  if (reached <= applied_) return;
+  applied_ = reached;
+  effects.push_back(ReportApplied{applied_});
+}
+
+ChildSet::Entry* ChildSet::entry_of(const ChildName& name) {
+  const auto found = children_.find(name);
+  return found == children_.end() ? nullptr : &found->second;
+}
+
+// A successor answers for what it is sent from now on; its predecessor's debts are settled.
+void ChildSet::revive(Entry& entry) {
+  entry.dead = false;
+}
+
+// Sets what the child was sent and has answered, and keeps `owing_` in step.
+void ChildSet::owe(Entry& entry, Generation sent, Generation answered) {
+  if (entry.answered < entry.sent) {
+    const auto old = owing_.find(entry.answered);
+    if (--old->second == 0) owing_.erase(old);
+  }
+  entry.sent = sent;
+  entry.answered = answered;
+  if (entry.answered < entry.sent) ++owing_[entry.answered];
+}
+
+ConnectivityState aggregate_state(const ChildSet& children) {
+  std::array<bool, 4> seen{};
+  children.each([&](const ChildName&, const Child& child) {
+    seen[static_cast<std::size_t>(child.lasting_state)] = true;
+  });
+  for (const auto state :
+       {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {
+    if (seen[static_cast<std::size_t>(state)]) return state;
+  }
+  return ConnectivityState::kTransientFailure;
+}
+
+}  // namespace signalbox::lb
