@@ -2,9 +2,7 @@
 #include "lb/child_set.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
-#include <vector>
 
 #include "lb/pickers.hpp"
 #include "messages/invariant.hpp"
@@ -16,15 +14,8 @@ bool same_policy(const LbConfig& left, const LbConfig& right) {
   return left.index() == right.index() && policy_name(left) == policy_name(right);
 }
 
-void take(Child& child, const ChildStateChanged& event) {
-  child.replacing = false;
-  child.state = event.state;
-  child.status = event.status;
-  child.picker = event.picker;
-  if (child.lasting_state != ConnectivityState::kTransientFailure ||
-      event.state == ConnectivityState::kReady) {
-    child.lasting_state = event.state;
-  }
+std::size_t index_of(ConnectivityState state) {
+  return static_cast<std::size_t>(state);
 }
 
 }  // namespace
@@ -60,6 +51,7 @@ void ChildSet::update(const ChildName& name,
   Entry& entry = found->second;
   if (is_new) {
     entry.child.picker = make_queue_picker();
+    ++in_state_[index_of(entry.child.lasting_state)];
     // It has nothing older to answer for.
     entry.answered = entry.sent = generation_ == 0 ? 0 : generation_ - 1;
     effects.push_back(StartChild{name, update});
@@ -92,6 +84,7 @@ void ChildSet::stop(const ChildName& name, LbEffects& effects) {
   Entry* entry = entry_of(name);
   if (entry == nullptr) return;
   owe(*entry, entry->sent, entry->sent);
+  --in_state_[index_of(entry->child.lasting_state)];
   children_.erase(name);
   effects.push_back(StopChild{name});
 }
@@ -105,7 +98,7 @@ const Child* ChildSet::hear(const ChildStateChanged& event) {
   SIGNALBOX_INVARIANT(event.picker != nullptr, "a child reports its state with its picker");
   Entry* entry = entry_of(event.child);
   if (entry == nullptr) return nullptr;
-  revive(*entry);
+  entry->dead = false;
   const bool old_serves = entry->child.replacing &&
                           entry->child.state == ConnectivityState::kReady &&
                           event.state == ConnectivityState::kConnecting;
@@ -116,7 +109,7 @@ const Child* ChildSet::hear(const ChildStateChanged& event) {
 const Child* ChildSet::hear(const ChildApplied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr) return nullptr;
-  revive(*entry);
+  entry->dead = false;
   owe(*entry, entry->sent, std::max(entry->answered, event.generation));
   return &entry->child;
 }
@@ -147,9 +140,17 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& name) {
   return found == children_.end() ? nullptr : &found->second;
 }
 
-// A successor answers for what it is sent from now on; its predecessor's debts are settled.
-void ChildSet::revive(Entry& entry) {
-  entry.dead = false;
+void ChildSet::take(Child& child, const ChildStateChanged& event) {
+  child.replacing = false;
+  child.state = event.state;
+  child.status = event.status;
+  child.picker = event.picker;
+  const bool lasts = child.lasting_state == ConnectivityState::kTransientFailure &&
+                     event.state != ConnectivityState::kReady;
+  if (lasts) return;
+  --in_state_[index_of(child.lasting_state)];
+  child.lasting_state = event.state;
+  ++in_state_[index_of(child.lasting_state)];
 }
 
 // Sets what the child was sent and has answered, and keeps `owing_` in step.
@@ -163,14 +164,10 @@ void ChildSet::owe(Entry& entry, Generation sent, Generation answered) {
   if (entry.answered < entry.sent) ++owing_[entry.answered];
 }
 
-ConnectivityState aggregate_state(const ChildSet& children) {
-  std::array<bool, 4> seen{};
-  children.each([&](const ChildName&, const Child& child) {
-    seen[static_cast<std::size_t>(child.lasting_state)] = true;
-  });
+ConnectivityState ChildSet::aggregate() const {
   for (const auto state :
        {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {
-    if (seen[static_cast<std::size_t>(state)]) return state;
+    if (in_state_[index_of(state)] != 0) return state;
   }
   return ConnectivityState::kTransientFailure;
 }

@@ -20,6 +20,7 @@
 
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "messages/lb_events.hpp"
@@ -91,6 +92,10 @@ class ChildSet {
       visit(name, entry.child);
   }
 
+  /// READY if any child is; else CONNECTING if any is; else IDLE if any is; else
+  /// TRANSIENT_FAILURE. By lasting_state; O(1).
+  ConnectivityState aggregate() const;
+
   /// The newest generation processed here and by all living children.
   Generation applied() const { return applied_; }
 
@@ -106,19 +111,16 @@ class ChildSet {
   };
 
   Entry* entry_of(const ChildName& name);
-  void revive(Entry& entry);
+  void take(Child& child, const ChildStateChanged& event);
   void owe(Entry& entry, Generation sent, Generation answered);
 
   std::map<ChildName, Entry> children_;
+  std::array<std::size_t, 4> in_state_{};  ///< How many children have which lasting_state.
   /// For each child that owes an answer, what it has answered: how many there are of each.
   std::map<Generation, std::size_t> owing_;
   XdsConfigPtr xds_;
   Generation generation_ = 0;
   Generation applied_ = 0;
 };
-
-/// READY if any child is; else CONNECTING if any is; else IDLE if any is; else TRANSIENT_FAILURE.
-/// Reads lasting_state.
-ConnectivityState aggregate_state(const ChildSet& children);
 
 }  // namespace signalbox::lb

@@ -185,16 +185,16 @@ TEST_CASE("child_set: a child that would learn nothing hears nothing", "[lb][chi
 TEST_CASE("child_set: sums states up, and failure lasts until READY", "[lb][child_set]") {
   Composite composite;
   composite.apply(1, {kA, kB}, round_robin());
-  CHECK(aggregate_state(composite.children) == kConnecting);
+  CHECK(composite.children.aggregate() == kConnecting);
   composite.hear(reports(kA, kIdle));
   composite.hear(reports(kB, kFailure));
-  CHECK(aggregate_state(composite.children) == kIdle);
+  CHECK(composite.children.aggregate() == kIdle);
   composite.hear(reports(kA, kFailure));
-  CHECK(aggregate_state(composite.children) == kFailure);
+  CHECK(composite.children.aggregate() == kFailure);
   composite.hear(reports(kA, kConnecting));
-  CHECK(aggregate_state(composite.children) == kFailure);
+  CHECK(composite.children.aggregate() == kFailure);
   composite.hear(reports(kA, kReady));
-  CHECK(aggregate_state(composite.children) == kReady);
+  CHECK(composite.children.aggregate() == kReady);
 }
 
 TEST_CASE("child_set: a re-resolution request stops where the priority says so",
