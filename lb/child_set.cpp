@@ -85,13 +85,13 @@ void ChildSet::stop(const ChildName& name, LbEffects& effects) {
   if (entry == nullptr) return;
   owe(*entry, entry->sent, entry->sent);
   --in_state_[index_of(entry->child.lasting_state)];
-  children_.erase(name);
   effects.push_back(StopChild{name});
+  children_.erase(name);
 }
 
 void ChildSet::clear(LbEffects& effects) {
   while (!children_.empty())
-    stop(ChildName(children_.begin()->first), effects);
+    stop(children_.begin()->first, effects);
 }
 
 const Child* ChildSet::hear(const ChildStateChanged& event) {
@@ -127,11 +127,13 @@ const Child* ChildSet::find(const ChildName& name) const {
   return found == children_.end() ? nullptr : &found->second.child;
 }
 
+Generation ChildSet::reached() const {
+  return owing_.empty() ? generation_ : std::min(generation_, owing_.begin()->first);
+}
+
 void ChildSet::report_applied(LbEffects& effects) {
-  const Generation reached =
-      owing_.empty() ? generation_ : std::min(generation_, owing_.begin()->first);
-  if (reached <= applied_) return;
-  applied_ = reached;
+  if (reached() <= applied_) return;
+  applied_ = reached();
   effects.push_back(ReportApplied{applied_});
 }
 
@@ -141,11 +143,11 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& name) {
 }
 
 void ChildSet::take(Child& child, const ChildStateChanged& event) {
-  child.replacing = false;
+  const bool was_replaced = std::exchange(child.replacing, false);
   child.state = event.state;
   child.status = event.status;
   child.picker = event.picker;
-  const bool lasts = child.lasting_state == ConnectivityState::kTransientFailure &&
+  const bool lasts = !was_replaced && child.lasting_state == ConnectivityState::kTransientFailure &&
                      event.state != ConnectivityState::kReady;
   if (lasts) return;
   --in_state_[index_of(child.lasting_state)];

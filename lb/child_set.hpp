@@ -96,7 +96,10 @@ class ChildSet {
   /// TRANSIENT_FAILURE. By lasting_state; O(1).
   ConnectivityState aggregate() const;
 
-  /// The newest generation processed here and by all living children.
+  /// The newest generation processed here and by all living children, as it is at this moment.
+  Generation reached() const;
+
+  /// The newest that was ever reached.
   Generation applied() const { return applied_; }
 
   /// Orders ReportApplied if applied() rises. To be called at the end of every step.
