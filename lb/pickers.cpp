@@ -32,6 +32,22 @@ class StatusPicker final : public Picker {
   absl::Status status_;
 };
 
+class ConnectionPicker final : public Picker {
+ public:
+  explicit ConnectionPicker(ConnectionPtr connection) : connection_(std::move(connection)) {
+    SIGNALBOX_INVARIANT(connection_ != nullptr, "a pick completes on a connection");
+  }
+
+  PickResult pick(const PickArgs& /*args*/) const override {
+    PickResult result;
+    result.outcome = Complete{connection_.get()};
+    return result;
+  }
+
+ private:
+  ConnectionPtr connection_;
+};
+
 class AskPicker final : public Picker {
  public:
   AskPicker(std::shared_ptr<const AskTarget> asks, PickAsk ask)
@@ -72,6 +88,10 @@ PickerPtr make_fail_picker(absl::Status status) {
 
 PickerPtr make_drop_picker(absl::Status status) {
   return std::make_shared<const StatusPicker<Drop>>(std::move(status));
+}
+
+PickerPtr make_connection_picker(ConnectionPtr connection) {
+  return std::make_shared<const ConnectionPicker>(std::move(connection));
 }
 
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask) {

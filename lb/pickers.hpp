@@ -4,8 +4,8 @@
 //
 //   policy ─▶ Publish{state, picker} ─▶ … ─▶ snapshot ─▶ Picker::pick
 //
-// Queue: wait for news. Fail: fails unless wait_for_ready. Drop: fails in any case.
-// Ask: queues, and the first pick tells its ask (design: asks are told, never waited for).
+// Queue: wait for news. Connection: this one. Fail: fails unless wait_for_ready. Drop: fails in any
+// case. Ask: queues, and the first pick tells its ask (design: asks are told, never waited for).
 
 #pragma once
 
@@ -25,6 +25,9 @@ PickerPtr make_fail_picker(absl::Status status);
 
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
+
+/// Completes every pick on `connection`.
+PickerPtr make_connection_picker(ConnectionPtr connection);
 
 /// Queues every pick; one of them (the first) carries `ask` to `asks`. Without a target: queues.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);

@@ -4,20 +4,12 @@
 //
 //   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
 //
-//            config, ask                 READY
-//   ┌▶ Idle ────────────▶ Connecting ──────────▶ Selected ─┐
-//   │                       │      ▲ every address,         │ lost
-//   │                       ▼      │ again and again        │
-//   │                     TRANSIENT_FAILURE (sticky)        │
-//   └───────────────────────────────────────────────────────┘
+// Connects as soon as it is configured; once its connection is lost it goes IDLE, and the next
+// pick (or IdleExitRequested) wakes it. The decisions, with their diagram and invariants, are
+// PickFirst's (pick_first_core.hpp); here they meet configuration, pickers and parents.
 //
-// Reported: Idle→IDLE, Connecting→CONNECTING, or TRANSIENT_FAILURE from the first full pass on,
-// Selected→READY, or TRANSIENT_FAILURE while the endpoint is unhealthy.
-//
-// Invariants
-//   I1  TRANSIENT_FAILURE stays until READY: no way back through CONNECTING or IDLE.   (A62)
-//   I2  Idle holds no subchannel, Selected exactly one, Connecting every address.
-//   I3  A selected connection is kept while its address is in the list, healthy or not. (A61)
+// The list is flattened: endpoints in order (shuffled by the seed where so configured), each with
+// its addresses in order.
 
 #pragma once
 
