@@ -39,7 +39,7 @@ class Exporter final : public prometheus::Collectable {
   std::shared_ptr<const Instruments> instruments_;
 };
 
-/// Serves until it is destroyed.
+/// Serves until it is destroyed, which may take the HTTP library two seconds.
 class MetricsServer {
  public:
   ~MetricsServer();
