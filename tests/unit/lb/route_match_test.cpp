@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/lb/route_fixture.hpp"
+#include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb {
 namespace {
