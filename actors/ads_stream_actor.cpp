@@ -23,6 +23,7 @@ struct AdsStreamState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     for (auto& effect : core->step(AdsSessionEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -65,6 +66,7 @@ struct AdsStreamState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   protocol::ResourceSink sink;
   std::optional<xds::AdsSession> core;
   std::unique_ptr<AdsTransport::Stream> stream;
@@ -76,6 +78,7 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
   AdsStreamState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("ads_stream");
   state.sink = std::move(sink);
   xds::AdsSessionOptions options;
   options.node = state.environment->node_bytes;

@@ -46,6 +46,7 @@ struct ChannelState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     for (auto& effect : core->step(lb::ChannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -78,6 +79,7 @@ struct ChannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   std::shared_ptr<const ChannelPort> port;
   XdsClientActor client;
   WatcherActor watcher;
@@ -93,6 +95,7 @@ struct ChannelState {
 void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const ChannelPort> its_port) {
   self = me;
   environment = std::move(env);
+  handled = environment->instruments->actor_messages("channel");
   port = std::move(its_port);
   const auto make_ref = [this](const ClusterName& cluster) {
     return make_tracked<lb::ClusterRef>(

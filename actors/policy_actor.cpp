@@ -56,6 +56,7 @@ struct PolicyState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
   }
 
@@ -129,6 +130,7 @@ struct PolicyState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   PolicyBirth birth;
   std::string name_of_policy;
   std::unique_ptr<lb::Policy> core;
@@ -144,6 +146,7 @@ struct PolicyState {
 void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   self = me;
   environment = std::move(env);
+  handled = environment->instruments->actor_messages("policy");
   birth = std::move(born);
   name_of_policy = std::string(policy_name(*birth.config));
   environment->instruments->add_policies(name_of_policy, +1);

@@ -30,6 +30,7 @@ struct SubchannelState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     for (auto& effect : core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -85,6 +86,7 @@ struct SubchannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   Address address;
   ClusterName cluster;
   ConnectivityState state = ConnectivityState::kIdle;
@@ -101,6 +103,7 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
   SubchannelState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("subchannel");
   state.map = std::move(map);
   lb::SubchannelOptions options = state.environment->subchannel;
   options.address = std::move(address);

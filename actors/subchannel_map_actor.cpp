@@ -34,6 +34,7 @@ struct MapState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -66,6 +67,7 @@ struct MapState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   lb::SubchannelMapCore core;
   protocol::Watches watches;
   std::map<Address, SubchannelActor> subchannels;
@@ -104,6 +106,7 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
   protocol::note_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("subchannel_map");
   return {
       [&state](const SubchannelAcquired& event) {
         state.meet(event.holder);

@@ -36,6 +36,7 @@ struct WatcherState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     run(core->step(DependencyEvent{std::move(event)}, protocol::now_of(self)));
   }
 
@@ -68,6 +69,7 @@ struct WatcherState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   XdsClientActor client;
   protocol::ConfigListener listener;
   std::optional<xds::DependencyManager> core;
@@ -100,6 +102,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   protocol::note_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("xds_watcher");
   state.client = std::move(client);
   state.listener = std::move(listener);
   xds::DependencyOptions options;

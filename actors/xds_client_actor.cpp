@@ -35,6 +35,7 @@ struct XdsClientState {
 
   template <typename Event>
   void feed(Event event) {
+    handled->add(0, 1);
     for (auto& effect : core->step(ClientEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -71,6 +72,7 @@ struct XdsClientState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
   std::optional<xds::ClientCore> core;
   AdsStreamActor stream;
   RestartDelay stream_delay;
@@ -107,6 +109,7 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
   protocol::note_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("xds_client");
   xds::ClientOptions options;
   options.resource_timeout = state.environment->resource_timeout;
   state.core.emplace(options);
