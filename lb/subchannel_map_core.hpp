@@ -55,6 +55,9 @@ class SubchannelMapCore {
   /// How many subchannels there are.
   std::size_t size() const { return entries_.size(); }
 
+  /// How many paths it knows a holder of, present or recently gone.
+  std::size_t remembered_holders() const { return parties_.size(); }
+
  private:
   /// What is known of one path. Kept for a while after the holder is gone, so that what it sent
   /// before is recognised as late.

@@ -214,6 +214,16 @@ TEST_CASE("pick_first: an update while connecting keeps what it can", "[lb][pick
   CHECK(leaf.update({"a", "b", "c"}).size() == 1);
 }
 
+TEST_CASE("pick_first: an update that leaves only failed addresses says why they failed",
+          "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.fail("a");
+  leaf.idle("b");
+  leaf.update({"a"});
+  CHECK(leaf.pick() == "fail: failed to connect to all addresses; last error: a: refused by a");
+}
+
 TEST_CASE("pick_first: bad health is reported, the connection kept", "[lb][pick_first][A61]") {
   LeafHarness leaf = ready_on({"a"});
   leaf.unhealthy("a");

@@ -182,6 +182,26 @@ TEST_CASE("round_robin: a burst costs one picker", "[lb][round_robin]") {
   CHECK(leaf.step(RebuildDue{}).empty());
 }
 
+TEST_CASE("round_robin: what does not change the picker builds none", "[lb][round_robin]") {
+  LeafHarness leaf = round_robin();
+  leaf.update({"a", "b"});
+  leaf.ready("a");
+  leaf.step(RebuildDue{});
+  CHECK(leaf.connecting("b").empty());
+  leaf.fail("b");
+  leaf.step(RebuildDue{});  // For the re-resolution that b asked for.
+  CHECK(leaf.reresolutions == 1);
+  CHECK(leaf.published.size() == 2);
+}
+
+TEST_CASE("round_robin: a burst of losses asks once for re-resolution", "[lb][round_robin]") {
+  LeafHarness leaf = ready_on({"a", "b", "c"});
+  for (const char* address : {"a", "b", "c"})
+    leaf.idle(address);
+  leaf.step(RebuildDue{});
+  CHECK(leaf.reresolutions == 1);
+}
+
 TEST_CASE("round_robin: state edges do not wait for the burst", "[lb][round_robin][A56]") {
   LeafHarness leaf = round_robin();
   leaf.update({"a"});

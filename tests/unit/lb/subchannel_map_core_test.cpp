@@ -200,6 +200,30 @@ TEST_CASE("subchannel_map: what only lingers is dropped when the generation is a
   CHECK(map.living == kNothing);
 }
 
+TEST_CASE("subchannel_map: nothing is applied before it was begun", "[lb][subchannel_map]") {
+  MapHarness map;
+  map.start(1);
+  map.applied(9);
+  map.acquire("a", holder("x"));
+  map.start(2);
+  map.release("a", holder("x"));
+  CHECK(map.living == kA);
+}
+
+TEST_CASE("subchannel_map: who has gone is forgotten a generation later",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("y"));
+  map.gone(holder("x"), false);
+  map.applied(1);
+  CHECK(map.core.remembered_holders() == 2);
+  map.start(2);
+  map.applied(2);
+  CHECK(map.core.remembered_holders() == 1);
+}
+
 TEST_CASE("subchannel_map: a dead holder's holds wait for its successor",
           "[lb][subchannel_map][supervision]") {
   MapHarness map;
