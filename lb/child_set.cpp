@@ -102,7 +102,9 @@ const Child* ChildSet::hear(const ChildStateChanged& event) {
   const bool old_serves = entry->child.replacing &&
                           entry->child.state == ConnectivityState::kReady &&
                           event.state == ConnectivityState::kConnecting;
-  if (!old_serves) take(entry->child, event);
+  if (old_serves) return &entry->child;
+  take(entry->child, event);
+  owe(*entry, entry->sent, std::max(entry->answered, entry->heard));
   return &entry->child;
 }
 
@@ -110,7 +112,8 @@ const Child* ChildSet::hear(const ChildApplied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr) return nullptr;
   entry->dead = false;
-  owe(*entry, entry->sent, std::max(entry->answered, event.generation));
+  entry->heard = std::max(entry->heard, event.generation);
+  if (!entry->child.replacing) owe(*entry, entry->sent, std::max(entry->answered, entry->heard));
   return &entry->child;
 }
 

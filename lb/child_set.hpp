@@ -14,7 +14,8 @@
 //   C2  A child that is dead or stopped holds nobody up: it counts as having answered.
 //   C3  A child always has a picker; before its first report a queueing one.
 //   C4  A child whose policy type changed is replaced. What the old one said last keeps serving,
-//       if that was READY, until the new one says something other than CONNECTING (A37-22).
+//       if that was READY, until the new one says something other than CONNECTING (A37-22); so
+//       long it owes its answer, that the connections which serve may linger.
 //   C5  Events of unknown children are dropped. (The shell drops late events of a stopped child
 //       whose name lives on.)
 
@@ -110,6 +111,7 @@ class ChildSet {
     Child child;
     Generation sent = 0;      ///< The newest generation that it was sent.
     Generation answered = 0;  ///< The newest generation that it has answered.
+    Generation heard = 0;     ///< What a new policy said it applied, while the old one serves.
     bool dead = false;
   };
 

@@ -122,7 +122,10 @@ class PriorityPolicy final : public Policy {
     }
     const auto expired = std::ranges::find_if(
         lives_, [&](const auto& entry) { return entry.second.deletion == fired.timer; });
-    if (expired != lives_.end()) destroy(ChildName(expired->first), effects);
+    if (expired != lives_.end()) {
+      expired->second.deletion.reset();
+      destroy(ChildName(expired->first), effects);
+    }
   }
 
   // Uses the child that should carry the calls, starting it if need be.

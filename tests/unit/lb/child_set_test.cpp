@@ -139,12 +139,15 @@ TEST_CASE("child_set: a child whose policy type changed is replaced", "[lb][chil
     composite.hear(reports(kA, kConnecting));
     CHECK(composite.children.find(kA)->picker == old.picker);
     CHECK(composite.children.find(kA)->state == kReady);
+    composite.hear(ChildApplied{kA, 2});
+    CHECK(composite.children.applied() < 2);  // What serves must linger.
 
     const auto state = GENERATE(kReady, kFailure, kIdle);
     const auto next = reports(kA, state);
     composite.hear(next);
     CHECK(composite.children.find(kA)->picker == next.picker);
     CHECK(composite.children.find(kA)->state == state);
+    CHECK(composite.children.applied() == 2);
     CHECK_FALSE(composite.children.find(kA)->replacing);
   }
   SECTION("and one that was not READY is no better than the new one") {
