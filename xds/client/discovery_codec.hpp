@@ -5,7 +5,8 @@
 //
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
-// The decoder is given from outside (xds/parse), so that the session knows no resource type.
+// The decoder is given from outside (decode_response of xds/parse, or what a test makes up), so
+// that the session knows no resource type.
 
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/parse/parse_resource.hpp"
 
 namespace signalbox::xds {
 
@@ -31,13 +33,6 @@ struct DiscoveryRequest {
 };
 
 std::string encode(const DiscoveryRequest& request);
-
-/// A response, as far as the session has to know it.
-struct DecodedResponse {
-  ResourcesReceived received;
-  std::string nonce;
-  std::string nack_detail;  ///< Empty: ACK.
-};
 
 /// Fails where no ACK or NACK is possible: no envelope, or a type that we never ask for.
 using ResponseDecoder = std::function<absl::StatusOr<DecodedResponse>(absl::string_view bytes)>;
