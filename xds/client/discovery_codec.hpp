@@ -5,7 +5,8 @@
 //
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
-// The decoder is given from outside (xds/parse), so that the session knows no resource type.
+// The decoder is given from outside (decode_response of xds/parse, or what a test makes up), so
+// that the session knows no resource type.
 
 #pragma once
 
