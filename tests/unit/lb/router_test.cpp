@@ -17,10 +17,22 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// The whole test program counts.
-void* operator new(std::size_t size) {
+// The whole test program counts. All forms are replaced, or memory checkers would see one form's
+// memory given back to another.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
+  return std::malloc(size);
+}
+
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
+  throw std::bad_alloc();
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocations;
+  const auto unit = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
   throw std::bad_alloc();
 }
 
@@ -32,7 +44,17 @@ void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-// NOLINTEND
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace signalbox::lb {
 namespace {
