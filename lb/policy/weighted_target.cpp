@@ -63,7 +63,8 @@ class WeightedTarget final : public Policy {
                    [&](const ChildDied& died) { children_.hear(died); },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
                    [&](const RebuildDue&) {
-                     if (std::exchange(rebuild_ordered_, false)) publish(effects);
+                     rebuild_ordered_ = false;
+                     if (dirty_) publish(effects);
                    },
                    [](const auto&) {},
                },
@@ -92,6 +93,7 @@ class WeightedTarget final : public Policy {
     if (changed.state == ConnectivityState::kIdle) {
       effects.push_back(ExitIdleChild{changed.child});
     }
+    dirty_ = true;
     if (children_.aggregate() != before) {
       publish(effects);
     } else if (!std::exchange(rebuild_ordered_, true)) {
@@ -105,6 +107,7 @@ class WeightedTarget final : public Policy {
   }
 
   void publish(LbEffects& effects) {
+    dirty_ = false;
     const ConnectivityState state = children_.aggregate();
     published_.publish({state, status_of(state), picker_of(state), children_.generation()},
                        effects);
@@ -137,6 +140,7 @@ class WeightedTarget final : public Policy {
   ChildSet children_;
   Published published_;
   WeightedTargetConfig config_;
+  bool dirty_ = false;  ///< A child's report is not in what was published last.
   bool rebuild_ordered_ = false;
 };
 
