@@ -17,6 +17,11 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+LbConfigPtr round_robin() {
+  static const LbConfigPtr config = make_lb_config(RoundRobinConfig{});
+  return config;
+}
+
 EndpointsPtr endpoints_of(XdsWorld& world, const XdsWorld::Priorities& priorities) {
   world.eds("c", priorities);
   const auto config = world.config();
@@ -36,8 +41,6 @@ EndpointsPtr given(const PolicyHarness& policy) {
 }  // namespace
 
 TEST_CASE("pass-through: says what the child says", "[lb][A75-2]") {
-  const auto child = make_lb_config(RoundRobinConfig{});
-
   struct Row {
     const char* name;
     std::unique_ptr<Policy> (*make)();
@@ -45,14 +48,16 @@ TEST_CASE("pass-through: says what the child says", "[lb][A75-2]") {
   };
 
   const auto row = GENERATE(values<Row>({
-      {"outlier_detection", make_outlier_detection, make_lb_config(OutlierDetectionConfig{child})},
-      {"cluster_impl", make_cluster_impl, make_lb_config(ClusterImplConfig{{}, child})},
-      {"override_host", make_override_host, make_lb_config(OverrideHostConfig{{}, child})},
+      {"outlier_detection",
+       make_outlier_detection,
+       make_lb_config(OutlierDetectionConfig{round_robin()})},
+      {"cluster_impl", make_cluster_impl, make_lb_config(ClusterImplConfig{{}, round_robin()})},
+      {"override_host", make_override_host, make_lb_config(OverrideHostConfig{{}, round_robin()})},
   }));
   DYNAMIC_SECTION(row.name) {
     PolicyHarness policy{row.make()};
     CHECK(policy.update(row.config) == Texts{"start child", "publish CONNECTING"});
-    CHECK(std::get<StartChild>(policy.effects().front()).update.config == child);
+    CHECK(std::get<StartChild>(policy.effects().front()).update.config == round_robin());
     CHECK(policy.child("child", kReady) == Texts{"publish READY"});
     CHECK(policy.pick() == "fail UNAVAILABLE: child READY");
     CHECK(policy.child("child", kFailure) == Texts{"publish TRANSIENT_FAILURE"});
