@@ -5,16 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "xds/client/resource_text.hpp"
+
 namespace signalbox::xds {
 namespace {
 
 // Whether a response names everything that exists of what was asked for: an absent one is gone.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
-}
-
-std::string describe(const ResourceKey& key) {
-  return absl::StrCat(to_string(key.type), " resource ", key.name);
 }
 
 absl::Status does_not_exist(const ResourceKey& key) {
@@ -100,8 +98,7 @@ void ClientCore::on(const ResourcesReceived& event) {
     } else {
       reject(key,
              *entry,
-             absl::UnavailableError(absl::StrCat(
-                 describe(key), " is invalid: ", received.resource.status().message())));
+             absl::UnavailableError(with_resource(key, received.resource.status().message())));
     }
   }
   // One that could not be named may be any of those that are absent.

@@ -3,8 +3,9 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+#include "xds/client/resource_text.hpp"
 
 namespace signalbox::xds {
 
@@ -12,10 +13,7 @@ ErrorText::ErrorText(std::string target, std::string node_id)
     : target_(std::move(target)), node_id_(std::move(node_id)) {}
 
 std::string ErrorText::explain(const ResourceKey& key, const absl::Status& error) const {
-  const std::string resource = absl::StrCat(to_string(key.type), " resource ", key.name);
-  // Most errors about a resource name it already.
-  if (absl::StartsWith(error.message(), resource)) return explain(error.message());
-  return explain(absl::StrCat(resource, ": ", error.message()));
+  return explain(with_resource(key, error.message()));
 }
 
 std::string ErrorText::explain(absl::string_view reason) const {

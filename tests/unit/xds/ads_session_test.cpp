@@ -157,6 +157,30 @@ TEST_CASE("ads session: a response is answered by exactly one ACK or NACK with i
   CHECK(session.bytes(1, "CDS v3 n3") == Lines{"send 1: CDS v3/n3 [a]", "received CDS v3"});
 }
 
+TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",
+          "[xds][ads_session][A46]") {
+  AdsSessionOptions options;
+  options.node = serialised_node();
+  options.decode = decode_response;
+  AdsSession session(options);
+  session.step(Subscribe{kCds, {"a"}}, {});
+  session.step(AdsStreamOpened{1}, {});
+
+  envoy::service::discovery::v3::DiscoveryResponse response;
+  response.set_type_url(std::string(kClusterTypeUrl));
+  response.set_version_info("v1");
+  response.set_nonce("n1");
+  auto& any = *response.add_resources();
+  any.set_type_url(std::string(kClusterTypeUrl));
+  any.set_value("not a cluster");
+  const auto effects = session.step(AdsBytesReceived{1, response.SerializeAsString()}, {});
+  REQUIRE(effects.size() == 2);
+  const auto& sent = std::get<SendBytes>(effects[0]);
+  const auto& received = std::get<ResourcesReceived>(effects[1]);
+  REQUIRE(received.unnamed_errors.size() == 1);
+  CHECK(describe_request(sent.bytes) == "CDS /n1 [a] NACK 3: " + received.unnamed_errors[0]);
+}
+
 TEST_CASE("ads session: a NACK before anything was accepted has no version", "[xds][ads_session]") {
   Session session;
   session.subscribe(kEds, {"e"});

@@ -125,13 +125,12 @@ TEST_CASE("client core: a new watcher is told at once what is known", "[xds][cli
     client.receive({good("a")});
     client.receive({bad("a")});
     CHECK(client.watch(2, cds("a")) ==
-          Lines{"2: a value",
-                "2: a ambient UNAVAILABLE: CDS resource a is invalid: type: not supported"});
+          Lines{"2: a value", "2: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported"});
   }
   SECTION("that it is invalid") {
     client.receive({bad("a")});
     CHECK(client.watch(2, cds("a")) ==
-          Lines{"2: a UNAVAILABLE: CDS resource a is invalid: type: not supported"});
+          Lines{"2: a UNAVAILABLE: CDS resource \"a\": type: not supported"});
   }
   SECTION("that the server cannot be reached") {
     client.server(kServerLost);
@@ -165,7 +164,7 @@ TEST_CASE("client core: valid resources of a rejected response are used", "[xds]
   client.watch(1, cds("a"));
   client.watch(2, cds("b"));
   CHECK(client.receive({bad("a"), good("b")}) ==
-        Lines{"1: a UNAVAILABLE: CDS resource a is invalid: type: not supported",
+        Lines{"1: a UNAVAILABLE: CDS resource \"a\": type: not supported",
               "2: b value",
               "count 1 1"});
 }
@@ -177,8 +176,7 @@ TEST_CASE("client core: a resource that was good stays, with an ambient error be
   client.receive({good("a")});
   SECTION("when it is rejected") {
     CHECK(client.receive({bad("a")}) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource a is invalid: type: not supported",
-                "count 0 1"});
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported", "count 0 1"});
     SECTION("and the error is over when the same one comes again") {
       CHECK(client.receive({good("a")}) == Lines{"1: a ambient OK", "count 1 0"});
     }
@@ -189,7 +187,7 @@ TEST_CASE("client core: a resource that was good stays, with an ambient error be
   }
   SECTION("when it is deleted") {
     CHECK(client.receive({}) ==
-          Lines{"1: a ambient NOT_FOUND: CDS resource a does not exist", "count 0 0"});
+          Lines{"1: a ambient NOT_FOUND: CDS resource \"a\" does not exist", "count 0 0"});
     CHECK(client.receive({}) == Lines{"count 0 0"});
   }
   SECTION("when the server is lost") {
@@ -200,10 +198,10 @@ TEST_CASE("client core: a resource that was good stays, with an ambient error be
   SECTION("when all of it happens, and an error ends with its own cause") {
     client.receive({bad("a")});
     CHECK(client.server(kServerLost) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource a is invalid: type: not supported; "
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported; "
                 "xDS server cp: refused"});
     CHECK(client.server(absl::OkStatus()) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource a is invalid: type: not supported"});
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported"});
   }
 }
 
@@ -218,10 +216,10 @@ TEST_CASE("client core: fail_on_data_errors takes a resource away that went bad"
   client.server(absl::OkStatus());
   SECTION("rejected") {
     CHECK(client.receive({bad("a")}).front() ==
-          "1: a UNAVAILABLE: CDS resource a is invalid: type: not supported");
+          "1: a UNAVAILABLE: CDS resource \"a\": type: not supported");
   }
   SECTION("deleted") {
-    CHECK(client.receive({}).front() == "1: a NOT_FOUND: CDS resource a does not exist");
+    CHECK(client.receive({}).front() == "1: a NOT_FOUND: CDS resource \"a\" does not exist");
   }
   CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
 }
@@ -267,7 +265,7 @@ TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][c
 
   SECTION("told once the time is over") {
     CHECK(client.step(TimerFired{first.timer}) ==
-          Lines{"1: a NOT_FOUND: CDS resource a does not exist"});
+          Lines{"1: a NOT_FOUND: CDS resource \"a\" does not exist"});
     CHECK(client.step(TimerFired{first.timer}).empty());
     CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
   }
@@ -309,7 +307,7 @@ TEST_CASE("client core: time running out is UNAVAILABLE where so configured",
   client.asked({"a"});
   CHECK(client.timer.delay == 30s);
   CHECK(client.step(TimerFired{client.timer.timer}) ==
-        Lines{"1: a UNAVAILABLE: CDS resource a was not received from the server in time"});
+        Lines{"1: a UNAVAILABLE: CDS resource \"a\" was not received from the server in time"});
 }
 
 TEST_CASE("client core: a lost server is an error for what is not cached", "[xds][client][A57]") {

@@ -227,6 +227,9 @@ TEST_CASE("virtual host: the most specific domain serves, whatever the case", "[
   CHECK(chosen("Foo.org") == "foo.*");
   CHECK(chosen("x-") == "*");
   CHECK(chosen("elsewhere") == "*");
+  // Among equals the first serves.
+  config.virtual_hosts.push_back(VirtualHost{"second", {"FOO.*"}, {}});
+  CHECK(chosen("Foo.org") == "foo.*");
   config.virtual_hosts.erase(config.virtual_hosts.begin());
   CHECK(chosen("elsewhere") == "none");
   CHECK(chosen(".com") == "none");

@@ -64,7 +64,7 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
   DependencyWorld world;
   SECTION("no listener") {
     CHECK(world.gone(lds("orders")) == Lines{"error"});
-    CHECK(contains(world.error.message(), "LDS resource orders"));
+    CHECK(contains(world.error.message(), "LDS resource \"orders\""));
     CHECK(contains(world.error.message(), "does not exist"));
     CHECK(world.gone(lds("orders")).empty());
   }
@@ -75,7 +75,7 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
   SECTION("no route configuration") {
     world.set(lds("orders"), rds_listener("orders", "r"));
     CHECK(world.gone(rds("r")) == Lines{"error"});
-    CHECK(contains(world.error.message(), "RDS resource r"));
+    CHECK(contains(world.error.message(), "RDS resource \"r\""));
   }
   SECTION("no virtual host") {
     CHECK(world.set(lds("orders"),
@@ -177,9 +177,9 @@ TEST_CASE("dependency manager: an ambient error of listener or routes is a note"
   world.add_leaf("a");
   const XdsConfigPtr config = world.config;
   CHECK(world.ambient(lds("orders"), kLost) == Lines{"config"});
-  CHECK(contains(world.note, "LDS resource orders: xDS server cp: refused"));
+  CHECK(contains(world.note, "LDS resource \"orders\": xDS server cp: refused"));
   CHECK(world.ambient(rds("r"), kLost) == Lines{"config"});
-  CHECK(contains(world.note, "RDS resource r"));
+  CHECK(contains(world.note, "RDS resource \"r\""));
   world.ambient(rds("r"), absl::OkStatus());
   world.ambient(lds("orders"), absl::OkStatus());
   CHECK(world.note.empty());
@@ -249,7 +249,7 @@ TEST_CASE("dependency manager: a cluster that cannot be used fails alone",
   world.add_leaf("b");
   REQUIRE(world.config != nullptr);
   CHECK(world.cluster_error("a").code() == absl::StatusCode::kUnavailable);
-  CHECK(contains(world.cluster_error("a").message(), "CDS resource a: does not exist"));
+  CHECK(contains(world.cluster_error("a").message(), "CDS resource \"a\": does not exist"));
   CHECK(contains(world.cluster_error("a").message(), "node-1"));
   CHECK(world.leaf("b").endpoints != nullptr);
   CHECK(world.leaves("agg") == std::vector<std::string>{"b"});
@@ -296,7 +296,7 @@ TEST_CASE("dependency manager: an EDS error leaves the cluster without endpoints
     CHECK(world.gone(eds("e")) == Lines{"config"});
   }
   CHECK(world.leaf("a").endpoints == nullptr);
-  CHECK(contains(world.leaf("a").resolution_note, "EDS resource e"));
+  CHECK(contains(world.leaf("a").resolution_note, "EDS resource \"e\""));
 }
 
 TEST_CASE("dependency manager: an ambient error keeps the endpoints, and is their note",
@@ -366,6 +366,11 @@ TEST_CASE("dependency manager: a name that does not resolve is tried again, late
   world.elapse();
   CHECK(world.resolve("h:1", {"1"}) == Lines{"config"});
   CHECK(world.leaf("d").resolution_note.empty());
+  // A success begins anew.
+  world.now += 1min;
+  world.step(ReresolutionRequested{});
+  world.fail_to_resolve("h:1", "no such host");
+  CHECK(world.timer.delay <= 1200ms);
 }
 
 TEST_CASE("dependency manager: a failed look-up keeps the addresses known before",
@@ -421,6 +426,18 @@ TEST_CASE("dependency manager: a name that is needed no longer is forgotten, tim
   CHECK(world.resolve("h:1", {"1"}).empty());
   CHECK(world.set(cds("d"), dns_cluster("d", "h:1")) == Lines{"unwatch EDS e", "resolve h:1"});
   CHECK(world.step(TimerFired{old_timer}).empty());
+}
+
+// --- error texts ---------------------------------------------------------------
+
+TEST_CASE("dependency manager: an error names its resource once", "[xds][depend][A74]") {
+  XdsWorld world;
+  world.fail(lds("orders"), absl::NotFoundError("LDS resource \"orders\" does not exist"));
+  CHECK(world.error.message() ==
+        "xds:///orders: LDS resource \"orders\" does not exist (node ID: node-1)");
+  world.fail(lds("orders"), kLost);
+  CHECK(world.error.message() ==
+        "xds:///orders: LDS resource \"orders\": xDS server cp: refused (node ID: node-1)");
 }
 
 // --- any order ---------------------------------------------------------------
