@@ -27,12 +27,16 @@ absl::string_view name_field_of(absl::string_view type_url) {
   return type_url == kClusterLoadAssignmentTypeUrl ? "cluster_name" : "name";
 }
 
-// Precondition: the bytes are of this type, and `field` is one of its strings.
-std::string read_string(const ResourceBytes& resource, absl::string_view field) {
+// The string in a field of the bytes. Fails where no receiver could read them: protobuf limits the
+// depth of messages, and a level of a Struct takes three.
+// Precondition: the bytes are of the type that the URL says, and `field` is one of its strings.
+absl::StatusOr<std::string> read_string(const ResourceBytes& resource, absl::string_view field) {
   const protobuf::Descriptor* descriptor = find_message(resource.type_url);
   const std::unique_ptr<protobuf::Message> message(
       protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
-  message->ParseFromString(resource.bytes);
+  if (!message->ParseFromString(resource.bytes)) {
+    return absl::InvalidArgumentError("nested too deeply for a message");
+  }
   return message->GetReflection()->GetString(*message,
                                              descriptor->FindFieldByName(std::string(field)));
 }
@@ -71,16 +75,15 @@ absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResol
   const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
   const auto status =
       protobuf::util::JsonToBinaryString(&resolver, resource.type_url, text, &resource.bytes);
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(api_name(resource.type_url), ": ", std::string(status.message())));
-  }
+  const auto invalid = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(api_name(resource.type_url), ": ", why));
+  };
+  if (!status.ok()) return invalid(std::string(status.message()));
   const absl::string_view name_field = name_field_of(resource.type_url);
-  resource.name = read_string(resource, name_field);
-  if (resource.name.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(api_name(resource.type_url), ": ", name_field, ": must not be empty"));
-  }
+  auto name = read_string(resource, name_field);
+  if (!name.ok()) return invalid(name.status().message());
+  if (name->empty()) return invalid(absl::StrCat(name_field, ": must not be empty"));
+  resource.name = *std::move(name);
   return resource;
 }
 

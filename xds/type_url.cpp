@@ -14,7 +14,6 @@
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
-#include "signalbox/envoy/config/route/v3/route_components.pb.h"
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
@@ -63,7 +62,6 @@ bool link_messages() {
       envoy::config::cluster::v3::Cluster::descriptor(),
       envoy::config::endpoint::v3::ClusterLoadAssignment::descriptor(),
       envoy::config::listener::v3::Listener::descriptor(),
-      envoy::config::route::v3::FilterConfig::descriptor(),
       envoy::config::route::v3::RouteConfiguration::descriptor(),
       envoy::extensions::clusters::aggregate::v3::ClusterConfig::descriptor(),
       envoy::extensions::filters::http::router::v3::Router::descriptor(),

@@ -178,6 +178,9 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
     std::vector<std::string> told;
   };
 
+  std::string deep_struct = "{}";
+  for (int level = 0; level < 50; ++level)
+    deep_struct = "{a: " + deep_struct + "}";
   const std::string deep(100, '[');
   const std::string closing(100, ']');
   const auto row = GENERATE_COPY(values<Row>({
@@ -218,6 +221,9 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
        absl::StrCat(cluster(""), "- {'@type': ", kClusterTypeUrl, ", name: a}"),
        {"line 4: resources[1]", "\"a\"", "twice"}},
       {"it is nested too deeply", "resources: " + deep + closing, {"line 1", "64"}},
+      {"a Struct is too deep for a message",
+       cluster("  metadata: {filter_metadata: {x: " + deep_struct + "}}\n"),
+       {"resources[0]", "deep"}},
       {"an alias holds itself", "resources: &a [*a]", {"64"}},
   }));
   DYNAMIC_SECTION(row.when) {
