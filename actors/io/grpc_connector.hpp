@@ -52,7 +52,7 @@ struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
-  std::function<InterceptorFactories()> interceptors;           ///< May be empty.
+  std::function<InterceptorFactories()> interceptors;          ///< May be empty.
   std::function<void(std::unique_ptr<const Tracked>)> retire;  ///< Any thread; see G2.
 };
 
