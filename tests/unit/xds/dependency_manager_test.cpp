@@ -431,7 +431,7 @@ TEST_CASE("dependency manager: a name that is needed no longer is forgotten, tim
 // --- error texts ---------------------------------------------------------------
 
 TEST_CASE("dependency manager: an error names its resource once", "[xds][depend][A74]") {
-  XdsWorld world;
+  DependencyWorld world;
   world.fail(lds("orders"), absl::NotFoundError("LDS resource \"orders\" does not exist"));
   CHECK(world.error.message() ==
         "xds:///orders: LDS resource \"orders\" does not exist (node ID: node-1)");
