@@ -17,6 +17,9 @@
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "signalbox/udpa/type/v1/typed_struct.pb.h"
@@ -64,6 +67,9 @@ bool link_messages() {
       envoy::extensions::filters::http::router::v3::Router::descriptor(),
       envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager::
           descriptor(),
+      envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst::descriptor(),
+      envoy::extensions::load_balancing_policies::round_robin::v3::RoundRobin::descriptor(),
+      envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality::descriptor(),
       envoy::extensions::upstreams::http::v3::HttpProtocolOptions::descriptor(),
       envoy::service::discovery::v3::Resource::descriptor(),
       udpa::type::v1::TypedStruct::descriptor(),
