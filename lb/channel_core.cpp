@@ -70,9 +70,14 @@ void ChannelCore::apply() {
 // A31-7: a selector is used only with a picker that has seen its generation. State edges and the
 // first picker of a generation go out at once; mere picker changes behind the burst.
 void ChannelCore::handle(const RootPublished& event) {
+  const bool answers_pending = pending_ && event.generation >= pending_->generation;
+  const bool beginning =
+      event.state == ConnectivityState::kIdle || event.state == ConnectivityState::kConnecting;
+  if (root_reviving_ && beginning && !answers_pending) return;
+  root_reviving_ = false;
   const bool edge = root_.picker == nullptr || root_.state != event.state;
   root_ = event;
-  if (pending_ && root_.generation >= pending_->generation) {
+  if (answers_pending) {
     const Routes old = std::exchange(current_, *std::exchange(pending_, std::nullopt));
     publish();
     retire_clusters(old);
@@ -89,8 +94,8 @@ void ChannelCore::handle(const RebuildDue&) {
   if (std::exchange(rebuild_pending_, false)) publish();
 }
 
-void ChannelCore::handle(const RootRestarted&) {
-  apply();
+void ChannelCore::handle(const RootDied&) {
+  root_reviving_ = true;
 }
 
 void ChannelCore::publish() {

@@ -48,8 +48,9 @@ struct RootPublished {
   Generation generation = 0;
 };
 
-/// The root was restarted: it wants the current configuration.
-struct RootRestarted {};
+/// The root's actor died, and will be restarted: until it has something better to say than that
+/// it begins, its last picker serves.
+struct RootDied {};
 
 /// No reader sees the snapshot with this sequence, or an earlier one, any more.
 struct SnapshotGracePassed {
@@ -59,7 +60,7 @@ struct SnapshotGracePassed {
 using ChannelEvent = std::variant<XdsConfigArrived,
                                   XdsConfigLost,
                                   RootPublished,
-                                  RootRestarted,
+                                  RootDied,
                                   SnapshotGracePassed,
                                   TimerFired,
                                   IdleExitRequested,
@@ -121,7 +122,7 @@ class ChannelCore {
   void handle(const XdsConfigArrived& event);
   void handle(const XdsConfigLost& event);
   void handle(const RootPublished& event);
-  void handle(const RootRestarted& event);
+  void handle(const RootDied& event);
   void handle(const SnapshotGracePassed& event);
   void handle(const TimerFired& event);
   void handle(const IdleExitRequested& event);
@@ -143,6 +144,7 @@ class ChannelCore {
   std::uint64_t scan_timer_ = 0;
   bool scan_pending_ = false;
   bool rebuild_pending_ = false;
+  bool root_reviving_ = false;
   XdsConfigPtr xds_;
   ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
   std::map<ClusterName, Kept> kept_;

@@ -87,6 +87,6 @@ using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusCh
 using AdsStreamActor =
     ActorOf<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
 
-using SupervisorActor = ActorOf<OpenChannel, CloseChannel, RestartDue>;
+using SupervisorActor = ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue>;
 
 }  // namespace signalbox::protocol

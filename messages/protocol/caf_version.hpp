@@ -64,6 +64,12 @@ void send_after(Self* self, const Handle& to, Duration delay, Message message) {
   self->delayed_send(to, delay, std::move(message));
 }
 
+/// The scheduler of a runtime: work sharing idles at no cost.
+inline void configure_scheduler(caf::actor_system_config& config, std::size_t threads) {
+  config.set("scheduler.policy", caf::atom("sharing"));
+  config.set("scheduler.max-threads", threads);
+}
+
 /// How an actor ends: told to, or because one it belonged to died.
 enum class StopReason { kOrderly, kParentDied };
 
@@ -77,6 +83,13 @@ void stop(const Handle& actor, StopReason reason = StopReason::kOrderly) {
 /// Whether an actor that ended so was told to.
 inline bool ended_orderly(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
+}
+
+/// How an actor ended, as a metric's label.
+inline const char* reason_text(const caf::error& reason) {
+  if (ended_orderly(reason)) return "stopped";
+  if (reason == caf::exit_reason::kill) return "parent_died";
+  return reason == caf::sec::runtime_error ? "exception" : "other";
 }
 
 /// Whether the message that is handled now came from `actor`.
@@ -104,7 +117,7 @@ class Watches {
   template <typename Self, typename Handle>
   void remove(Self* self, const Handle& watched) {
     actions_.erase(watched.address());
-    self->demonitor(watched);
+    self->demonitor(watched.address());
   }
 
  private:

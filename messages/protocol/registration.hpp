@@ -59,5 +59,6 @@ SIGNALBOX_MESSAGE(protocol::GracePassed)
 SIGNALBOX_MESSAGE(protocol::XdsClientReplaced)
 SIGNALBOX_MESSAGE(protocol::OpenChannel)
 SIGNALBOX_MESSAGE(protocol::CloseChannel)
+SIGNALBOX_MESSAGE(protocol::ChannelExitIdle)
 
 #undef SIGNALBOX_MESSAGE

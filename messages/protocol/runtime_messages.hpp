@@ -12,6 +12,10 @@
 
 #include "messages/ids.hpp"
 
+namespace signalbox::actors {
+struct ChannelPort;
+}  // namespace signalbox::actors
+
 namespace signalbox::protocol {
 
 /// The child's backend addresses look stale to it: resolve names anew.
@@ -34,13 +38,18 @@ struct XdsClientReplaced {
   caf::actor client;
 };
 
-/// Opens a channel; what it is made of is the supervisor's own type, actors/channel_port.hpp.
+/// Opens a channel; what it is made of stands in actors/channel_port.hpp.
 struct OpenChannel {
-  std::shared_ptr<const struct ChannelPort> port;
+  std::shared_ptr<const actors::ChannelPort> port;
 };
 
 struct CloseChannel {
-  std::shared_ptr<const struct ChannelPort> port;
+  std::shared_ptr<const actors::ChannelPort> port;
+};
+
+/// Somebody wants the channel out of IDLE.
+struct ChannelExitIdle {
+  std::shared_ptr<const actors::ChannelPort> port;
 };
 
 }  // namespace signalbox::protocol

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/address.hpp"
 
-#include <array>
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include "absl/strings/string_view.h"
 
+#include "xds/parse/ip_literal.hpp"
 #include "xds/parse/well_known.hpp"
 
 namespace signalbox::xds {
@@ -39,20 +39,10 @@ void require_port(const SocketAddress& proto, std::uint32_t least, const Field& 
   }
 }
 
-// "1.2.3.4" or "[::1]"; empty where the text is no literal.
-std::string canonical_ip(const std::string& text) {
-  std::array<char, INET6_ADDRSTRLEN> out{};
-  in_addr v4{};
-  // The strict form of inet_pton is already the canonical one.
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1 && text.find('\0') == std::string::npos) {
-    return text;
-  }
-  in6_addr v6{};
-  if (inet_pton(AF_INET6, text.c_str(), &v6) != 1 || text.find('\0') != std::string::npos) {
-    return "";
-  }
-  inet_ntop(AF_INET6, &v6, out.data(), out.size());
-  return absl::StrCat("[", out.data(), "]");
+// "1.2.3.4:80", "[::1]:80", "orders.example:443".
+std::string join(absl::string_view host, std::uint32_t port) {
+  const bool v6 = absl::StrContains(host, ':') && host.front() != '[';
+  return v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
 }  // namespace
@@ -61,13 +51,13 @@ Address parse_address(const AddressProto& proto, const Field& field) {
   if (!require_socket_address(proto, field)) return {};
   const SocketAddress& socket = proto.socket_address();
   const Field place = field.at("socket_address");
-  const std::string ip = canonical_ip(socket.address());
-  if (ip.empty()) {
+  const auto ip = canonical_ip(socket.address());
+  if (!ip.has_value()) {
     place.at("address").add(
         absl::StrCat("must be an IPv4 or IPv6 literal, found ", quoted(socket.address())));
   }
   require_port(socket, 1, place);
-  return Address{absl::StrCat(ip, ":", socket.port_value())};
+  return Address{join(ip.value_or(""), socket.port_value())};
 }
 
 DnsName parse_dns_name(const AddressProto& proto, const Field& field) {
@@ -81,10 +71,7 @@ DnsName parse_dns_name(const AddressProto& proto, const Field& field) {
   require_name(socket.address(), place.at("address"));
   // A37 asks only that the port is set.
   require_port(socket, 0, place);
-  const bool bare_ipv6 =
-      socket.address().find(':') != std::string::npos && socket.address().front() != '[';
-  const std::string host = bare_ipv6 ? absl::StrCat("[", socket.address(), "]") : socket.address();
-  return DnsName{absl::StrCat(host, ":", socket.port_value())};
+  return DnsName{join(socket.address(), socket.port_value())};
 }
 
 }  // namespace signalbox::xds

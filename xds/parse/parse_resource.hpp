@@ -19,6 +19,7 @@
 
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
+#include "xds/decoded_response.hpp"
 
 namespace signalbox::xds {
 
@@ -28,13 +29,6 @@ namespace signalbox::xds {
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes);
-
-struct DecodedResponse {
-  ResourcesReceived received;
-  std::string nonce;
-  /// All errors of the response, for error_detail. Empty: it is to be ACKed.
-  std::string nack_detail;
-};
 
 /// An error where there is nothing to answer to: the bytes are no DiscoveryResponse, or its type
 /// is none of the four. Each name occurs once in the result; one that the response had twice is an

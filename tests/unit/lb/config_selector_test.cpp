@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "messages/invariant.hpp"
-#include "tests/unit/lb/route_fixture.hpp"
+#include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/lb/route_fixture.hpp"
+#include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -64,6 +64,7 @@ TEST_CASE("route_match: a header is compared as its matcher says", "[lb][route_m
       {"contains, other case", {"env", containing("NAR"), false}, false},
       {"contains, in any case", {"env", in_any_case(containing("NAR")), false}, true},
       {"contains, in any case, other", {"env", in_any_case(containing("NAT")), false}, false},
+      {"contains nothing, in an empty value", {"void", in_any_case(containing("")), false}, true},
       {"regex", {"env", regex("c.*y"), false}, true},
       {"regex, a part only", {"env", regex("nar"), false}, false},
       {"range, its start", {"shard", IntegerRange{7, 9}, false}, true},
@@ -95,6 +96,7 @@ TEST_CASE("route_match: a header is compared as its matcher says", "[lb][route_m
                             {"tag", ""},
                             {"gap", ""},
                             {"gap", "b"},
+                            {"void", ""},
                             {"id-bin", "x"},
                             {"content-type", "text/html"}};
   DYNAMIC_SECTION(row.when) {

@@ -2,13 +2,13 @@
 #include "lb/router.hpp"
 
 #include <cstdlib>
-#include <functional>
 #include <new>
 #include <thread>
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/lb/route_fixture.hpp"
+#include "tests/support/route_fixture.hpp"
+#include "tests/support/router_fixture.hpp"
 
 namespace {
 
@@ -17,10 +17,22 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// The whole test program counts.
-void* operator new(std::size_t size) {
+// The whole test program counts. All forms are replaced, or memory checkers would see one form's
+// memory given back to another.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
+  return std::malloc(size);
+}
+
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
+  throw std::bad_alloc();
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocations;
+  const auto unit = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
   throw std::bad_alloc();
 }
 
@@ -32,7 +44,17 @@ void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-// NOLINTEND
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace signalbox::lb {
 namespace {
@@ -40,68 +62,11 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-// Answers what the test says, and remembers the cluster that it was asked for.
-class ScriptedPicker final : public Picker {
- public:
-  explicit ScriptedPicker(std::function<PickResult(const PickArgs&)> answer)
-      : answer_(std::move(answer)) {}
-
-  PickResult pick(const PickArgs& args) const override { return answer_(args); }
-
- private:
-  std::function<PickResult(const PickArgs&)> answer_;
-};
-
-PickerPtr answering(std::function<PickResult(const PickArgs&)> answer) {
-  return std::make_shared<ScriptedPicker>(std::move(answer));
-}
-
-PickResult result(std::variant<Complete, Queue, Fail, Drop> outcome) {
-  PickResult answer;
-  answer.outcome = std::move(outcome);
-  return answer;
-}
-
-class AskLog final : public AskTarget {
- public:
-  void tell(const PickAsk& ask) const override { asks.push_back(ask); }
-
-  mutable std::vector<PickAsk> asks;
-};
-
-// A router over a cell, and the means to publish into it.
-class RouterTest {
- public:
-  void publish(std::optional<XdsConfig> config, PickerPtr picker, absl::Status failure = {}) {
-    auto snapshot = std::make_unique<Snapshot>();
-    if (config) {
-      for (const auto& [name, ref] : refs_for(*config))
-        refs.try_emplace(name, ref);
-      snapshot->selector = make_config_selector(*config, refs);
-    }
-    snapshot->picker = std::move(picker);
-    snapshot->failure = std::move(failure);
-    snapshot->sequence = ++sequence;
-    const auto old = cell->exchange(std::move(snapshot));
-    SnapshotCell::wait_for_readers();
-  }
-
-  const ClusterRef& ref(const char* cluster) const { return *refs.at(ClusterName(cluster)); }
-
-  std::shared_ptr<SnapshotCell> cell = std::make_shared<SnapshotCell>();
-  Router router{cell};
-  ClusterRefs refs;
-  std::uint64_t sequence = 0;
-  std::shared_ptr<Connection> backend = std::make_shared<Connection>(Address("10.0.0.1:80"));
-};
-
 const CallArgs kCall{"/s/M", nullptr, 7};
 
-XdsConfig all_to(const ForwardAction& action) {
-  return config_of({route(prefix(""), action)});
-}
-
-TEST_CASE_METHOD(RouterTest, "router: completes a pick and holds what it chose", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture,
+                 "router: completes a pick and holds what it chose",
+                 "[lb][router]") {
   std::string asked_for;
   publish(all_to(to("orders")), answering([&](const PickArgs& args) {
             asked_for = args.cluster->str();
@@ -122,7 +87,7 @@ TEST_CASE_METHOD(RouterTest, "router: completes a pick and holds what it chose",
   CHECK_FALSE(ref("orders").in_use());
 }
 
-TEST_CASE_METHOD(RouterTest,
+TEST_CASE_METHOD(RouterFixture,
                  "router: a pick outlives the snapshot, and may end on another thread",
                  "[lb][router][A31-13]") {
   publish(all_to(to("orders")),
@@ -137,7 +102,7 @@ TEST_CASE_METHOD(RouterTest,
   CHECK_FALSE(ref("orders").in_use());
 }
 
-TEST_CASE_METHOD(RouterTest, "router: what a picker refuses reaches the call", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call", "[lb][router]") {
   struct Row {
     const char* when;
     PickResult answer;
@@ -170,7 +135,7 @@ TEST_CASE_METHOD(RouterTest, "router: what a picker refuses reaches the call", "
   }
 }
 
-TEST_CASE_METHOD(RouterTest, "router: hides the codes that only servers may send", "[lb][A54]") {
+TEST_CASE_METHOD(RouterFixture, "router: hides the codes that only servers may send", "[lb][A54]") {
   const auto code = GENERATE(values<absl::StatusCode>({
       absl::StatusCode::kInvalidArgument,
       absl::StatusCode::kNotFound,
@@ -196,7 +161,7 @@ TEST_CASE_METHOD(RouterTest, "router: hides the codes that only servers may send
   }
 }
 
-TEST_CASE_METHOD(RouterTest, "router: a failure that claims to be OK is none", "[lb][A54]") {
+TEST_CASE_METHOD(RouterFixture, "router: a failure that claims to be OK is none", "[lb][A54]") {
   publish(all_to(to("a")),
           answering([](const PickArgs&) { return result(Fail{absl::OkStatus()}); }));
   const Pick pick = router.pick(kCall);
@@ -204,7 +169,7 @@ TEST_CASE_METHOD(RouterTest, "router: a failure that claims to be OK is none", "
   CHECK(pick.status().code() == absl::StatusCode::kInternal);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: the other codes pass as they are", "[lb][A54]") {
+TEST_CASE_METHOD(RouterFixture, "router: the other codes pass as they are", "[lb][A54]") {
   const auto code = GENERATE(values<absl::StatusCode>({
       absl::StatusCode::kCancelled,
       absl::StatusCode::kUnknown,
@@ -221,28 +186,30 @@ TEST_CASE_METHOD(RouterTest, "router: the other codes pass as they are", "[lb][A
   CHECK(router.pick(kCall).status() == original);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: waits while there is no configuration", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: waits while there is no configuration", "[lb][router]") {
   const Pick pick = router.pick(kCall);
   CHECK(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.cluster() == nullptr);
   CHECK(pick.sequence() == 0);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: fails when there can be no configuration", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture,
+                 "router: fails when there can be no configuration",
+                 "[lb][router]") {
   publish(std::nullopt, nullptr, absl::UnavailableError("no such listener"));
   const Pick pick = router.pick(kCall);
   CHECK(pick.outcome() == PickOutcome::kFail);
   CHECK(pick.status() == absl::UnavailableError("no such listener"));
 }
 
-TEST_CASE_METHOD(RouterTest, "router: waits while there is no picker", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: waits while there is no picker", "[lb][router]") {
   publish(all_to(to("orders")), nullptr);
   const Pick pick = router.pick(kCall);
   CHECK(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.cluster() == &ref("orders"));
 }
 
-TEST_CASE_METHOD(RouterTest, "router: ends a call that has no route", "[lb][router][A31-6]") {
+TEST_CASE_METHOD(RouterFixture, "router: ends a call that has no route", "[lb][router][A31-6]") {
   publish(config_of({route(exact("/other"), to("a"))}),
           answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
   const Pick pick = router.pick(kCall);
@@ -251,7 +218,7 @@ TEST_CASE_METHOD(RouterTest, "router: ends a call that has no route", "[lb][rout
   CHECK(pick.cluster() == nullptr);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: tells what a picker asks for", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: tells what a picker asks for", "[lb][router]") {
   const AskLog log;
   publish(all_to(to("a")), answering([&](const PickArgs&) {
             PickResult answer;
@@ -263,7 +230,7 @@ TEST_CASE_METHOD(RouterTest, "router: tells what a picker asks for", "[lb][route
   CHECK(log.asks == std::vector<PickAsk>{{PickAsk::Kind::kConnect, Address("10.0.0.1:80")}});
 }
 
-TEST_CASE_METHOD(RouterTest, "router: asks again without routing again", "[lb][A31-1][A31-10]") {
+TEST_CASE_METHOD(RouterFixture, "router: asks again without routing again", "[lb][A31-1][A31-10]") {
   ForwardAction first = to("first");
   first.max_stream_duration = 3s;
   publish(all_to(first), answering([](const PickArgs&) { return result(Queue{}); }));
@@ -286,7 +253,7 @@ TEST_CASE_METHOD(RouterTest, "router: asks again without routing again", "[lb][A
   CHECK(ref("second").uses() == 0);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: routes a call that waited for a configuration", "[lb]") {
+TEST_CASE_METHOD(RouterFixture, "router: routes a call that waited for a configuration", "[lb]") {
   Pick pick = router.pick(kCall);
   ForwardAction action = to("orders");
   action.grpc_timeout_header_max = 2s;
@@ -301,7 +268,7 @@ TEST_CASE_METHOD(RouterTest, "router: routes a call that waited for a configurat
   CHECK(ref("orders").uses() == 1);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: a repick forgets the former answer", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: a repick forgets the former answer", "[lb][router]") {
   publish(all_to(to("a")),
           answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
   Pick pick = router.pick(kCall);
@@ -318,7 +285,7 @@ TEST_CASE_METHOD(RouterTest, "router: a repick forgets the former answer", "[lb]
   CHECK(pick.status().ok());
 }
 
-TEST_CASE_METHOD(RouterTest, "router: counts each pick where it was routed", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", "[lb][router]") {
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   Pick pick = router.pick(kCall);
   publish(all_to(to("a")),
@@ -331,7 +298,7 @@ TEST_CASE_METHOD(RouterTest, "router: counts each pick where it was routed", "[l
   CHECK(ref("a").stats().picks(PickOutcome::kDrop) == 0);
 }
 
-TEST_CASE_METHOD(RouterTest, "router: a complete pick allocates nothing", "[lb][router]") {
+TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[lb][router]") {
   Route chosen = route(prefix("/s/"), to({{"a", 1}, {"b", 2}}));
   chosen.match.headers = {{"env", exact("canary"), false}, {"shard", IntegerRange{0, 9}, false}};
   chosen.match.fraction_per_million = 1'000'000;

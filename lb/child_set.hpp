@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChildSet — the children of a composite policy: what was ordered, what they said, what they owe.
+//
+//   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
+//   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
+//                                                └─▶ report_applied ─▶ ReportApplied
+//
+// The composite half of "applying a configuration": a composite has applied a generation when it
+// has processed it itself and every living child has answered what it was sent of it.
+//
+// Invariants
+//   C1  applied() never falls.
+//   C2  A child that is dead or stopped holds nobody up: it counts as having answered.
+//   C3  A child always has a picker; before its first report a queueing one.
+//   C4  A child whose policy type changed is replaced. What the old one said last keeps serving,
+//       if that was READY, until the new one says something other than CONNECTING (A37-22); so
+//       long it owes its answer, that the connections which serve may linger.
+//   C5  Events of unknown children are dropped. (The shell drops late events of a stopped child
+//       whose name lives on.)
+
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+/// A child as it last reported.
+struct Child {
+  ConnectivityState state = ConnectivityState::kConnecting;
+  absl::Status status;
+  PickerPtr picker;
+  /// `state` for those who sum children up: TRANSIENT_FAILURE stays until READY, so that the
+  /// sum does not flap while a failed child keeps trying.
+  ConnectivityState lasting_state = ConnectivityState::kConnecting;
+  LbConfigPtr config;
+  EndpointsPtr endpoints;
+  /// C4: a new policy runs under this name, and the old one's picker still serves.
+  bool replacing = false;
+};
+
+/// Whether both hold the same localities, by pointer, and the same drops: a receiver of `left`
+/// learns nothing from `right`.
+bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
+
+/// Whether a re-resolution request of `child` goes on upwards from the composite that `config`
+/// configures (A37-33).
+bool forwards_reresolution(const LbConfig& config, const ChildName& child);
+
+class ChildSet {
+ public:
+  /// Everything sent from now on is part of `update`: its generation and its world.
+  void begin(const ConfigUpdated& update);
+
+  /// The generation begun last.
+  Generation generation() const { return generation_; }
+
+  /// Sends a child its configuration: starts, updates or replaces it.
+  void update(const ChildName& name,
+              LbConfigPtr config,
+              EndpointsPtr endpoints,
+              LbEffects& effects);
+
+  /// As update(), but a child that would learn nothing from it hears nothing. Only for children
+  /// that do not read ConfigUpdated::xds.
+  void update_if_changed(const ChildName& name,
+                         LbConfigPtr config,
+                         EndpointsPtr endpoints,
+                         LbEffects& effects);
+
+  void stop(const ChildName& name, LbEffects& effects);
+
+  /// Stops every child.
+  void clear(LbEffects& effects);
+
+  /// Each returns the child, or null when it is unknown.
+  const Child* hear(const ChildStateChanged& event);
+  const Child* hear(const ChildApplied& event);
+  const Child* hear(const ChildDied& event);
+
+  const Child* find(const ChildName& name) const;
+
+  bool contains(const ChildName& name) const { return find(name) != nullptr; }
+
+  std::size_t size() const { return children_.size(); }
+
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    for (const auto& [name, entry] : children_)
+      visit(name, entry.child);
+  }
+
+  /// READY if any child is; else CONNECTING if any is; else IDLE if any is; else
+  /// TRANSIENT_FAILURE. By lasting_state; O(1).
+  ConnectivityState aggregate() const;
+
+  /// The newest generation processed here and by all living children, as it is at this moment.
+  Generation reached() const;
+
+  /// The newest that was ever reached.
+  Generation applied() const { return applied_; }
+
+  /// Orders ReportApplied if applied() rises. To be called at the end of every step.
+  void report_applied(LbEffects& effects);
+
+ private:
+  struct Entry {
+    Child child;
+    Generation sent = 0;      ///< The newest generation that it was sent.
+    Generation answered = 0;  ///< The newest generation that it has answered.
+    Generation heard = 0;     ///< What a new policy said it applied, while the old one serves.
+    bool dead = false;
+  };
+
+  Entry* entry_of(const ChildName& name);
+  void take(Child& child, const ChildStateChanged& event);
+  void owe(Entry& entry, Generation sent, Generation answered);
+
+  std::map<ChildName, Entry> children_;
+  std::array<std::size_t, 4> in_state_{};  ///< How many children have which lasting_state.
+  /// For each child that owes an answer, what it has answered: how many there are of each.
+  std::map<Generation, std::size_t> owing_;
+  XdsConfigPtr xds_;
+  Generation generation_ = 0;
+  Generation applied_ = 0;
+};
+
+}  // namespace signalbox::lb

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/cluster_tree.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace signalbox::lb {
+namespace {
+
+bool intersect(const std::vector<LocalityName>& left, const std::vector<LocalityName>& right) {
+  return std::ranges::any_of(
+      left, [&](const LocalityName& name) { return std::ranges::count(right, name) != 0; });
+}
+
+std::vector<LocalityName> localities_of(const Priority& priority) {
+  std::vector<LocalityName> names;
+  for (const LocalityPtr& locality : priority.localities)
+    names.push_back(locality->name);
+  return names;
+}
+
+}  // namespace
+
+// Higher priorities choose first, and of several names that would do each takes the one that
+// stood highest. Where nothing survives but both are empty, the place keeps its name.
+std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
+  std::vector<Named> named;
+  std::vector<bool> taken(last_.size(), false);
+  for (std::size_t place = 0; place < endpoints.priorities.size(); ++place) {
+    std::vector<LocalityName> localities = localities_of(endpoints.priorities[place]);
+    const auto lives_on = [&](std::size_t old) {
+      if (taken[old]) return false;
+      if (localities.empty()) return old == place && last_[old].localities.empty();
+      return intersect(last_[old].localities, localities);
+    };
+    std::size_t old = 0;
+    while (old < last_.size() && !lives_on(old))
+      ++old;
+    const bool found = old < last_.size();
+    if (found) taken[old] = true;
+    named.push_back({found ? last_[old].name : ChildName("child" + std::to_string(next_++)),
+                     std::move(localities)});
+  }
+  last_ = std::move(named);
+  std::vector<ChildName> names;
+  for (const Named& entry : last_)
+    names.push_back(entry.name);
+  return names;
+}
+
+//  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
+//  lb_policy
+//                                                                              └▶ child1: lb_policy
+LbConfigPtr leaf_tree(const Cluster& cluster, const std::vector<ChildName>& priorities) {
+  PriorityConfig priority;
+  priority.cluster = cluster.name;
+  priority.priorities = priorities;
+  for (std::size_t i = 0; i < priorities.size(); ++i) {
+    // EDS pushes; only a name can usefully be resolved again (A37-33).
+    const bool ignore_reresolution = std::holds_alternative<EdsDiscovery>(cluster.discovery);
+    priority.children[priorities[i]] = {cluster.lb_policy, i, ignore_reresolution};
+  }
+  const auto override_host =
+      make_lb_config(OverrideHostConfig{cluster.name, make_lb_config(std::move(priority))});
+  const auto cluster_impl = make_lb_config(ClusterImplConfig{cluster.name, override_host});
+  return make_lb_config(OutlierDetectionConfig{cluster_impl});
+}
+
+//  cds(aggregate) ─▶ priority ─┬▶ cds(leaf) ─▶ …
+//                              └▶ cds(leaf) ─▶ …        named after their clusters (A75-13)
+LbConfigPtr aggregate_tree(const ClusterName& cluster, const AggregateLeaves& leaves) {
+  PriorityConfig priority;
+  priority.cluster = cluster;
+  for (const ClusterName& leaf : leaves.leaves) {
+    const ChildName name(leaf.str());
+    priority.priorities.push_back(name);
+    priority.children[name] = {make_lb_config(CdsConfig{leaf}), std::nullopt, false};
+  }
+  return make_lb_config(std::move(priority));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cluster_tree — one cluster to the policies below its cds (gRFC A75).
+//
+//   ClusterConfig ─▶ [leaf_tree | aggregate_tree] ─▶ configuration of the one child of cds
+//
+// Sources: gRFC A75 (the tree), A37 (names of priorities, re-resolution), A56.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "messages/lb_config.hpp"
+#include "messages/xds_config.hpp"
+
+namespace signalbox::lb {
+
+/// Names the priorities of one leaf cluster, so that a priority that moves keeps its child: a
+/// name lives on while any of its localities does (A37-21).
+class PriorityNames {
+ public:
+  /// The names for the priorities of `endpoints`, in their order; the next call compares with it.
+  std::vector<ChildName> assign(const Endpoints& endpoints);
+
+ private:
+  struct Named {
+    ChildName name;
+    std::vector<LocalityName> localities;
+  };
+
+  std::vector<Named> last_;
+  std::uint64_t next_ = 0;
+};
+
+/// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
+LbConfigPtr leaf_tree(const Cluster& cluster, const std::vector<ChildName>& priorities);
+
+/// Precondition: `cluster` is an aggregate, and stands for `leaves`.
+LbConfigPtr aggregate_tree(const ClusterName& cluster, const AggregateLeaves& leaves);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// config_of — a policy's own configuration out of a ConfigUpdated.
+
+#pragma once
+
+#include <variant>
+
+#include "messages/invariant.hpp"
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+/// Precondition: `update` was sent to this kind of policy; parents see to that (ChildSet, C4).
+template <typename Config>
+const Config& config_of(const ConfigUpdated& update) {
+  const Config* config =
+      update.config == nullptr ? nullptr : std::get_if<Config>(update.config.get());
+  SIGNALBOX_INVARIANT(config != nullptr, "a policy is sent configurations of its own kind");
+  return *config;
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/pickers.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+class QueuePicker final : public Picker {
+ public:
+  PickResult pick(const PickArgs& /*args*/) const override { return {}; }
+};
+
+/// Always the same answer: Fail or Drop, with its status.
+template <typename Outcome>
+class StatusPicker final : public Picker {
+ public:
+  explicit StatusPicker(absl::Status status) : status_(std::move(status)) {
+    SIGNALBOX_INVARIANT(!status_.ok(), "a pick fails with a reason");
+  }
+
+  PickResult pick(const PickArgs& /*args*/) const override {
+    PickResult result;
+    result.outcome = Outcome{status_};
+    return result;
+  }
+
+ private:
+  absl::Status status_;
+};
+
+class ConnectionPicker final : public Picker {
+ public:
+  explicit ConnectionPicker(ConnectionPtr connection) : connection_(std::move(connection)) {
+    SIGNALBOX_INVARIANT(connection_ != nullptr, "a pick completes on a connection");
+  }
+
+  PickResult pick(const PickArgs& /*args*/) const override {
+    PickResult result;
+    result.outcome = Complete{connection_.get()};
+    return result;
+  }
+
+ private:
+  ConnectionPtr connection_;
+};
+
+class AskPicker final : public Picker {
+ public:
+  AskPicker(std::shared_ptr<const AskTarget> asks, PickAsk ask)
+      : asks_(std::move(asks)), ask_(std::move(ask)) {}
+
+  PickResult pick(const PickArgs& /*args*/) const override {
+    PickResult result;
+    if (first()) {
+      result.ask = ask_;
+      result.ask_target = asks_.get();
+    }
+    return result;
+  }
+
+ private:
+  // Reads before it writes, so that queued picks share the cache line in peace.
+  bool first() const {
+    return !told_mark_.load(std::memory_order_relaxed) &&
+           !told_mark_.exchange(true, std::memory_order_relaxed);
+  }
+
+  std::shared_ptr<const AskTarget> asks_;
+  PickAsk ask_;
+  // Staleness is harmless: the exchange decides, and a duplicated ask would do no harm either.
+  mutable std::atomic<bool> told_mark_{false};
+};
+
+}  // namespace
+
+PickerPtr make_queue_picker() {
+  static const PickerPtr shared = std::make_shared<const QueuePicker>();
+  return shared;
+}
+
+PickerPtr make_fail_picker(absl::Status status) {
+  return std::make_shared<const StatusPicker<Fail>>(std::move(status));
+}
+
+PickerPtr make_drop_picker(absl::Status status) {
+  return std::make_shared<const StatusPicker<Drop>>(std::move(status));
+}
+
+PickerPtr make_connection_picker(ConnectionPtr connection) {
+  return std::make_shared<const ConnectionPicker>(std::move(connection));
+}
+
+PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask) {
+  if (asks == nullptr) return make_queue_picker();
+  return std::make_shared<const AskPicker>(std::move(asks), std::move(ask));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/cds.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/child_set.hpp"
+#include "lb/cluster_tree.hpp"
+#include "lb/config_of.hpp"
+#include "lb/pickers.hpp"
+#include "lb/published.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+ChildName the_child() {
+  return ChildName("child");
+}
+
+absl::Status with_note(const absl::Status& status, const std::string& note) {
+  return {status.code(), absl::StrCat(status.message(), " (", note, ")")};
+}
+
+/// Says, in what fails, why there are no endpoints.
+class NotedPicker final : public Picker {
+ public:
+  NotedPicker(PickerPtr picker, std::string note)
+      : picker_(std::move(picker)), note_(std::move(note)) {}
+
+  PickResult pick(const PickArgs& args) const override {
+    PickResult result = picker_->pick(args);
+    if (auto* fail = std::get_if<Fail>(&result.outcome)) {
+      fail->status = with_note(fail->status, note_);
+    } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
+      drop->status = with_note(drop->status, note_);
+    }
+    return result;
+  }
+
+ private:
+  PickerPtr picker_;
+  std::string note_;
+};
+
+/// The endpoints as the tree wants them: where none are known, one priority without any, so that
+/// there is somebody to say so (A37-23, A37-25).
+EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
+  if (endpoints != nullptr && !endpoints->priorities.empty()) return endpoints;
+  auto one = endpoints == nullptr ? std::make_shared<Endpoints>()
+                                  : std::make_shared<Endpoints>(*endpoints);
+  one->priorities.emplace_back();
+  return one;
+}
+
+class Cds final : public Policy {
+ public:
+  LbEffects step(const LbEvent& event, Instant /*now*/) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, effects); },
+                   [&](const ChildStateChanged& changed) {
+                     if (children_.hear(changed) != nullptr) publish(effects);
+                   },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const IdleExitRequested&) {
+                     if (children_.contains(the_child()))
+                       effects.push_back(ExitIdleChild{the_child()});
+                   },
+                   [](const auto&) {},
+               },
+               event);
+    settle(effects);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    children_.begin(update);
+    const ClusterName& name = config_of<CdsConfig>(update).cluster;
+    SIGNALBOX_INVARIANT(update.xds != nullptr, "cds is told the world");
+    const auto found = update.xds->clusters.find(name);
+    if (found == update.xds->clusters.end()) {
+      const auto gone =
+          absl::UnavailableError(absl::StrCat("cluster ", name.str(), " was deleted"));
+      fail(gone, make_drop_picker(gone), effects);
+    } else if (!found->second.ok()) {
+      const auto why = absl::UnavailableError(found->second.status().message());
+      fail(why, make_fail_picker(why), effects);
+    } else {
+      serve(**found->second, *found->second, effects);
+    }
+  }
+
+  void serve(const ClusterConfig& config, const ClusterConfigPtr& shared, LbEffects& effects) {
+    if (const auto* leaf = std::get_if<LeafEndpoints>(&config.children)) {
+      if (shared != served_) serve_leaf(*config.cluster, *leaf, effects);
+    } else {
+      serve_aggregate(config.cluster->name, std::get<AggregateLeaves>(config.children), effects);
+    }
+    served_ = shared;
+    publish(effects);
+  }
+
+  void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
+    settings_ = {cluster.name, cluster.connect_timeout};
+    effects.push_back(ServeSubchannels{settings_, children_.generation()});
+    map_ = Map::kOpen;
+    unsettled_ = children_.generation();
+    note_ = leaf.resolution_note;
+    const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
+    children_.update(
+        the_child(), leaf_tree(cluster, names_.assign(*endpoints)), endpoints, effects);
+  }
+
+  // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
+  void serve_aggregate(const ClusterName& name, const AggregateLeaves& leaves, LbEffects& effects) {
+    if (map_ == Map::kOpen) {
+      // A generation that does not settle: what the old leaf held lingers as long as it serves.
+      effects.push_back(ServeSubchannels{settings_, children_.generation()});
+      map_ = Map::kClosing;
+    }
+    unsettled_.reset();
+    note_.clear();
+    children_.update(the_child(), aggregate_tree(name, leaves), nullptr, effects);
+  }
+
+  void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
+    if (served_ == nullptr && failure_ == status) return;  // As before.
+    served_ = nullptr;
+    failure_ = status;
+    unsettled_.reset();
+    published_.publish(
+        {ConnectivityState::kTransientFailure, status, std::move(picker), children_.generation()},
+        effects);
+    children_.clear(effects);
+    close(effects);
+  }
+
+  void publish(LbEffects& effects) {
+    const Child& child = *children_.find(the_child());
+    const bool noted = child.state == ConnectivityState::kTransientFailure && !note_.empty();
+    if (noted) {
+      published_.publish({child.state,
+                          with_note(child.status, note_),
+                          std::make_shared<const NotedPicker>(child.picker, note_),
+                          children_.generation()},
+                         effects);
+    } else {
+      published_.publish({child.state, child.status, child.picker, children_.generation()},
+                         effects);
+    }
+    if (map_ == Map::kClosing && !child.replacing) close(effects);
+  }
+
+  void close(LbEffects& effects) {
+    if (map_ != Map::kClosed) effects.push_back(CloseSubchannels{});
+    map_ = Map::kClosed;
+  }
+
+  void settle(LbEffects& effects) {
+    if (!unsettled_ || children_.reached() < *unsettled_) return;
+    effects.push_back(SettleSubchannels{*unsettled_});
+    unsettled_.reset();
+  }
+
+  /// The subchannel map: closing while what the old leaf said last still serves.
+  enum class Map { kClosed, kOpen, kClosing };
+
+  ChildSet children_;
+  PriorityNames names_;
+  Published published_;
+  ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
+  absl::Status failure_;     ///< and this is why.
+  std::string note_;
+  Map map_ = Map::kClosed;
+  SubchannelSettings settings_;
+  std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_cds() {
+  return std::make_unique<Cds>();
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cluster_manager — the top of the tree: one child for each cluster that calls refer to (gRFC A31).
+//
+//   channel ─▶ [cluster_manager] ─▶ cds, one for each cluster
+//           ◀─ one picker for all, which asks the picker of the call's cluster
+//
+// Invariants
+//   M1  The step that takes a configuration publishes a picker that knows all its clusters, a new
+//       one queueing: no child need have answered (A31-18).
+//   M2  A retiring cluster never fails a call that would wait for ever: it drops (A31-17).
+//   M3  A change of the aggregated state is published at once; for mere changes of pickers one
+//       RebuildSoon stands for the whole burst.
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_cluster_manager();
+
+}  // namespace signalbox::lb

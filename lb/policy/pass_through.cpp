@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/pass_through.hpp"
+
+#include <string>
+#include <utility>
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+ChildName the_child() {
+  return ChildName("child");
+}
+
+}  // namespace
+
+LbEffects PassThrough::step(const LbEvent& event, Instant /*now*/) {
+  LbEffects effects;
+  std::visit(Overloaded{
+                 [&](const ConfigUpdated& update) { on(update, effects); },
+                 [&](const ChildStateChanged& changed) {
+                   if (children_.hear(changed) != nullptr) publish(effects);
+                 },
+                 [&](const ChildApplied& applied) { children_.hear(applied); },
+                 [&](const ChildDied& died) { children_.hear(died); },
+                 [&](const IdleExitRequested&) {
+                   if (children_.contains(the_child()))
+                     effects.push_back(ExitIdleChild{the_child()});
+                 },
+                 [](const auto&) {},
+             },
+             event);
+  children_.report_applied(effects);
+  return effects;
+}
+
+void PassThrough::on(const ConfigUpdated& update, LbEffects& effects) {
+  children_.begin(update);
+  Given given = give(update);
+  children_.update(the_child(), std::move(given.config), std::move(given.endpoints), effects);
+  publish(effects);
+}
+
+void PassThrough::publish(LbEffects& effects) {
+  const Child& child = *children_.find(the_child());
+  published_.publish({child.state, child.status, child.picker, children_.generation()}, effects);
+}
+
+}  // namespace signalbox::lb

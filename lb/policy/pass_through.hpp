@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PassThrough — a policy with one child that says what the child says.
+//
+//   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
+//   parent ◀─ state, picker, applied ◀───────────────── the one child
+//
+// The base of the rooms that a call passes on its way (outlier_detection, cluster_impl,
+// override_host) and of wrr_locality: each says only what its child is given.
+
+#pragma once
+
+#include "lb/child_set.hpp"
+#include "lb/policy.hpp"
+#include "lb/published.hpp"
+
+namespace signalbox::lb {
+
+class PassThrough : public Policy {
+ public:
+  LbEffects step(const LbEvent& event, Instant now) final;
+
+ protected:
+  /// What the child is given for `update`: its configuration and its endpoints.
+  struct Given {
+    LbConfigPtr config;
+    EndpointsPtr endpoints;
+  };
+
+  virtual Given give(const ConfigUpdated& update) = 0;
+
+ private:
+  void on(const ConfigUpdated& update, LbEffects& effects);
+  void publish(LbEffects& effects);
+
+  ChildSet children_;
+  Published published_;
+};
+
+}  // namespace signalbox::lb

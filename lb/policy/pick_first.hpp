@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pick_first — one connection, to the first address that answers (gRFC A62; health as in A61).
+//
+//   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
+//
+// Connects as soon as it is configured; once its connection is lost it goes IDLE, and the next
+// pick (or IdleExitRequested) wakes it. The decisions, with their diagram and invariants, are
+// PickFirst's (pick_first_core.hpp); here they meet configuration, pickers and parents.
+//
+// The list is flattened: endpoints in order (shuffled by the seed where so configured), each with
+// its addresses in order.
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+#include "messages/lb_config.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_pick_first(const PickFirstConfig& config, PolicyContext context);
+
+}  // namespace signalbox::lb

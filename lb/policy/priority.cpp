@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/priority.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lb/child_set.hpp"
+#include "lb/config_of.hpp"
+#include "lb/pickers.hpp"
+#include "lb/policy/priority_rules.hpp"
+#include "lb/policy/priority_watch.hpp"
+#include "lb/published.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+// --- decisions --------------------------------------------------------------
+
+PriorityChoice choose_priority(std::span<const PriorityChild> children) {
+  SIGNALBOX_INVARIANT(!children.empty(), "an empty priority list is answered before choosing");
+  const auto index_of = [&](const auto found) {
+    return static_cast<std::size_t>(found - children.begin());
+  };
+  const auto worth_using = [](const PriorityChild& child) {
+    return !child.started || is_usable(child.state) || child.failover_pending;
+  };
+  const auto connecting = [](const PriorityChild& child) {
+    return child.state == ConnectivityState::kConnecting;
+  };
+  if (const auto found = std::ranges::find_if(children, worth_using); found != children.end()) {
+    return {index_of(found), index_of(found) + 1, found->started && is_usable(found->state)};
+  }
+  if (const auto found = std::ranges::find_if(children, connecting); found != children.end()) {
+    return {index_of(found), children.size(), false};
+  }
+  return {children.size() - 1, children.size(), false};
+}
+
+namespace {
+
+/// The endpoints of one priority: it and nothing else.
+EndpointsPtr slice_of(const EndpointsPtr& endpoints, std::size_t priority) {
+  auto slice = std::make_shared<Endpoints>();
+  const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
+  slice->priorities.push_back(exists ? endpoints->priorities[priority] : Priority{});
+  return slice;
+}
+
+// --- the policy -------------------------------------------------------------
+
+/// What is known of a started child beside its reports.
+struct Life {
+  /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
+  bool was_usable = false;
+  std::optional<TimerId> failover;  ///< Its failover window is open.
+  std::optional<TimerId> deletion;  ///< It is deactivated.
+};
+
+class PriorityPolicy final : public Policy {
+ public:
+  explicit PriorityPolicy(PolicyOptions options) : options_(options) {}
+
+  LbEffects step(const LbEvent& event, Instant now) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, now, effects); },
+                   [&](const ChildStateChanged& changed) { on(changed, now, effects); },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const TimerFired& fired) { on(fired, now, effects); },
+                   [&](const IdleExitRequested&) {
+                     if (current_) effects.push_back(ExitIdleChild{*current_});
+                   },
+                   [](const auto&) {},
+               },
+               event);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  void on(const ConfigUpdated& update, Instant now, LbEffects& effects) {
+    config_ = config_of<PriorityConfig>(update);
+    endpoints_ = update.endpoints;
+    children_.begin(update);
+    std::vector<ChildName> gone;
+    for (const auto& [name, life] : lives_) {
+      if (config_.children.contains(name)) {
+        send(name, effects);
+      } else {
+        gone.push_back(name);
+      }
+    }
+    for (const ChildName& name : gone)
+      destroy(name, effects);
+    choose(now, effects);
+  }
+
+  void on(const ChildStateChanged& changed, Instant now, LbEffects& effects) {
+    const Child* child = children_.find(changed.child);
+    if (child == nullptr) return;
+    const ConnectivityState before = child->state;
+    children_.hear(changed);
+    Life& life = lives_.at(changed.child);
+    if (child->state == ConnectivityState::kConnecting) {
+      if (before != child->state && life.was_usable) open_window(changed.child, life, effects);
+    } else {
+      life.was_usable = is_usable(child->state);
+      cancel(life.failover, effects);
+    }
+    choose(now, effects);
+  }
+
+  void on(const TimerFired& fired, Instant now, LbEffects& effects) {
+    const auto failed_over = std::ranges::find_if(
+        lives_, [&](const auto& entry) { return entry.second.failover == fired.timer; });
+    if (failed_over != lives_.end()) {
+      failed_over->second.failover.reset();
+      choose(now, effects);
+      return;
+    }
+    const auto expired = std::ranges::find_if(
+        lives_, [&](const auto& entry) { return entry.second.deletion == fired.timer; });
+    if (expired != lives_.end()) {
+      expired->second.deletion.reset();
+      destroy(ChildName(expired->first), effects);
+    }
+  }
+
+  // Uses the child that should carry the calls, starting it if need be.
+  void choose(Instant now, LbEffects& effects) {
+    if (config_.priorities.empty()) {
+      const auto status = absl::UnavailableError("priority policy has empty priority list");
+      current_.reset();
+      watch_.note(config_, {}, std::nullopt, now, effects);
+      if (!empty_picker_) empty_picker_ = make_fail_picker(status);
+      publish(ConnectivityState::kTransientFailure, status, empty_picker_, effects);
+      return;
+    }
+    const std::vector<PriorityChild> children = view();
+    const PriorityChoice choice = choose_priority(children);
+    for (std::size_t i = 0; i < choice.considered; ++i)
+      activate(config_.priorities[i], effects);
+    if (choice.deactivate_lower) {
+      for (std::size_t i = choice.considered; i < config_.priorities.size(); ++i)
+        deactivate(config_.priorities[i], effects);
+    }
+    current_ = config_.priorities[choice.index];
+    const Child& chosen = *children_.find(*current_);
+    watch_.note(config_,
+                children,
+                is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
+                now,
+                effects);
+    publish(chosen.state, chosen.status, chosen.picker, effects);
+  }
+
+  std::vector<PriorityChild> view() const {
+    std::vector<PriorityChild> view;
+    view.reserve(config_.priorities.size());
+    for (const ChildName& name : config_.priorities) {
+      const auto life = lives_.find(name);
+      if (life == lives_.end()) {
+        view.emplace_back();
+      } else {
+        view.push_back({true, children_.find(name)->state, life->second.failover.has_value()});
+      }
+    }
+    return view;
+  }
+
+  // Starts the child, or keeps it from being stopped.
+  void activate(const ChildName& name, LbEffects& effects) {
+    const auto [found, is_new] = lives_.try_emplace(name);
+    if (is_new) {
+      send(name, effects);
+      open_window(name, found->second, effects);
+    } else {
+      cancel(found->second.deletion, effects);
+    }
+  }
+
+  void deactivate(const ChildName& name, LbEffects& effects) {
+    const auto found = lives_.find(name);
+    if (found == lives_.end() || found->second.deletion) return;
+    found->second.deletion = TimerId{"deactivation/" + name.str(), ++timers_};
+    effects.push_back(StartTimer{*found->second.deletion, kPriorityRetention});
+  }
+
+  void destroy(const ChildName& name, LbEffects& effects) {
+    const auto found = lives_.find(name);
+    cancel(found->second.failover, effects);
+    cancel(found->second.deletion, effects);
+    children_.stop(name, effects);
+    lives_.erase(found);
+  }
+
+  void send(const ChildName& name, LbEffects& effects) {
+    const PriorityConfig::Child& child = config_.children.at(name);
+    if (child.slice) {
+      children_.update_if_changed(name, child.config, slice_of(endpoints_, *child.slice), effects);
+    } else {
+      children_.update(name, child.config, nullptr, effects);
+    }
+  }
+
+  void open_window(const ChildName& name, Life& life, LbEffects& effects) {
+    cancel(life.failover, effects);
+    life.failover = TimerId{"failover/" + name.str(), ++timers_};
+    effects.push_back(StartTimer{*life.failover, options_.failover_timeout});
+  }
+
+  static void cancel(std::optional<TimerId>& timer, LbEffects& effects) {
+    if (timer) effects.push_back(CancelTimer{*timer});
+    timer.reset();
+  }
+
+  void publish(ConnectivityState state,
+               const absl::Status& status,
+               const PickerPtr& picker,
+               LbEffects& effects) {
+    published_.publish({state, status, picker, children_.generation()}, effects);
+  }
+
+  const PolicyOptions options_;
+  PriorityConfig config_;
+  EndpointsPtr endpoints_;
+  ChildSet children_;
+  std::map<ChildName, Life> lives_;  ///< The same names as children_.
+  std::optional<ChildName> current_;
+  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  Published published_;
+  PickerPtr empty_picker_;
+  PriorityWatch watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_priority(PolicyOptions options) {
+  return std::make_unique<PriorityPolicy>(options);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// priority — calls go to the first child that can take them (gRFC A56, A115).
+//
+//   override_host ─▶ [priority] ─▶ one child for each priority of a leaf cluster
+//   cds(aggregate) ─▶ [priority] ─▶ cds, one for each leaf of the aggregate (A75-1)
+//
+//   not started ──needed──▶ trying ──READY, IDLE──▶ usable
+//                             │ ▲                     │ CONNECTING: a new failover window
+//          window over, or TF ▼ │ (window)            ▼
+//                            failed ◀─────TF──── (trying)      ⇒ the next one is tried as well
+//
+// Invariants
+//   P1  A child is started only when every child above it has failed or outlived its window.
+//   P2  The failover window begins at a child's start, and when it goes to CONNECTING having been
+//       READY or IDLE more recently than TRANSIENT_FAILURE; CONNECTING again does not restart it.
+//       READY, IDLE and TRANSIENT_FAILURE end it; deactivation does not.
+//   P3  Children below a usable one are deactivated: stopped 15 minutes later unless needed again.
+//   P4  A child that a configuration no longer names is stopped at once (A115).
+//   P5  A configuration goes to all children before a choice is made: one step does both.
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "lb/policy.hpp"
+
+namespace signalbox::lb {
+
+/// How long a child that is not needed is kept.
+inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
+
+std::unique_ptr<Policy> make_priority(PolicyOptions options = {});
+
+}  // namespace signalbox::lb

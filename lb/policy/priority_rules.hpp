@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// choose_priority — which priority carries the calls: the decision of gRFC A56, and nothing else.
+//
+//   children as they are ─▶ [choose_priority] ─▶ the one to use, and what becomes of those below
+//
+// Pure, and idempotent: acting on its answer (starting the chosen child, which then has its
+// failover window) and asking again gives the same answer.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "messages/connectivity.hpp"
+
+namespace signalbox::lb {
+
+/// One priority as the choice sees it.
+struct PriorityChild {
+  bool started = false;
+  ConnectivityState state = ConnectivityState::kConnecting;
+  bool failover_pending = false;  ///< It is trying to connect, and is waited for.
+};
+
+struct PriorityChoice {
+  std::size_t index = 0;
+  /// How many, from the top, were looked at: these must be active.
+  std::size_t considered = 0;
+  /// The chosen one is usable: those below are not needed now.
+  bool deactivate_lower = false;
+};
+
+inline bool is_usable(ConnectivityState state) {
+  return state == ConnectivityState::kReady || state == ConnectivityState::kIdle;
+}
+
+/// The first that is READY or IDLE, within its failover window, or not yet started;
+/// else the first CONNECTING; else the last. Precondition: there is at least one.
+PriorityChoice choose_priority(std::span<const PriorityChild> children);
+
+}  // namespace signalbox::lb

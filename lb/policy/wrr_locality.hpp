@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wrr_locality — turns the localities of its endpoints into a weighted_target (gRFC A52).
+//
+//   priority ─▶ [wrr_locality] ─▶ weighted_target ─▶ one child policy for each locality
+//
+// Each locality becomes a target of the locality's own name and weight, under the one child
+// policy that is configured.
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_wrr_locality();
+
+}  // namespace signalbox::lb

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy_registry.hpp"
+
+#include <utility>
+
+#include "lb/policy/cds.hpp"
+#include "lb/policy/cluster_impl.hpp"
+#include "lb/policy/cluster_manager.hpp"
+#include "lb/policy/outlier_detection.hpp"
+#include "lb/policy/override_host.hpp"
+#include "lb/policy/pick_first.hpp"
+#include "lb/policy/priority.hpp"
+#include "lb/policy/round_robin.hpp"
+#include "lb/policy/weighted_target.hpp"
+#include "lb/policy/wrr_locality.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context) {
+  using Made = std::unique_ptr<Policy>;
+  return std::visit(
+      Overloaded{
+          [&](const RoundRobinConfig& own) -> Made {
+            return make_round_robin(own, std::move(context));
+          },
+          [&](const PickFirstConfig& own) -> Made {
+            return make_pick_first(own, std::move(context));
+          },
+          [](const WrrLocalityConfig&) -> Made { return make_wrr_locality(); },
+          [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
+          [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
+          [](const OverrideHostConfig&) -> Made { return make_override_host(); },
+          [](const ClusterImplConfig&) -> Made { return make_cluster_impl(); },
+          [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
+          [](const CdsConfig&) -> Made { return make_cds(); },
+          [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
+          [](const CustomConfig&) -> Made { return nullptr; },
+      },
+      static_cast<const LbConfig::variant&>(config));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Published — what a policy told its parent last, so that it tells nothing twice.
+//
+//   child's report, own decision ─▶ Published::publish ─▶ Publish, if anything changed
+
+#pragma once
+
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+class Published {
+ public:
+  /// Orders a Publish unless state, status and picker are those published last.
+  void publish(Publish next, LbEffects& effects);
+
+ private:
+  Publish last_;
+};
+
+}  // namespace signalbox::lb

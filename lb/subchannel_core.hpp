@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// subchannel_core — the life of one subchannel: one address, at most one connection.
+//
+//   subchannel map ─▶ ConnectRequested ─▶ [subchannel_core] ─▶ OpenConnection ─▶ transport
+//                  ◀─ NotifyState ◀──────                   ◀─ Connected, ConnectFailed,
+//                                                              ConnectionClosed
+//
+//            ConnectRequested          Connected
+//   ┌▶ Idle ────────────────▶ Connecting ──────────▶ Ready ─┐
+//   │    ▲                        │ ConnectFailed            │
+//   │    │ TimerFired             ▼                          │
+//   │    └──────────────────── Backoff                       │
+//   └────────────────────────────────────────────────────────┘
+//                            ConnectionClosed
+//
+// Reported: Idle→IDLE, Connecting→CONNECTING, Ready→READY, Backoff→TRANSIENT_FAILURE.
+//
+// Invariants
+//   B1  Every change of state is told by exactly one NotifyState, in order.
+//   B2  The n-th back-off in a row is min(initial·multiplierⁿ⁻¹, max), give or take `jitter`,
+//       counted from the *beginning* of its attempt, as gRPC's connection back-off is. A
+//       connection that came about starts the row anew.
+//   B3  For each Connected there is one DropConnection: at once if the attempt was given up,
+//       else when the connection closes.
+//   B4  A request during Backoff is not remembered: who still wants a connection asks again when
+//       told IDLE.
+//
+// Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
+
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "messages/subchannel_events.hpp"
+
+namespace signalbox::lb {
+
+struct SubchannelOptions {
+  Address address;
+  SubchannelSettings settings;
+  Duration initial_backoff = std::chrono::seconds(1);
+  double multiplier = 1.6;
+  double jitter = 0.2;
+  Duration max_backoff = std::chrono::seconds(120);
+  std::uint64_t seed = 0;  ///< All of its chance.
+};
+
+class SubchannelCore {
+ public:
+  explicit SubchannelCore(SubchannelOptions options) : options_(std::move(options)) {}
+
+  SubchannelEffects step(const SubchannelEvent& event, Instant now);
+
+  /// As last told.
+  ConnectivityState state() const;
+
+ private:
+  struct Idle {};
+
+  struct Connecting {
+    Instant retry_at;  ///< No further attempt before (B2).
+  };
+
+  struct Ready {
+    ConnectionPtr connection;
+  };
+
+  struct Backoff {
+    TimerId timer;
+    absl::Status cause;
+  };
+
+  void on(const ConnectRequested& event, Instant now, SubchannelEffects& effects);
+  void on(const Connected& event, Instant now, SubchannelEffects& effects);
+  void on(const ConnectFailed& event, Instant now, SubchannelEffects& effects);
+  void on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects);
+  void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
+
+  /// How long the back-off after one more failure lasts.
+  Duration next_backoff() const;
+  void notify(SubchannelEffects& effects) const;
+
+  SubchannelOptions options_;
+  std::uint64_t attempt_ = 0;   ///< The newest; Connecting and Ready are about this one.
+  std::uint64_t failures_ = 0;  ///< In a row.
+  std::variant<Idle, Connecting, Ready, Backoff> state_;
+};
+
+}  // namespace signalbox::lb

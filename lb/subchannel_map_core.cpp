@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/subchannel_map_core.hpp"
+
+#include <algorithm>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+EndpointState as_endpoint_state(ConnectivityState state) {
+  switch (state) {
+    case ConnectivityState::kReady:
+      return EndpointState::kReady;
+    case ConnectivityState::kConnecting:
+      return EndpointState::kConnecting;
+    case ConnectivityState::kTransientFailure:
+      return EndpointState::kTransientFailure;
+    case ConnectivityState::kIdle:
+      break;
+  }
+  return EndpointState::kIdle;
+}
+
+std::size_t index(EndpointState state) {
+  return static_cast<std::size_t>(state);
+}
+
+}  // namespace
+
+SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant /*now*/) {
+  SubchannelMapEffects effects;
+  std::visit([&](const auto& it) { on(it, effects); }, event);
+  retire_unheld(effects);
+  observe_counts(effects);
+  return effects;
+}
+
+// --- what holders say ---
+
+void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.holder);
+  if (party == nullptr) return;
+  const auto [found, is_new] = entries_.try_emplace(event.address);
+  Entry& entry = found->second;
+  if (is_new) {
+    entry.raw.address = event.address;
+    ++counts_[index(entry.counted)];
+    recount(event.address, entry);
+    effects.push_back(SpawnSubchannel{event.address, settings_});
+  }
+  const bool retaken = party->orphaned.erase(event.address) > 0;
+  if (party->live.insert(event.address).second && !retaken) {
+    const auto path_of = [](const Party* holder) -> const PolicyPath& { return holder->path; };
+    entry.holds.insert(std::ranges::upper_bound(entry.holds, party->path, {}, path_of), party);
+  }
+  if (entry.lingers_in.has_value()) {
+    lingering_.erase({*entry.lingers_in, event.address});
+    entry.lingers_in.reset();
+  }
+  effects.push_back(NotifyHolder{event.holder, told(event.address, entry)});
+}
+
+void SubchannelMapCore::on(const SubchannelReleased& event, SubchannelMapEffects& /*effects*/) {
+  Party* party = meet(event.holder);
+  if (party != nullptr && party->live.erase(event.address) > 0) unhold(event.address, *party);
+}
+
+void SubchannelMapCore::on(const SubchannelConnectAsked& event, SubchannelMapEffects& effects) {
+  if (entries_.contains(event.address)) effects.push_back(ConnectSubchannel{event.address});
+}
+
+void SubchannelMapCore::on(const HolderSettled& event, SubchannelMapEffects& /*effects*/) {
+  if (Party* party = meet(event.holder)) release_orphans(*party);
+}
+
+void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& /*effects*/) {
+  Party& party = parties_[event.holder.path];
+  party.path = event.holder.path;
+  if (event.holder.incarnation < party.incarnation) return;
+  const bool first_told = party.present || event.holder.incarnation > party.incarnation;
+  if (first_told) {
+    orphan_all(party);
+    party.incarnation = event.holder.incarnation;
+    party.present = false;
+  }
+  if (!event.died) release_orphans(party);
+}
+
+// --- generations ---
+
+void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& /*effects*/) {
+  if (event.generation < started_) return;
+  started_ = event.generation;
+  settings_ = event.settings;  // For those to come; who lives keeps his.
+}
+
+void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffects& effects) {
+  applied_ = std::max(applied_, std::min(event.generation, started_));
+  for (auto& [path, party] : parties_) {
+    if (party.gone_in < applied_) release_orphans(party);
+  }
+  forget_departed();
+  while (!lingering_.empty() && lingering_.begin()->first <= applied_) {
+    const Address address = lingering_.begin()->second;
+    stop(address, effects);
+  }
+}
+
+// --- how endpoints are ---
+
+void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffects& effects) {
+  if (event.healthy) {
+    if (unhealthy_.erase(event.address) == 0) return;
+  } else {
+    const absl::Status why =
+        event.status.ok() ? absl::UnavailableError("endpoint is unhealthy") : event.status;
+    const auto [found, is_new] = unhealthy_.try_emplace(event.address, why);
+    if (!is_new && found->second == why) return;
+    found->second = why;
+  }
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end()) return;
+  recount(event.address, found->second);
+  notify(event.address, found->second, effects);
+}
+
+void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.raw = event;
+  recount(event.address, entry);
+  notify(event.address, entry, effects);
+}
+
+// --- parties ---
+
+// The party of a holder who may still speak; null if a later incarnation spoke, or it has gone.
+SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
+  const auto [found, is_new] = parties_.try_emplace(holder.path);
+  Party& party = found->second;
+  if (is_new) {
+    party.path = holder.path;
+    party.incarnation = holder.incarnation;
+  }
+  if (holder.incarnation < party.incarnation) return nullptr;
+  if (holder.incarnation > party.incarnation) {
+    if (party.present) orphan_all(party);  // The successor is here before the news of the death.
+    party.incarnation = holder.incarnation;
+    party.present = true;
+  }
+  return party.present ? &party : nullptr;
+}
+
+void SubchannelMapCore::orphan_all(Party& party) {
+  party.orphaned.merge(party.live);
+  party.gone_in = started_;
+}
+
+void SubchannelMapCore::release_orphans(Party& party) {
+  for (const Address& address : std::exchange(party.orphaned, {}))
+    unhold(address, party);
+}
+
+void SubchannelMapCore::unhold(const Address& address, const Party& party) {
+  const auto found = entries_.find(address);
+  SIGNALBOX_INVARIANT(found != entries_.end(), "I1: what is held has an entry");
+  std::erase(found->second.holds, &party);
+  if (found->second.holds.empty()) unheld_.push_back(address);
+}
+
+// A whole generation after a holder went, nothing of it is under way any more.
+void SubchannelMapCore::forget_departed() {
+  std::erase_if(parties_, [&](const auto& item) {
+    const Party& party = item.second;
+    return !party.present && party.gone_in < applied_ && party.orphaned.empty();
+  });
+}
+
+// --- entries ---
+
+void SubchannelMapCore::retire_unheld(SubchannelMapEffects& effects) {
+  for (const Address& address : std::exchange(unheld_, {})) {
+    const auto found = entries_.find(address);
+    if (found == entries_.end() || !found->second.holds.empty()) continue;
+    if (started_ > applied_) {
+      found->second.lingers_in = started_;
+      lingering_.emplace(started_, address);
+    } else {
+      stop(address, effects);
+    }
+  }
+}
+
+void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(address);
+  SIGNALBOX_INVARIANT(found != entries_.end() && found->second.holds.empty(),
+                      "I1: only what nobody holds is stopped");
+  if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
+  --counts_[index(found->second.counted)];
+  effects.push_back(StopSubchannel{address});
+  entries_.erase(found);
+}
+
+// --- telling ---
+
+void SubchannelMapCore::notify(const Address& address,
+                               const Entry& entry,
+                               SubchannelMapEffects& effects) const {
+  for (const Party* party : entry.holds) {
+    if (party->live.contains(address)) {
+      effects.push_back(
+          NotifyHolder{Holder{party->path, party->incarnation}, told(address, entry)});
+    }
+  }
+}
+
+SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Entry& entry) const {
+  SubchannelStateChanged change = entry.raw;
+  const auto unhealthy = unhealthy_.find(address);
+  if (unhealthy == unhealthy_.end()) return change;
+  change.healthy = false;
+  if (change.state != ConnectivityState::kTransientFailure) change.status = unhealthy->second;
+  return change;
+}
+
+void SubchannelMapCore::recount(const Address& address, Entry& entry) {
+  --counts_[index(entry.counted)];
+  entry.counted =
+      unhealthy_.contains(address) ? EndpointState::kEjected : as_endpoint_state(entry.raw.state);
+  ++counts_[index(entry.counted)];
+}
+
+void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
+  if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
+  observed_ = EndpointsCounted{settings_.cluster, counts_};
+  effects.push_back(Observe{*observed_});
+}
+
+// --- invariants ---
+
+void SubchannelMapCore::check_invariants() const {
+  std::size_t holds = 0;
+  std::size_t lingering = 0;
+  std::array<std::int64_t, kEndpointStates> counts{};
+  for (const auto& [address, entry] : entries_) {
+    SIGNALBOX_INVARIANT(entry.holds.empty() == entry.lingers_in.has_value(),
+                        "I1: an entry is held, or it lingers");
+    if (entry.lingers_in.has_value()) {
+      ++lingering;
+      SIGNALBOX_INVARIANT(
+          *entry.lingers_in > applied_ && lingering_.contains({*entry.lingers_in, address}),
+          "I3: what lingers waits for a generation in progress");
+    }
+    for (std::size_t at = 0; at < entry.holds.size(); ++at) {
+      const Party& party = *entry.holds[at];
+      SIGNALBOX_INVARIANT(at == 0 || entry.holds[at - 1]->path < party.path,
+                          "I2, I5: one hold per path, in order of path");
+      SIGNALBOX_INVARIANT(party.live.contains(address) != party.orphaned.contains(address),
+                          "I2: a hold is live or orphaned");
+    }
+    holds += entry.holds.size();
+    ++counts[index(entry.counted)];
+  }
+  for (const auto& [path, party] : parties_) {
+    SIGNALBOX_INVARIANT(party.present || party.live.empty(), "I4: who is gone holds as orphan");
+    SIGNALBOX_INVARIANT(party.orphaned.empty() || party.gone_in >= applied_,
+                        "I4: orphaned holds end with a later generation");
+    SIGNALBOX_INVARIANT(holds >= party.live.size() + party.orphaned.size(),
+                        "I1: what is held has an entry");
+    holds -= party.live.size() + party.orphaned.size();
+  }
+  SIGNALBOX_INVARIANT(holds == 0, "I1: every hold is somebody's");
+  SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: who is listed lingers");
+  SIGNALBOX_INVARIANT(counts == counts_, "the counts are those of the entries");
+}
+
+}  // namespace signalbox::lb

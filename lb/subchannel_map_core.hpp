@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// subchannel_map_core — the single owner of *who holds what* below one leaf cluster.
+//
+//   policies ─ acquire, release, settle ─▶ [subchannel_map_core] ─ spawn, stop, connect ─▶
+//   subchannels
+//            ◀──────────── NotifyHolder ◀─                       ◀─ SubchannelStateChanged
+//                             EndpointHealthChanged (ejection, health checks) ─▶
+//
+// A holder is a policy, known by its path; its incarnation rises when its actor restarts. A hold
+// is *live*, or *orphaned* when the incarnation that took it is gone: then it keeps the subchannel
+// but is told nothing, until the successor takes it again or has settled without it.
+//
+// Invariants
+//   I1  An entry lives while its set of holds is not empty, as it stands at the *end of a step*;
+//       after that only while it lingers (I3). Hence a release that the same step turns into
+//       another holder's hold never lets the connection see zero holders (A75-34, A75-35).
+//   I2  Per path an entry has at most one hold: acquiring and releasing are idempotent, and what
+//       an incarnation older than the newest says is dropped.
+//   I3  An entry without holds lingers while the generation in which it lost the last one is
+//       being applied; it is stopped when that has been applied everywhere, or at once if none
+//       is (an endpoint that moves between priorities keeps its connection).
+//   I4  Orphaned holds end when the successor settles, or when a generation later than the one of
+//       the death has been applied.
+//   I5  Every change is told to all live holds in the order of their paths, and every acquisition
+//       is answered by the present state.
+//   I6  Health changes what is told, never a connection (A61).
+//
+// Precondition: the shell passes on what the *present* subchannel of an address says, not what a
+// stopped one of the same address had still under way.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "messages/subchannel_events.hpp"
+
+namespace signalbox::lb {
+
+class SubchannelMapCore {
+ public:
+  SubchannelMapEffects step(const SubchannelMapEvent& event, Instant now);
+
+  /// Throws BrokenInvariant unless all of the above hold. O(n): for tests and the simulator.
+  void check_invariants() const;
+
+  /// How many subchannels there are.
+  std::size_t size() const { return entries_.size(); }
+
+  /// How many paths it knows a holder of, present or recently gone.
+  std::size_t remembered_holders() const { return parties_.size(); }
+
+ private:
+  /// What is known of one path. Kept for a while after the holder is gone, so that what it sent
+  /// before is recognised as late.
+  struct Party {
+    PolicyPath path;
+    std::uint64_t incarnation = 0;  ///< The newest heard of.
+    bool present = true;            ///< That one has not gone.
+    Generation gone_in = 0;         ///< The generation in which the last incarnation went.
+    std::set<Address> live;         ///< Held by the newest incarnation.
+    std::set<Address> orphaned;     ///< Held by earlier ones, or by one that died.
+  };
+
+  struct Entry {
+    SubchannelStateChanged raw;            ///< As the subchannel told last.
+    std::vector<Party*> holds;             ///< In order of path.
+    std::optional<Generation> lingers_in;  ///< Set exactly while there are no holds.
+    EndpointState counted = EndpointState::kIdle;
+  };
+
+  using Entries = absl::flat_hash_map<Address, Entry>;
+
+  void on(const SubchannelAcquired& event, SubchannelMapEffects& effects);
+  void on(const SubchannelReleased& event, SubchannelMapEffects& effects);
+  void on(const SubchannelConnectAsked& event, SubchannelMapEffects& effects);
+  void on(const HolderSettled& event, SubchannelMapEffects& effects);
+  void on(const HolderGone& event, SubchannelMapEffects& effects);
+  void on(const MapGenerationStarted& event, SubchannelMapEffects& effects);
+  void on(const MapGenerationApplied& event, SubchannelMapEffects& effects);
+  void on(const EndpointHealthChanged& event, SubchannelMapEffects& effects);
+  void on(const SubchannelStateChanged& event, SubchannelMapEffects& effects);
+
+  Party* meet(const Holder& holder);
+  void orphan_all(Party& party);
+  void release_orphans(Party& party);
+  void unhold(const Address& address, const Party& party);
+  void forget_departed();
+  void retire_unheld(SubchannelMapEffects& effects);
+  void stop(const Address& address, SubchannelMapEffects& effects);
+
+  void notify(const Address& address, const Entry& entry, SubchannelMapEffects& effects) const;
+  SubchannelStateChanged told(const Address& address, const Entry& entry) const;
+  void recount(const Address& address, Entry& entry);
+  void observe_counts(SubchannelMapEffects& effects);
+
+  SubchannelSettings settings_;
+  Generation started_ = 0;
+  Generation applied_ = 0;
+  Entries entries_;
+  std::map<PolicyPath, Party> parties_;
+  /// Entries that lost their last hold in this step; their fate is decided at its end (I1).
+  std::vector<Address> unheld_;
+  std::set<std::pair<Generation, Address>> lingering_;
+  /// Outlives entries: whoever judges an endpoint also says when it is well again.
+  std::map<Address, absl::Status> unhealthy_;
+  std::array<std::int64_t, kEndpointStates> counts_{};
+  std::optional<EndpointsCounted> observed_;
+};
+
+}  // namespace signalbox::lb

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/tree_harness.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/child_set.hpp"
+#include "lb/policy_registry.hpp"
+#include "lb/subchannel_map_core.hpp"
+#include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::test {
+
+struct TreeHarness::Subchannel {
+  ConnectivityState state = kIdle;
+};
+
+struct TreeHarness::Node {
+  std::uint64_t id = 0;
+  ChildName name;
+  PolicyPath path;
+  Node* parent = nullptr;
+  LbConfigPtr config;
+  std::unique_ptr<lb::Policy> core;
+  std::map<ChildName, std::unique_ptr<Node>> children;
+  std::optional<Publish> published;
+  bool holds = false;  ///< It acquired something, ever.
+  std::optional<lb::SubchannelMapCore> map;
+  std::map<Address, Subchannel> subchannels;  ///< Of its map.
+
+  Holder holder() const { return {path, id}; }
+};
+
+struct TreeHarness::Letter {
+  std::uint64_t node = 0;
+  LbEvent event;
+};
+
+class TreeHarness::Asks final : public AskTarget {
+ public:
+  Asks(TreeHarness& tree, std::uint64_t node) : tree_(tree), node_(node) {}
+
+  void tell(const PickAsk& ask) const override { tree_.post(node_, PickAsked{ask}); }
+
+ private:
+  TreeHarness& tree_;
+  std::uint64_t node_;
+};
+
+TreeHarness::TreeHarness() = default;
+TreeHarness::~TreeHarness() = default;
+
+// --- what a test does ---------------------------------------------------------
+
+void TreeHarness::apply(LbConfigPtr root, XdsConfigPtr xds) {
+  if (root_ == nullptr) start(nullptr, ChildName("m"), *root);
+  root_->config = root;
+  post(root_->id, ConfigUpdated{++generation_, std::move(root), std::move(xds), nullptr});
+  run();
+}
+
+void TreeHarness::up(const std::string& address) {
+  const Address name(address);
+  network_[name] = Network::kUp;
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found == node->subchannels.end()) continue;
+    if (found->second.state == kConnecting) set_state(*node, name, kReady);
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+  }
+  run();
+}
+
+void TreeHarness::down(const std::string& address) {
+  const Address name(address);
+  network_[name] = Network::kDown;
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found == node->subchannels.end()) continue;
+    if (found->second.state == kReady) set_state(*node, name, kIdle);
+    if (found->second.state == kConnecting) set_state(*node, name, kFailure);
+  }
+  run();
+}
+
+void TreeHarness::advance(Duration duration) {
+  const Instant until = now_ + duration;
+  while (!timers_.empty() && timers_.begin()->first <= until) {
+    const auto [due, timer] = *timers_.begin();
+    timers_.erase(timers_.begin());
+    now_ = due;
+    post(timer.node, TimerFired{timer.timer});
+    run();
+  }
+  now_ = until;
+}
+
+std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
+  const ClusterName name(cluster);
+  PickArgs args;
+  args.cluster = &name;
+  args.seed = seed;
+  const PickResult result = root_->published->picker->pick(args);
+  if (result.ask) result.ask_target->tell(*result.ask);
+  const std::string text = to_text(result);
+  run();
+  return text;
+}
+
+std::vector<std::string> TreeHarness::reached(const std::string& cluster) {
+  std::set<std::string> reached;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::string text = pick(cluster, seed);
+    const std::string complete = "complete ";
+    reached.insert(text.starts_with(complete) ? text.substr(complete.size()) : text);
+  }
+  return {reached.begin(), reached.end()};
+}
+
+int TreeHarness::connections(const std::string& address) const {
+  const auto found = connections_.find(Address(address));
+  return found == connections_.end() ? 0 : found->second;
+}
+
+std::vector<std::string> TreeHarness::policies(const std::string& path) const {
+  std::vector<std::string> found;
+  for (const auto& [id, node] : nodes_) {
+    const std::string& own = node->path.str();
+    if (own == path || own.starts_with(path + "/")) {
+      found.push_back(absl::StrCat(own, " ", policy_name(*node->config)));
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+ConnectivityState TreeHarness::state(const std::string& path) const {
+  const Node* node = find(path);
+  SIGNALBOX_INVARIANT(node != nullptr && node->published, "no such policy: " + path);
+  return node->published->state;
+}
+
+std::vector<std::string> TreeHarness::take_log() {
+  return std::exchange(log_, {});
+}
+
+// --- the stand-in for the actors ------------------------------------------------
+
+TreeHarness::Node* TreeHarness::start(Node* parent, const ChildName& name, const LbConfig& config) {
+  auto node = std::make_unique<Node>();
+  Node* started = node.get();
+  node->id = ++last_node_;
+  node->name = name;
+  node->parent = parent;
+  node->path = PolicyPath(parent == nullptr ? name.str() : parent->path.str() + "/" + name.str());
+  node->core = lb::make_policy(
+      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id)});
+  nodes_[node->id] = started;
+  if (parent == nullptr) {
+    root_ = std::move(node);
+  } else {
+    parent->children[name] = std::move(node);
+  }
+  log(absl::StrCat("start ", started->path.str(), " ", policy_name(config)));
+  return started;
+}
+
+void TreeHarness::stop(Node& node) {
+  while (!node.children.empty())
+    stop(*node.children.begin()->second);
+  if (node.holds) tell_map(map_of(node), HolderGone{node.holder(), false});
+  log("stop " + node.path.str());
+  std::erase_if(timers_, [&](const auto& entry) { return entry.second.node == node.id; });
+  nodes_.erase(node.id);
+  node.parent->children.erase(ChildName(node.name));
+}
+
+void TreeHarness::post(std::uint64_t node, LbEvent event) {
+  letters_.push_back({node, std::move(event)});
+}
+
+void TreeHarness::run() {
+  while (!letters_.empty()) {
+    const Letter letter = std::move(letters_.front());
+    letters_.pop_front();
+    const auto found = nodes_.find(letter.node);
+    if (found == nodes_.end()) continue;
+    Node& node = *found->second;
+    if (const auto* update = std::get_if<ConfigUpdated>(&letter.event)) {
+      node.config = update->config;
+    }
+    for (LbEffect& effect : node.core->step(letter.event, now_))
+      run(node, effect);
+  }
+}
+
+void TreeHarness::run(Node& node, LbEffect& effect) {
+  const auto child_id = [&](const ChildName& child) { return node.children.at(child)->id; };
+  std::visit(
+      Overloaded{
+          [&](StartChild& it) {
+            Node* child = start(&node, it.child, *it.update.config);
+            child->config = it.update.config;
+            post(child->id, std::move(it.update));
+          },
+          [&](UpdateChild& it) { post(child_id(it.child), std::move(it.update)); },
+          [&](StopChild& it) { stop(*node.children.at(it.child)); },
+          [&](ExitIdleChild& it) { post(child_id(it.child), IdleExitRequested{}); },
+          [&](StartTimer& it) {
+            timers_.emplace(now_ + it.delay, Timer{node.id, it.timer});
+          },
+          [&](CancelTimer& it) {
+            std::erase_if(timers_, [&](const auto& entry) {
+              return entry.second.node == node.id && entry.second.timer == it.timer;
+            });
+          },
+          [&](Publish& it) { publish(node, it); },
+          [&](ReportApplied& it) {
+            if (node.parent != nullptr) {
+              post(node.parent->id, ChildApplied{node.name, it.generation});
+            } else {
+              log(to_text(effect));
+            }
+          },
+          [&](RebuildSoon&) { post(node.id, RebuildDue{}); },
+          [&](ServeSubchannels& it) {
+            if (!node.map) node.map.emplace();
+            tell_map(&node, MapGenerationStarted{it.settings, it.generation});
+          },
+          [&](SettleSubchannels& it) { tell_map(&node, MapGenerationApplied{it.generation}); },
+          [&](CloseSubchannels&) { close_map(node); },
+          [&](AcquireSubchannel& it) {
+            node.holds = true;
+            tell_map(map_of(node), SubchannelAcquired{node.holder(), it.address});
+          },
+          [&](ReleaseSubchannel& it) {
+            tell_map(map_of(node), SubchannelReleased{node.holder(), it.address});
+          },
+          [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
+          [&](RequestReresolution&) { request_reresolution(node); },
+          [&](Observe& it) { log(to_text(it.observation)); },
+      },
+      effect);
+}
+
+void TreeHarness::publish(Node& node, Publish& publish) {
+  node.published = publish;
+  if (node.parent != nullptr) {
+    post(node.parent->id,
+         ChildStateChanged{node.name, publish.state, publish.status, publish.picker});
+  } else {
+    log(absl::StrCat("publish ", to_string(publish.state), " ", publish.generation));
+  }
+}
+
+void TreeHarness::request_reresolution(const Node& node) {
+  if (node.parent == nullptr) {
+    ++reresolutions_;
+  } else if (lb::forwards_reresolution(*node.parent->config, node.name)) {
+    request_reresolution(*node.parent);
+  }
+}
+
+const TreeHarness::Node* TreeHarness::find(const std::string& path) const {
+  for (const auto& [id, node] : nodes_) {
+    if (node->path.str() == path) return node;
+  }
+  return nullptr;
+}
+
+// --- subchannel maps, and the stand-in for subchannels and network ---------------
+
+TreeHarness::Node* TreeHarness::map_of(Node& node) {
+  Node* at = &node;
+  while (at != nullptr && !at->map)
+    at = at->parent;
+  return at;
+}
+
+void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
+  SIGNALBOX_INVARIANT(owner != nullptr, "D1: whoever acquires has a subchannel map above");
+  for (const SubchannelMapEffect& effect : owner->map->step(event, now_))
+    run_map(*owner, effect);
+  owner->map->check_invariants();
+}
+
+void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
+  std::visit(Overloaded{
+                 [&](const SpawnSubchannel& it) { owner.subchannels[it.address] = {}; },
+                 [&](const StopSubchannel& it) {
+                   owner.subchannels.erase(it.address);
+                   log(absl::StrCat("subchannel ", it.address.str(), " closed"));
+                 },
+                 [&](const ConnectSubchannel& it) { connect(owner, it.address); },
+                 [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
+                 [](const Observe&) {},
+             },
+             effect);
+}
+
+void TreeHarness::connect(Node& owner, const Address& address) {
+  if (owner.subchannels.at(address).state != kIdle) return;
+  set_state(owner, address, kConnecting);
+  const Network network = network_[address];
+  if (network == Network::kUp) set_state(owner, address, kReady);
+  if (network == Network::kDown) set_state(owner, address, kFailure);
+}
+
+void TreeHarness::set_state(Node& owner, const Address& address, ConnectivityState state) {
+  owner.subchannels.at(address).state = state;
+  log(absl::StrCat("subchannel ", address.str(), " ", to_string(state)));
+  SubchannelStateChanged told{address, state, true, absl::OkStatus(), nullptr};
+  if (state == kFailure) told.status = absl::UnavailableError("refused");
+  if (state == kReady) {
+    ++connections_[address];
+    told.connection = std::make_shared<const Connection>(address);
+  }
+  tell_map(&owner, told);
+}
+
+void TreeHarness::close_map(Node& owner) {
+  for (const auto& [address, subchannel] : owner.subchannels)
+    log(absl::StrCat("subchannel ", address.str(), " closed"));
+  owner.subchannels.clear();
+  owner.map.reset();
+}
+
+}  // namespace signalbox::test

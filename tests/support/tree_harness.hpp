@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TreeHarness — a whole policy tree in one thread: the real policies and subchannel maps, and a
+// plain stand-in for the actors between them, the subchannels, and the network.
+//
+//   apply, up, down, advance ─▶ events, first in first out, until nobody has anything to say
+//                            ─▶ log(), pick(), connections(), …
+//
+// The network: an address is silent (attempts never end) until up() or down() says otherwise.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lb/policy.hpp"
+#include "messages/subchannel_events.hpp"
+#include "tests/support/policy_harness.hpp"
+
+namespace signalbox::test {
+
+class TreeHarness {
+ public:
+  TreeHarness();
+  ~TreeHarness();
+  TreeHarness(const TreeHarness&) = delete;
+  TreeHarness& operator=(const TreeHarness&) = delete;
+
+  /// Gives the root its next configuration.
+  void apply(LbConfigPtr root, XdsConfigPtr xds);
+
+  /// Attempts to connect to it succeed, and those that wait do.
+  void up(const std::string& address);
+  /// Its connections break, and attempts fail.
+  void down(const std::string& address);
+
+  void advance(Duration duration);
+
+  /// What the root's picker answers; asks are told.
+  std::string pick(const std::string& cluster, std::uint64_t seed = 0);
+
+  /// The addresses that picks of `cluster` reach, over many seeds, in order.
+  std::vector<std::string> reached(const std::string& cluster);
+
+  /// How many connections to the address were ever made.
+  int connections(const std::string& address) const;
+
+  /// The paths of all policies below `path` (inclusive), with their names: "m/orders cds".
+  std::vector<std::string> policies(const std::string& path) const;
+
+  /// The state that the policy at `path` published last.
+  ConnectivityState state(const std::string& path) const;
+
+  int reresolutions() const { return reresolutions_; }
+
+  /// What happened since the last call, one line each.
+  std::vector<std::string> take_log();
+
+ private:
+  enum class Network { kSilent, kUp, kDown };
+  struct Node;
+  struct Subchannel;
+  struct Letter;
+  class Asks;
+
+  Node* start(Node* parent, const ChildName& name, const LbConfig& config);
+  void stop(Node& node);
+  void post(std::uint64_t node, LbEvent event);
+  void run();
+  void run(Node& node, LbEffect& effect);
+  void publish(Node& node, Publish& publish);
+  void request_reresolution(const Node& node);
+  void tell_map(Node* owner, const SubchannelMapEvent& event);
+  void run_map(Node& owner, const SubchannelMapEffect& effect);
+  void connect(Node& owner, const Address& address);
+  void set_state(Node& owner, const Address& address, ConnectivityState state);
+  void close_map(Node& owner);
+  static Node* map_of(Node& node);
+  const Node* find(const std::string& path) const;
+
+  void log(std::string line) { log_.push_back(std::move(line)); }
+
+  std::map<std::uint64_t, Node*> nodes_;  ///< Alive, in the order of their start.
+  std::unique_ptr<Node> root_;
+  std::uint64_t last_node_ = 0;
+  std::deque<Letter> letters_;
+
+  struct Timer {
+    std::uint64_t node = 0;
+    TimerId timer;
+  };
+
+  std::multimap<Instant, Timer> timers_;
+  Instant now_{};
+  Generation generation_ = 0;
+  std::map<Address, Network> network_;
+  std::map<Address, int> connections_;
+  int reresolutions_ = 0;
+  std::vector<std::string> log_;
+};
+
+}  // namespace signalbox::test

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/xds_world.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_split.h"
+
+namespace signalbox::test {
+namespace {
+
+Endpoint endpoint(std::string text) {
+  Endpoint parsed;
+  if (!text.empty() && text.back() == '!') {
+    text.pop_back();
+    parsed.health = HealthStatus::kDraining;
+  }
+  parsed.addresses.emplace_back(text);
+  return parsed;
+}
+
+}  // namespace
+
+LbConfigPtr default_lb_policy() {
+  static const LbConfigPtr policy =
+      make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})});
+  return policy;
+}
+
+void XdsWorld::eds(const std::string& cluster,
+                   const Priorities& priorities,
+                   const LbConfigPtr& lb_policy) {
+  Endpoints endpoints;
+  for (const std::string& text : priorities)
+    endpoints.priorities.push_back(parse(text));
+  put({ClusterName(cluster), EdsDiscovery{cluster}, lb_policy},
+      LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
+}
+
+void XdsWorld::eds_unresolved(const std::string& cluster, const std::string& resolution_note) {
+  put({ClusterName(cluster), EdsDiscovery{cluster}, default_lb_policy()},
+      LeafEndpoints{nullptr, resolution_note});
+}
+
+void XdsWorld::dns(const std::string& cluster, const std::string& address) {
+  Endpoints endpoints{{parse(":" + address)}, {}};
+  put({ClusterName(cluster), DnsDiscovery{DnsName(address)}, default_lb_policy()},
+      LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
+}
+
+void XdsWorld::aggregate(const std::string& cluster, const std::vector<std::string>& leaves) {
+  AggregateLeaves children;
+  for (const std::string& leaf : leaves)
+    children.leaves.emplace_back(leaf);
+  put({ClusterName(cluster), AggregateDiscovery{children.leaves}, nullptr}, children);
+}
+
+void XdsWorld::error(const std::string& cluster, absl::Status status) {
+  clusters_.insert_or_assign(ClusterName(cluster), std::move(status));
+}
+
+void XdsWorld::remove(const std::string& cluster) {
+  clusters_.erase(ClusterName(cluster));
+}
+
+XdsConfigPtr XdsWorld::config() const {
+  auto config = std::make_shared<XdsConfig>();
+  config->clusters = clusters_;
+  return config;
+}
+
+void XdsWorld::put(Cluster cluster, std::variant<LeafEndpoints, AggregateLeaves> children) {
+  const ClusterName name = cluster.name;
+  auto config = std::make_shared<const ClusterConfig>(
+      ClusterConfig{std::make_shared<const Cluster>(std::move(cluster)), std::move(children)});
+  clusters_.insert_or_assign(name, std::move(config));
+}
+
+Priority XdsWorld::parse(const std::string& text) {
+  Priority priority;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits(':', 1));
+    Locality locality;
+    locality.name.zone = parts.first;
+    for (const absl::string_view address : absl::StrSplit(parts.second, ',', absl::SkipEmpty()))
+      locality.endpoints.push_back(endpoint(std::string(address)));
+    LocalityPtr shared;
+    for (const LocalityPtr& known : localities_) {
+      if (*known == locality) shared = known;
+    }
+    if (shared == nullptr) {
+      shared = std::make_shared<const Locality>(std::move(locality));
+      localities_.push_back(shared);
+    }
+    priority.localities.push_back(std::move(shared));
+  }
+  return priority;
+}
+
+LbConfigPtr manager_of(const std::vector<std::string>& clusters,
+                       const std::vector<std::string>& retiring) {
+  ClusterManagerConfig config;
+  for (const auto* list : {&clusters, &retiring}) {
+    for (const std::string& name : *list) {
+      config.children[ClusterName(name)] = {make_lb_config(CdsConfig{ClusterName(name)}),
+                                            list == &retiring};
+    }
+  }
+  return make_lb_config(std::move(config));
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XdsWorld — says in a few words what a control plane would.
+//
+//   world.eds("orders", {"east:a,b west:c", "north:d"}) ─▶ config() ─▶ XdsConfig
+//
+// One string for each priority; in it localities as zone:endpoint,endpoint. An endpoint that ends
+// in "!" is DRAINING. What is not said again keeps its pointer, as XdsConfig promises (X3).
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "messages/xds_config.hpp"
+
+namespace signalbox::test {
+
+/// wrr_locality over round_robin: what a cluster's own policy is unless said otherwise.
+LbConfigPtr default_lb_policy();
+
+class XdsWorld {
+ public:
+  using Priorities = std::vector<std::string>;
+
+  void eds(const std::string& cluster,
+           const Priorities& priorities,
+           const LbConfigPtr& lb_policy = default_lb_policy());
+
+  /// An EDS cluster whose endpoints are not known.
+  void eds_unresolved(const std::string& cluster, const std::string& resolution_note);
+
+  void dns(const std::string& cluster, const std::string& address);
+
+  void aggregate(const std::string& cluster, const std::vector<std::string>& leaves);
+
+  void error(const std::string& cluster, absl::Status status);
+
+  void remove(const std::string& cluster);
+
+  XdsConfigPtr config() const;
+
+ private:
+  void put(Cluster cluster, std::variant<LeafEndpoints, AggregateLeaves> children);
+  Priority parse(const std::string& text);
+
+  std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters_;
+  std::vector<LocalityPtr> localities_;  ///< All that were ever said.
+};
+
+/// A cluster_manager over cds, one for each of `clusters`.
+LbConfigPtr manager_of(const std::vector<std::string>& clusters,
+                       const std::vector<std::string>& retiring = {});
+
+}  // namespace signalbox::test

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/child_set.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+
+namespace {
+
+const ChildName kA{"a"};
+const ChildName kB{"b"};
+constexpr auto kConnecting = ConnectivityState::kConnecting;
+constexpr auto kReady = ConnectivityState::kReady;
+constexpr auto kIdle = ConnectivityState::kIdle;
+constexpr auto kFailure = ConnectivityState::kTransientFailure;
+
+LbConfigPtr round_robin() {
+  return make_lb_config(RoundRobinConfig{});
+}
+
+LbConfigPtr pick_first() {
+  return make_lb_config(PickFirstConfig{});
+}
+
+ChildStateChanged reports(const ChildName& child, ConnectivityState state) {
+  return {child, state, {}, make_fail_picker(absl::UnavailableError("told apart by pointer"))};
+}
+
+EndpointsPtr one_priority(std::vector<LocalityPtr> localities) {
+  return std::make_shared<const Endpoints>(Endpoints{{Priority{std::move(localities)}}, {}});
+}
+
+/// A set that is told of generations as a composite is.
+struct Composite {
+  ChildSet children;
+  LbEffects effects;
+
+  void apply(Generation generation, std::initializer_list<ChildName> names, LbConfigPtr config) {
+    ConfigUpdated update;
+    update.generation = generation;
+    children.begin(update);
+    for (const ChildName& name : names)
+      children.update(name, config, nullptr, effects);
+    children.report_applied(effects);
+  }
+
+  template <typename Event>
+  void hear(const Event& event) {
+    children.hear(event);
+    children.report_applied(effects);
+  }
+
+  std::vector<Generation> reported() const {
+    std::vector<Generation> generations;
+    for (const LbEffect& effect : effects) {
+      if (const auto* report = std::get_if<ReportApplied>(&effect)) {
+        generations.push_back(report->generation);
+      }
+    }
+    return generations;
+  }
+};
+
+using Generations = std::vector<Generation>;
+
+}  // namespace
+
+TEST_CASE("child_set: a generation is applied when every living child has answered",
+          "[lb][child_set]") {
+  Composite composite;
+  composite.apply(1, {kA, kB}, round_robin());
+  CHECK(composite.reported() == Generations{});
+
+  SECTION("cumulatively, by the slowest") {
+    composite.hear(ChildApplied{kA, 1});
+    CHECK(composite.reported() == Generations{});
+    composite.hear(ChildApplied{kB, 1});
+    CHECK(composite.reported() == Generations{1});
+    composite.apply(2, {kA, kB}, round_robin());
+    composite.apply(3, {kA, kB}, round_robin());
+    composite.hear(ChildApplied{kA, 3});
+    composite.hear(ChildApplied{kB, 2});
+    composite.hear(ChildApplied{kB, 3});
+    CHECK(composite.reported() == Generations{1, 2, 3});
+  }
+  SECTION("a dead child counts as having answered") {
+    composite.hear(ChildApplied{kA, 1});
+    composite.hear(ChildDied{kB});
+    CHECK(composite.reported() == Generations{1});
+    composite.apply(2, {kB}, round_robin());
+    CHECK(composite.reported() == Generations{1, 2});
+  }
+  SECTION("a stopped child counts as having answered") {
+    composite.hear(ChildApplied{kA, 1});
+    composite.children.stop(kB, composite.effects);
+    composite.children.report_applied(composite.effects);
+    CHECK(composite.reported() == Generations{1});
+  }
+  SECTION("a child that was sent nothing new holds nobody up") {
+    composite.hear(ChildApplied{kA, 1});
+    composite.hear(ChildApplied{kB, 1});
+    composite.apply(2, {kA}, round_robin());
+    composite.hear(ChildApplied{kA, 2});
+    CHECK(composite.reported() == Generations{1, 2});
+  }
+  SECTION("it never falls when a child is started later") {
+    composite.hear(ChildApplied{kA, 1});
+    composite.hear(ChildApplied{kB, 1});
+    composite.children.update(ChildName{"late"}, round_robin(), nullptr, composite.effects);
+    composite.children.report_applied(composite.effects);
+    CHECK(composite.children.applied() == 1);
+    composite.hear(ChildApplied{ChildName{"late"}, 1});
+    CHECK(composite.reported() == Generations{1});
+  }
+}
+
+TEST_CASE("child_set: a child whose policy type changed is replaced", "[lb][child_set][A37-22]") {
+  Composite composite;
+  composite.apply(1, {kA}, round_robin());
+  composite.effects.clear();
+
+  SECTION("with a stop and a start; the same type is only updated") {
+    composite.apply(2, {kA}, round_robin());
+    REQUIRE(composite.effects.size() == 1);
+    CHECK(std::holds_alternative<UpdateChild>(composite.effects[0]));
+    composite.effects.clear();
+    composite.apply(3, {kA}, pick_first());
+    REQUIRE(composite.effects.size() == 2);
+    CHECK(std::holds_alternative<StopChild>(composite.effects[0]));
+    CHECK(std::holds_alternative<StartChild>(composite.effects[1]));
+  }
+  SECTION("and a READY one keeps serving until the new one is past CONNECTING") {
+    const auto old = reports(kA, kReady);
+    composite.hear(old);
+    composite.apply(2, {kA}, pick_first());
+    composite.hear(reports(kA, kConnecting));
+    CHECK(composite.children.find(kA)->picker == old.picker);
+    CHECK(composite.children.find(kA)->state == kReady);
+    composite.hear(ChildApplied{kA, 2});
+    CHECK(composite.children.applied() < 2);  // What serves must linger.
+
+    const auto state = GENERATE(kReady, kFailure, kIdle);
+    const auto next = reports(kA, state);
+    composite.hear(next);
+    CHECK(composite.children.find(kA)->picker == next.picker);
+    CHECK(composite.children.find(kA)->state == state);
+    CHECK(composite.children.applied() == 2);
+    CHECK_FALSE(composite.children.find(kA)->replacing);
+  }
+  SECTION("and one that was not READY is no better than the new one") {
+    composite.hear(reports(kA, kFailure));
+    composite.apply(2, {kA}, pick_first());
+    const auto next = reports(kA, kConnecting);
+    composite.hear(next);
+    CHECK(composite.children.find(kA)->picker == next.picker);
+  }
+}
+
+TEST_CASE("child_set: events of unknown children are dropped", "[lb][child_set]") {
+  Composite composite;
+  composite.apply(1, {kA}, round_robin());
+  CHECK(composite.children.hear(reports(kB, kReady)) == nullptr);
+  CHECK(composite.children.hear(ChildApplied{kB, 1}) == nullptr);
+  CHECK(composite.children.hear(ChildDied{kB}) == nullptr);
+  composite.children.stop(kB, composite.effects);
+  CHECK(composite.children.size() == 1);
+}
+
+TEST_CASE("child_set: a child that would learn nothing hears nothing", "[lb][child_set]") {
+  const auto locality = std::make_shared<const Locality>();
+  Composite composite;
+  composite.apply(1, {}, nullptr);
+  composite.children.update_if_changed(
+      kA, round_robin(), one_priority({locality}), composite.effects);
+  composite.effects.clear();
+
+  composite.children.update_if_changed(
+      kA, round_robin(), one_priority({locality}), composite.effects);
+  CHECK(composite.effects.empty());
+  composite.children.update_if_changed(
+      kA, round_robin(), one_priority({std::make_shared<const Locality>()}), composite.effects);
+  CHECK(composite.effects.size() == 1);
+}
+
+TEST_CASE("child_set: sums states up, and failure lasts until READY", "[lb][child_set]") {
+  Composite composite;
+  composite.apply(1, {kA, kB}, round_robin());
+  CHECK(composite.children.aggregate() == kConnecting);
+  composite.hear(reports(kA, kIdle));
+  composite.hear(reports(kB, kFailure));
+  CHECK(composite.children.aggregate() == kIdle);
+  composite.hear(reports(kA, kFailure));
+  CHECK(composite.children.aggregate() == kFailure);
+  composite.hear(reports(kA, kConnecting));
+  CHECK(composite.children.aggregate() == kFailure);
+  composite.hear(reports(kA, kReady));
+  CHECK(composite.children.aggregate() == kReady);
+}
+
+TEST_CASE("child_set: a re-resolution request stops where the priority says so",
+          "[lb][child_set][A37-33]") {
+  PriorityConfig config;
+  config.children[kA] = {round_robin(), 0, true};
+  config.children[kB] = {round_robin(), 1, false};
+  CHECK_FALSE(forwards_reresolution(LbConfig{config}, kA));
+  CHECK(forwards_reresolution(LbConfig{config}, kB));
+  CHECK(forwards_reresolution(LbConfig{RoundRobinConfig{}}, kA));
+}

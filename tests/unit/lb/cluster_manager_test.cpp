@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/cluster_manager.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "lb/policy/cluster_manager_picker.hpp"
+#include "tests/support/policy_harness.hpp"
+#include "tests/support/xds_world.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("cluster_manager: one step starts, stops, updates and publishes",
+          "[lb][cluster_manager][A31-11][A31-12][A31-18]") {
+  PolicyHarness policy{make_cluster_manager()};
+  CHECK(policy.update(manager_of({"a", "b"})) == Texts{"start a", "start b", "publish CONNECTING"});
+  CHECK(policy.published()->generation == 1);
+  CHECK(policy.pick("a") == "queue");
+  CHECK(policy.pick("b") == "queue");
+
+  policy.child("a", kReady);
+  CHECK(policy.update(manager_of({"a", "c"})) ==
+        Texts{"stop b", "update a", "start c", "publish READY"});
+  CHECK(policy.published()->generation == 2);
+  CHECK(policy.pick("a") == "fail UNAVAILABLE: a READY");
+  CHECK(policy.pick("c") == "queue");
+}
+
+TEST_CASE("cluster_manager: an unknown cluster is dropped with INTERNAL",
+          "[lb][cluster_manager][A31-19]") {
+  PolicyHarness policy{make_cluster_manager()};
+  policy.update(manager_of({"a"}));
+  CHECK(policy.pick("x") == "drop INTERNAL: no such cluster: x");
+  CHECK(to_text(policy.published()->picker->pick({})) == "drop INTERNAL: no such cluster: (none)");
+}
+
+TEST_CASE("cluster_manager: a retiring cluster holds no call for ever",
+          "[lb][cluster_manager][A31-14][A31-17]") {
+  PolicyHarness policy{make_cluster_manager()};
+  policy.update(manager_of({"a"}));
+  const auto retire = [&] { policy.update(manager_of({}, {"a"})); };
+
+  SECTION("it is kept, and updated") {
+    CHECK(policy.update(manager_of({}, {"a"})) == Texts{"update a", "publish CONNECTING"});
+  }
+  SECTION("failing becomes dropping") {
+    policy.child("a", kFailure);
+    CHECK(policy.pick("a").starts_with("fail UNAVAILABLE"));
+    retire();
+    CHECK(policy.pick("a") ==
+          "drop UNAVAILABLE: cluster a is no longer routed to: a TRANSIENT_FAILURE");
+  }
+  SECTION("queueing stays while it connects, and ends with that") {
+    retire();
+    CHECK(policy.pick("a") == "queue");
+    policy.child("a", kFailure);
+    CHECK(policy.pick("a").starts_with("drop UNAVAILABLE"));
+  }
+  SECTION("a picker that queues in any other state does not") {
+    retire();
+    policy.step(ChildStateChanged{ChildName("a"), kReady, {}, make_queue_picker()});
+    CHECK(policy.pick("a").starts_with("drop UNAVAILABLE"));
+  }
+  SECTION("a cluster without configuration drops") {
+    ClusterManagerConfig config;
+    config.children[ClusterName("a")] = {nullptr, true};
+    CHECK(policy.update(make_lb_config(config))[0] == "stop a");
+    CHECK(policy.pick("a") == "drop UNAVAILABLE: cluster a was deleted");
+  }
+  SECTION("one that is routed to again is as before") {
+    policy.child("a", kFailure);
+    retire();
+    policy.update(manager_of({"a"}));
+    CHECK(policy.pick("a") == "fail UNAVAILABLE: a TRANSIENT_FAILURE");
+  }
+}
+
+TEST_CASE("cluster_manager: state edges go out at once, a burst of pickers as one",
+          "[lb][cluster_manager]") {
+  PolicyHarness policy{make_cluster_manager()};
+  policy.update(manager_of({"a", "b", "c"}));
+  CHECK(policy.child("a", kReady) == Texts{"publish READY"});
+  CHECK(policy.child("b", kReady) == Texts{"rebuild-soon"});
+  CHECK(policy.child("c", kReady).empty());
+  CHECK(policy.pick("b") == "queue");
+  CHECK(policy.step(RebuildDue{}) == Texts{"publish READY"});
+  CHECK(policy.pick("b") == "fail UNAVAILABLE: b READY");
+  CHECK(policy.pick("c") == "fail UNAVAILABLE: c READY");
+  CHECK(policy.step(RebuildDue{}).empty());
+}
+
+TEST_CASE("cluster_manager: is as well as its best child", "[lb][cluster_manager]") {
+  PolicyHarness policy{make_cluster_manager()};
+  policy.update(manager_of({"a", "b"}));
+  policy.child("a", kFailure);
+  CHECK(policy.published()->state == kConnecting);
+  policy.child("b", kIdle);
+  CHECK(policy.published()->state == kIdle);
+  policy.child("b", kFailure);
+  CHECK(policy.published()->state == kFailure);
+  CHECK_FALSE(policy.published()->status.ok());
+  policy.child("a", kReady);
+  CHECK(policy.published()->state == kReady);
+  CHECK(policy.step(IdleExitRequested{}) == Texts{"exit-idle a", "exit-idle b"});
+}
+
+TEST_CASE("cluster table: one change leaves all others as they are", "[lb][cluster_manager]") {
+  ClusterTable::Changes entries;
+  for (int i = 0; i < 1000; ++i)
+    entries.emplace_back(ClusterName(std::to_string(i)), named_picker(std::to_string(i)));
+  const ClusterTable before{entries};
+  const PickerPtr fresh = named_picker("fresh");
+  const ClusterTable after =
+      before.with({{ClusterName("500"), fresh}, {ClusterName("nobody"), fresh}});
+
+  CHECK(after.find(ClusterName("500")) == fresh.get());
+  CHECK(after.find(ClusterName("nobody")) == nullptr);
+  bool same = true;
+  for (int i = 0; i < 1000; ++i) {
+    const ClusterName name(std::to_string(i));
+    same = same && before.find(name) == entries[static_cast<std::size_t>(i)].second.get();
+    if (i != 500) same = same && after.find(name) == before.find(name);
+  }
+  CHECK(same);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/cluster_tree.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/xds_world.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// The names given to the priorities of a cluster, update after update.
+struct Naming {
+  XdsWorld world;
+  PriorityNames names;
+
+  Texts assign(const XdsWorld::Priorities& priorities) {
+    world.eds("c", priorities);
+    const auto config = world.config();
+    const auto& leaf = std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children);
+    Texts texts;
+    for (const ChildName& name : names.assign(*leaf.endpoints))
+      texts.push_back(name.str());
+    return texts;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cluster_tree: a priority's name lives on while a locality of it does",
+          "[lb][cluster_tree][A37-21]") {
+  Naming naming;
+  REQUIRE(naming.assign({"x:a", "y:b", "z:c"}) == Texts{"child0", "child1", "child2"});
+
+  SECTION("when nothing changes but endpoints") {
+    CHECK(naming.assign({"x:a,d", "y:b", "z:c"}) == Texts{"child0", "child1", "child2"});
+  }
+  SECTION("when a priority in the middle goes") {
+    CHECK(naming.assign({"x:a", "z:c"}) == Texts{"child0", "child2"});
+  }
+  SECTION("when they change places") {
+    CHECK(naming.assign({"z:c", "x:a", "y:b"}) == Texts{"child2", "child0", "child1"});
+  }
+  SECTION("when one is added on top") {
+    CHECK(naming.assign({"w:e", "x:a", "y:b", "z:c"}) ==
+          Texts{"child3", "child0", "child1", "child2"});
+  }
+  SECTION("when two become one, that of the higher") {
+    CHECK(naming.assign({"z:c y:b"}) == Texts{"child1"});
+  }
+  SECTION("when one becomes two, in the higher, and the other is new") {
+    REQUIRE(naming.assign({"x:a y:b"}) == Texts{"child0"});
+    CHECK(naming.assign({"y:b", "x:a"}) == Texts{"child0", "child3"});
+  }
+  SECTION("when none survives, it is new") {
+    CHECK(naming.assign({"v:a"}) == Texts{"child3"});
+  }
+  SECTION("when it is empty and stays empty") {
+    REQUIRE(naming.assign({""}) == Texts{"child3"});
+    CHECK(naming.assign({""}) == Texts{"child3"});
+  }
+}
+
+TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per cluster",
+          "[lb][cluster_tree][A75-2][A75-6][A37-33]") {
+  Cluster cluster;
+  cluster.name = ClusterName("orders");
+  cluster.lb_policy = make_lb_config(PickFirstConfig{});
+  const bool eds = GENERATE(true, false);
+  if (eds) {
+    cluster.discovery = EdsDiscovery{"orders"};
+  } else {
+    cluster.discovery = DnsDiscovery{DnsName("orders:80")};
+  }
+  const auto tree = leaf_tree(cluster, {ChildName("child0"), ChildName("child1")});
+
+  const auto& cluster_impl = std::get<OutlierDetectionConfig>(*tree).child;
+  const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
+  const auto& below = std::get<OverrideHostConfig>(*override_host).child;
+  const auto& priority = std::get<PriorityConfig>(*below);
+  REQUIRE(priority.priorities == std::vector{ChildName("child0"), ChildName("child1")});
+  for (std::size_t i = 0; i < 2; ++i) {
+    const PriorityConfig::Child& child = priority.children.at(priority.priorities[i]);
+    CHECK(child.config == cluster.lb_policy);
+    CHECK(child.slice == i);
+    CHECK(child.ignore_reresolution_requests == eds);
+  }
+}
+
+TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
+          "[lb][cluster_tree][A75-1][A75-9][A37-33]") {
+  const auto tree =
+      aggregate_tree(ClusterName("orders"), {{ClusterName("two"), ClusterName("one")}});
+  const auto& priority = std::get<PriorityConfig>(*tree);
+  CHECK(priority.cluster == ClusterName("orders"));
+  CHECK(priority.priorities == std::vector{ChildName("two"), ChildName("one")});
+  const PriorityConfig::Child& child = priority.children.at(ChildName("two"));
+  CHECK(std::get<CdsConfig>(*child.config).cluster == ClusterName("two"));
+  CHECK_FALSE(child.slice.has_value());
+  CHECK_FALSE(child.ignore_reresolution_requests);
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/pick_first.hpp"
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "lb/policy/pick_first_core.hpp"
+#include "messages/invariant.hpp"
+#include "tests/unit/lb/leaf_harness.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Strings = std::vector<std::string>;
+constexpr auto kConnecting = ConnectivityState::kConnecting;
+constexpr auto kReady = ConnectivityState::kReady;
+constexpr auto kFailed = ConnectivityState::kTransientFailure;
+constexpr auto kIdle = ConnectivityState::kIdle;
+
+const auto kAsks = std::make_shared<const DeafTarget>();
+
+LeafHarness pick_first(bool shuffled = false, std::uint64_t seed = 1) {
+  return LeafHarness(
+      make_pick_first(PickFirstConfig{shuffled}, PolicyContext{PolicyPath{"p"}, seed, kAsks}));
+}
+
+// One that tried `addresses` and is READY on the last.
+LeafHarness ready_on(const Strings& addresses) {
+  LeafHarness leaf = pick_first();
+  leaf.update(addresses);
+  for (const std::string& address : addresses)
+    leaf.idle(address);
+  leaf.ready(addresses.back());
+  leaf.connects.clear();
+  return leaf;
+}
+
+TEST_CASE("pick_first: connects as soon as it is configured", "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  const LbEffects effects = leaf.update({"a", "b"});
+
+  CHECK(leaf.held == std::set<std::string>{"a", "b"});
+  CHECK(leaf.state() == kConnecting);
+  CHECK(leaf.pick() == "queue");
+  CHECK(leaf.applied == 1);
+  CHECK(std::holds_alternative<ReportApplied>(effects.back()));
+  leaf.idle("a");
+  CHECK(leaf.connects.empty());
+  leaf.idle("b");
+  CHECK(leaf.connects == Strings{"a"});
+}
+
+TEST_CASE("pick_first: tries one address after the other, in order", "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b", "c"});
+  for (const char* address : {"a", "b", "c"})
+    leaf.idle(address);
+  leaf.connecting("a");
+  CHECK(leaf.connects == Strings{"a"});
+  leaf.fail("a");
+  CHECK(leaf.connects == Strings{"a", "b"});
+  leaf.idle("a");  // Its back-off is over; its turn has passed.
+  CHECK(leaf.connects == Strings{"a", "b"});
+  leaf.connecting("b");
+  leaf.ready("b");
+
+  CHECK(leaf.state() == kReady);
+  CHECK(leaf.pick() == "b");
+  CHECK(leaf.held == std::set<std::string>{"b"});
+  CHECK(leaf.published.size() == 2);
+  CHECK(leaf.reresolutions == 0);
+}
+
+TEST_CASE("pick_first: takes whichever address is ready first", "[lb][pick_first][A61]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.idle("a");
+  leaf.ready("b");  // Somebody else's connection.
+  CHECK(leaf.connects.empty());
+  CHECK(leaf.pick() == "b");
+  CHECK(leaf.held == std::set<std::string>{"b"});
+}
+
+TEST_CASE("pick_first: an address in back-off counts as tried", "[lb][pick_first][A61]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.fail("a");
+  leaf.idle("b");
+  CHECK(leaf.connects == Strings{"b"});
+}
+
+TEST_CASE("pick_first: TRANSIENT_FAILURE stays until READY", "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.idle("a");
+  leaf.idle("b");
+  leaf.fail("a");
+  CHECK(leaf.state() == kConnecting);
+  leaf.fail("b");
+  CHECK(leaf.state() == kFailed);
+  CHECK(leaf.reresolutions == 1);
+  CHECK(leaf.pick() == "fail: failed to connect to all addresses; last error: b: refused by b");
+  CHECK(leaf.published.back().status.code() == absl::StatusCode::kUnavailable);
+
+  leaf.connects.clear();
+  leaf.idle("b");  // Order no longer matters: each as soon as its back-off is over.
+  leaf.connecting("b");
+  leaf.idle("a");
+  leaf.connecting("a");
+  CHECK(leaf.connects == Strings{"b", "a"});
+  CHECK(leaf.state() == kFailed);
+  CHECK(leaf.published.size() == 2);
+
+  leaf.fail("b");
+  CHECK(leaf.reresolutions == 1);
+  leaf.fail("a");  // All have failed once more.
+  CHECK(leaf.reresolutions == 2);
+  CHECK(leaf.state() == kFailed);
+
+  leaf.ready("a");
+  CHECK(leaf.state() == kReady);
+  CHECK(leaf.pick() == "a");
+}
+
+TEST_CASE("pick_first: a new list does not end TRANSIENT_FAILURE either", "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a"});
+  leaf.fail("a");
+  REQUIRE(leaf.state() == kFailed);
+  leaf.update({"b"});
+  CHECK(leaf.held == std::set<std::string>{"b"});
+  leaf.idle("b");
+  leaf.connecting("b");
+  CHECK(leaf.state() == kFailed);
+  leaf.ready("b");
+  CHECK(leaf.state() == kReady);
+}
+
+TEST_CASE("pick_first: an empty list fails, and asks for a better one", "[lb][pick_first]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a"});
+  leaf.update({});
+  CHECK(leaf.held.empty());
+  CHECK(leaf.state() == kFailed);
+  CHECK(leaf.pick() == "fail: address list is empty");
+  CHECK(leaf.reresolutions == 1);
+  CHECK(leaf.applied == 2);
+  leaf.update({"a"});
+  leaf.ready("a");
+  CHECK(leaf.pick() == "a");
+}
+
+TEST_CASE("pick_first: goes IDLE when its connection is lost, and wakes when asked",
+          "[lb][pick_first][A61][A62]") {
+  const auto wake = GENERATE(values<LbEvent>({IdleExitRequested{}, PickAsked{}}));
+  LeafHarness leaf = ready_on({"a", "b"});
+  leaf.idle("b");
+  CHECK(leaf.state() == kIdle);
+  CHECK(leaf.held.empty());
+  CHECK(leaf.reresolutions == 1);
+  CHECK(leaf.connects.empty());
+
+  const PickResult first = leaf.published.back().picker->pick({});
+  CHECK(std::holds_alternative<Queue>(first.outcome));
+  REQUIRE(first.ask.has_value());
+  CHECK(first.ask->kind == PickAsk::Kind::kExitIdle);
+  CHECK(first.ask_target == kAsks.get());
+  CHECK_FALSE(leaf.published.back().picker->pick({}).ask.has_value());
+
+  leaf.update({"a", "b", "c"});  // An update does not wake it.
+  CHECK(leaf.state() == kIdle);
+  CHECK(leaf.held.empty());
+
+  leaf.step(wake);
+  CHECK(leaf.state() == kConnecting);
+  CHECK(leaf.held == std::set<std::string>{"a", "b", "c"});
+  const LbEffects again = leaf.step(wake);
+  CHECK(again.empty());
+}
+
+TEST_CASE("pick_first: being asked before it is configured does nothing", "[lb][pick_first]") {
+  LeafHarness leaf = pick_first();
+  CHECK(leaf.step(IdleExitRequested{}).empty());
+  CHECK(leaf.idle("a").empty());
+}
+
+TEST_CASE("pick_first: keeps its connection while the address is listed", "[lb][pick_first]") {
+  LeafHarness leaf = ready_on({"a", "b"});
+  const std::size_t published = leaf.published.size();
+  leaf.update({"c", "b"});
+  CHECK(leaf.held == std::set<std::string>{"b"});
+  CHECK(leaf.published.size() == published);
+  CHECK(leaf.applied == 2);
+
+  leaf.update({"c"});
+  CHECK(leaf.held == std::set<std::string>{"c"});
+  CHECK(leaf.state() == kConnecting);
+}
+
+TEST_CASE("pick_first: an update while connecting keeps what it can", "[lb][pick_first]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.idle("a");
+  leaf.idle("b");
+  leaf.connecting("a");
+  leaf.fail("a");
+  leaf.connects.clear();
+  const LbEffects effects = leaf.update({"a", "b", "c"});
+  CHECK(count_of<AcquireSubchannel>(effects) == 1);
+  CHECK(count_of<ReleaseSubchannel>(effects) == 0);
+  leaf.idle("c");
+  CHECK(leaf.connects == Strings{"b"});  // a is in back-off still.
+  CHECK(leaf.update({"a", "b", "c"}).size() == 1);
+}
+
+TEST_CASE("pick_first: an update that leaves only failed addresses says why they failed",
+          "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.fail("a");
+  leaf.idle("b");
+  leaf.update({"a"});
+  CHECK(leaf.pick() == "fail: failed to connect to all addresses; last error: a: refused by a");
+}
+
+TEST_CASE("pick_first: bad health is reported, the connection kept", "[lb][pick_first][A61]") {
+  LeafHarness leaf = ready_on({"a"});
+  leaf.unhealthy("a");
+  CHECK(leaf.state() == kFailed);
+  CHECK(leaf.pick() == "fail: a: ejected");
+  CHECK(leaf.held == std::set<std::string>{"a"});
+  CHECK(leaf.connects.empty());
+  CHECK(leaf.reresolutions == 0);
+  leaf.ready("a");
+  CHECK(leaf.state() == kReady);
+  CHECK(leaf.pick() == "a");
+}
+
+TEST_CASE("pick_first: an unhealthy address is chosen by its connection", "[lb][pick_first][A61]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.unhealthy("a");
+  CHECK(leaf.held == std::set<std::string>{"a"});
+  CHECK(leaf.state() == kFailed);
+}
+
+TEST_CASE("pick_first: duplicated addresses count once", "[lb][pick_first]") {
+  LeafHarness leaf = pick_first();
+  const LbEffects effects = leaf.update({"a", "a,b", "b"});
+  CHECK(count_of<AcquireSubchannel>(effects) == 2);
+  leaf.fail("a");
+  leaf.fail("b");
+  CHECK(leaf.state() == kFailed);
+}
+
+TEST_CASE("pick_first: a lost READY without its connection is a broken invariant",
+          "[lb][pick_first]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a"});
+  SubchannelStateChanged bad;
+  bad.address = Address{"a"};
+  bad.state = kReady;
+  CHECK_THROWS_AS(leaf.step(bad), BrokenInvariant);
+}
+
+// The order in which a policy acquires is the order in which it tries.
+Strings order_of(std::uint64_t seed, bool shuffled, const Strings& endpoints) {
+  LeafHarness leaf = pick_first(shuffled, seed);
+  Strings order;
+  for (const LbEffect& effect : leaf.update(endpoints)) {
+    if (const auto* it = std::get_if<AcquireSubchannel>(&effect))
+      order.push_back(it->address.str());
+  }
+  return order;
+}
+
+TEST_CASE("pick_first: shuffles endpoints by its seed, only where configured",
+          "[lb][pick_first][A62]") {
+  const Strings endpoints{"a", "b", "c"};
+  CHECK(order_of(7, false, endpoints) == endpoints);
+  CHECK(order_of(7, true, endpoints) == order_of(7, true, endpoints));
+
+  std::map<Strings, int> seen;
+  constexpr int kRuns = 6000;
+  for (int seed = 0; seed < kRuns; ++seed)
+    ++seen[order_of(static_cast<std::uint64_t>(seed), true, endpoints)];
+  REQUIRE(seen.size() == 6);
+  for (const auto& [order, count] : seen) {
+    CHECK(count > kRuns / 6 - 200);
+    CHECK(count < kRuns / 6 + 200);
+  }
+}
+
+TEST_CASE("pick_first: shuffling leaves the addresses of an endpoint together",
+          "[lb][pick_first][A61][A62]") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Strings order = order_of(seed, true, {"a1,a2", "b1,b2"});
+    const bool a_first = order == Strings{"a1", "a2", "b1", "b2"};
+    const bool b_first = order == Strings{"b1", "b2", "a1", "a2"};
+    CHECK((a_first || b_first));
+  }
+}
+
+TEST_CASE("pick_first: a new configuration may switch shuffling on", "[lb][pick_first][A62]") {
+  LeafHarness leaf = pick_first(false, 3);
+  leaf.update({"a", "b"});
+  CHECK_THROWS_AS(leaf.update({"a"}, make_lb_config(RoundRobinConfig{})), BrokenInvariant);
+  CHECK_NOTHROW(leaf.update({"a"}, make_lb_config(PickFirstConfig{true})));
+}
+
+// I1, I2 and I3 under random histories of subchannels that behave as subchannels do.
+TEST_CASE("pick_first: its invariants hold in any history", "[lb][pick_first][A61][A62]") {
+  const Strings all{"a", "b", "c", "d"};
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    LeafHarness leaf = pick_first(true, seed);
+    bool sticky = false;
+    std::uint64_t step = 0;
+    const auto chance = [&](std::uint64_t bound) {
+      return draw_below(seed, Salt::kRouteFraction, bound, ++step);
+    };
+    for (int event = 0; event < 150; ++event) {
+      if (event == 0 || chance(20) == 0) {
+        Strings list;
+        std::ranges::copy_if(all, std::back_inserter(list), [&](auto&) { return chance(2) == 0; });
+        leaf.update(list);
+      } else if (chance(20) == 0) {
+        leaf.step(IdleExitRequested{});
+      } else {
+        const std::string& address = all[chance(all.size())];
+        switch (chance(5)) {
+          case 0:
+            leaf.idle(address);
+            break;
+          case 1:
+            leaf.connecting(address);
+            break;
+          case 2:
+            leaf.ready(address);
+            break;
+          case 3:
+            leaf.unhealthy(address);
+            break;
+          default:
+            leaf.fail(address);
+        }
+      }
+      const ConnectivityState state = leaf.state();
+      const std::string pick = leaf.pick();
+      const bool connect_failed = pick.rfind("fail: failed to connect", 0) == 0;
+      if (sticky) CHECK((state == kReady || state == kFailed));
+      if (state == kReady || (state == kFailed && leaf.held.size() == 1 && !connect_failed))
+        sticky = false;
+      if (connect_failed) sticky = true;
+      if (state == kIdle) CHECK(leaf.held.empty());
+      if (state == kReady) CHECK(leaf.held == std::set<std::string>{pick});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace signalbox::lb

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/pickers.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+class DeafTarget final : public AskTarget {
+ public:
+  void tell(const PickAsk& /*ask*/) const override {}
+};
+
+TEST_CASE("pickers: the queue picker queues and asks nothing", "[lb][pickers]") {
+  const PickResult result = make_queue_picker()->pick({});
+  CHECK(std::holds_alternative<Queue>(result.outcome));
+  CHECK_FALSE(result.ask.has_value());
+  CHECK(result.ask_target == nullptr);
+}
+
+TEST_CASE("pickers: fail and drop keep their status", "[lb][pickers]") {
+  const absl::Status why = absl::UnavailableError("no backend");
+  const PickResult failed = make_fail_picker(why)->pick({});
+  const PickResult dropped = make_drop_picker(why)->pick({});
+  REQUIRE(std::holds_alternative<Fail>(failed.outcome));
+  REQUIRE(std::holds_alternative<Drop>(dropped.outcome));
+  CHECK(std::get<Fail>(failed.outcome).status == why);
+  CHECK(std::get<Drop>(dropped.outcome).status == why);
+}
+
+TEST_CASE("pickers: a failure without a reason is refused", "[lb][pickers]") {
+  CHECK_THROWS_AS(make_fail_picker(absl::OkStatus()), BrokenInvariant);
+  CHECK_THROWS_AS(make_drop_picker(absl::OkStatus()), BrokenInvariant);
+}
+
+TEST_CASE("pickers: the ask picker queues all and asks exactly once", "[lb][pickers]") {
+  const auto target = std::make_shared<const DeafTarget>();
+  const PickAsk ask{PickAsk::Kind::kConnect, Address{"10.0.0.1:80"}};
+  const PickerPtr picker = make_ask_picker(target, ask);
+
+  const PickResult first = picker->pick({});
+  CHECK(std::holds_alternative<Queue>(first.outcome));
+  REQUIRE(first.ask.has_value());
+  CHECK(*first.ask == ask);
+  CHECK(first.ask_target == target.get());
+
+  const PickResult second = picker->pick({});
+  CHECK(std::holds_alternative<Queue>(second.outcome));
+  CHECK_FALSE(second.ask.has_value());
+  CHECK(second.ask_target == nullptr);
+}
+
+TEST_CASE("pickers: without a target the ask picker only queues", "[lb][pickers]") {
+  const PickResult result = make_ask_picker(nullptr, {})->pick({});
+  CHECK(std::holds_alternative<Queue>(result.outcome));
+  CHECK_FALSE(result.ask.has_value());
+}
+
+}  // namespace
+}  // namespace signalbox::lb

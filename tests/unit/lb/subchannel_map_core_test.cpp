@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/subchannel_map_core.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::lb {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Holder holder(const std::string& path, std::uint64_t incarnation = 1) {
+  return {PolicyPath{path}, incarnation};
+}
+
+// "path#incarnation", as a test writes it.
+std::string name_of(const Holder& it) {
+  return it.path.str() + "#" + std::to_string(it.incarnation);
+}
+
+class MapHarness {
+ public:
+  SubchannelMapEffects step(const SubchannelMapEvent& event) {
+    SubchannelMapEffects effects = core.step(event, Instant{});
+    core.check_invariants();
+    notified.clear();
+    for (const SubchannelMapEffect& effect : effects)
+      record(effect);
+    return effects;
+  }
+
+  void acquire(const std::string& address, const Holder& by) {
+    step(SubchannelAcquired{by, Address{address}});
+  }
+
+  void release(const std::string& address, const Holder& by) {
+    step(SubchannelReleased{by, Address{address}});
+  }
+
+  void gone(const Holder& who, bool died) { step(HolderGone{who, died}); }
+
+  void settled(const Holder& who) { step(HolderSettled{who}); }
+
+  void start(Generation generation) {
+    step(MapGenerationStarted{{ClusterName{"orders"}, std::chrono::seconds(3)}, generation});
+  }
+
+  void applied(Generation generation) { step(MapGenerationApplied{generation}); }
+
+  void tell(const std::string& address, ConnectivityState state) {
+    SubchannelStateChanged event;
+    event.address = Address{address};
+    event.state = state;
+    if (state == ConnectivityState::kReady)
+      event.connection = std::make_shared<const Connection>(event.address);
+    if (state == ConnectivityState::kTransientFailure)
+      event.status = absl::UnavailableError("refused");
+    step(event);
+  }
+
+  void health(const std::string& address, bool healthy) {
+    step(EndpointHealthChanged{
+        Address{address}, healthy, healthy ? absl::OkStatus() : absl::UnavailableError("ejected")});
+  }
+
+  Strings names() const {
+    Strings names;
+    for (const NotifyHolder& it : notified)
+      names.push_back(name_of(it.holder));
+    return names;
+  }
+
+  SubchannelMapCore core;
+  std::set<std::string> living;        ///< Spawned and not stopped.
+  std::vector<NotifyHolder> notified;  ///< By the last step.
+  std::vector<EndpointsCounted> counted;
+  int spawned = 0;
+  Strings connects;
+  SubchannelSettings last_settings;
+
+ private:
+  void record(const SubchannelMapEffect& effect) {
+    if (const auto* spawn = std::get_if<SpawnSubchannel>(&effect)) {
+      CHECK(living.insert(spawn->address.str()).second);
+      last_settings = spawn->settings;
+      ++spawned;
+    }
+    if (const auto* stopped = std::get_if<StopSubchannel>(&effect))
+      CHECK(living.erase(stopped->address.str()) == 1);
+    if (const auto* connect = std::get_if<ConnectSubchannel>(&effect))
+      connects.push_back(connect->address.str());
+    if (const auto* notify = std::get_if<NotifyHolder>(&effect)) notified.push_back(*notify);
+    if (const auto* observe = std::get_if<Observe>(&effect))
+      counted.push_back(std::get<EndpointsCounted>(observe->observation));
+  }
+};
+
+const std::set<std::string> kNothing{};
+const std::set<std::string> kA{"a"};
+
+TEST_CASE("subchannel_map: lives from the first acquisition to the last release",
+          "[lb][subchannel_map]") {
+  MapHarness map;
+  map.start(1);
+  map.applied(1);
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("y"));
+  CHECK(map.spawned == 1);
+  CHECK(map.last_settings.cluster == ClusterName{"orders"});
+  CHECK(map.last_settings.connect_timeout == std::chrono::seconds(3));
+  map.release("a", holder("x"));
+  CHECK(map.living == kA);
+  map.release("a", holder("y"));
+  CHECK(map.living == kNothing);
+}
+
+TEST_CASE("subchannel_map: an acquisition is answered by the present state",
+          "[lb][subchannel_map]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  REQUIRE(map.names() == Strings{"x#1"});
+  CHECK(map.notified.front().state.state == ConnectivityState::kIdle);
+  CHECK(map.notified.front().state.address == Address{"a"});
+  map.tell("a", ConnectivityState::kReady);
+  map.acquire("a", holder("y"));
+  REQUIRE(map.names() == Strings{"y#1"});
+  CHECK(map.notified.front().state.state == ConnectivityState::kReady);
+  CHECK(map.notified.front().state.connection != nullptr);
+}
+
+TEST_CASE("subchannel_map: every change is told to all holders in one order",
+          "[lb][subchannel_map]") {
+  MapHarness map;
+  for (const char* path : {"m", "z", "b"})
+    map.acquire("a", holder(path));
+  map.acquire("other", holder("c"));
+  map.tell("a", ConnectivityState::kConnecting);
+  CHECK(map.names() == Strings{"b#1", "m#1", "z#1"});
+  map.tell("unknown", ConnectivityState::kConnecting);
+  CHECK(map.names().empty());
+}
+
+TEST_CASE("subchannel_map: acquiring and releasing are idempotent", "[lb][subchannel_map]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("x"));
+  map.tell("a", ConnectivityState::kConnecting);
+  CHECK(map.names() == Strings{"x#1"});
+  map.release("a", holder("y"));
+  CHECK(map.living == kA);
+  map.release("a", holder("x"));
+  map.release("a", holder("x"));
+  CHECK(map.living == kNothing);
+  CHECK(map.spawned == 1);
+}
+
+TEST_CASE("subchannel_map: an endpoint that moves between priorities keeps its connection",
+          "[lb][subchannel_map][A56]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("a", holder("priority/0"));
+  map.applied(1);
+  map.tell("a", ConnectivityState::kReady);
+
+  map.start(2);
+  map.release("a", holder("priority/0"));
+  CHECK(map.living == kA);
+  map.tell("a", ConnectivityState::kReady);
+  CHECK(map.names().empty());
+  map.acquire("a", holder("priority/1"));
+  REQUIRE(map.names() == Strings{"priority/1#1"});
+  CHECK(map.notified.front().state.connection != nullptr);
+  map.applied(2);
+  CHECK(map.living == kA);
+  CHECK(map.spawned == 1);
+}
+
+TEST_CASE("subchannel_map: what only lingers is dropped when the generation is applied",
+          "[lb][subchannel_map]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.start(2);
+  map.release("a", holder("x"));
+  map.start(3);
+  map.applied(1);
+  CHECK(map.living == kA);
+  map.applied(2);
+  CHECK(map.living == kNothing);
+
+  map.acquire("a", holder("x"));
+  map.release("a", holder("x"));  // Generation 3 is in progress.
+  CHECK(map.living == kA);
+  map.applied(3);
+  CHECK(map.living == kNothing);
+}
+
+TEST_CASE("subchannel_map: nothing is applied before it was begun", "[lb][subchannel_map]") {
+  MapHarness map;
+  map.start(1);
+  map.applied(9);
+  map.acquire("a", holder("x"));
+  map.start(2);
+  map.release("a", holder("x"));
+  CHECK(map.living == kA);
+}
+
+TEST_CASE("subchannel_map: who has gone is forgotten a generation later",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("y"));
+  map.gone(holder("x"), false);
+  map.applied(1);
+  CHECK(map.core.remembered_holders() == 2);
+  map.start(2);
+  map.applied(2);
+  CHECK(map.core.remembered_holders() == 1);
+}
+
+TEST_CASE("subchannel_map: a dead holder's holds wait for its successor",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("a", holder("x", 1));
+  map.acquire("b", holder("x", 1));
+  map.applied(1);
+  map.tell("a", ConnectivityState::kReady);
+  map.gone(holder("x", 1), true);
+  CHECK(map.living == std::set<std::string>{"a", "b"});
+  map.tell("a", ConnectivityState::kReady);
+  CHECK(map.names().empty());
+
+  map.acquire("a", holder("x", 2));
+  REQUIRE(map.names() == Strings{"x#2"});
+  CHECK(map.notified.front().state.connection != nullptr);
+  SECTION("the successor settles: what it did not retake is released") {
+    map.settled(holder("x", 2));
+    CHECK(map.living == kA);
+    map.release("a", holder("x", 2));
+    CHECK(map.living == kNothing);
+  }
+  SECTION("a later generation is applied: the same") {
+    map.applied(1);
+    CHECK(map.living == std::set<std::string>{"a", "b"});
+    map.start(2);
+    map.applied(2);
+    CHECK(map.living == kA);
+  }
+  SECTION("it releases what it never took: nothing happens") {
+    map.release("b", holder("x", 2));
+    CHECK(map.living == std::set<std::string>{"a", "b"});
+  }
+}
+
+TEST_CASE("subchannel_map: without a successor a dead holder's holds end with the next generation",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("a", holder("x"));
+  map.gone(holder("x"), true);
+  map.applied(1);  // Was in progress at the death.
+  CHECK(map.living == kA);
+  map.start(2);
+  CHECK(map.living == kA);
+  map.applied(2);
+  CHECK(map.living == kNothing);
+}
+
+TEST_CASE("subchannel_map: a stopped holder's holds are released",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.acquire("b", holder("x"));
+  map.acquire("b", holder("y"));
+  SECTION("at once") {
+    map.gone(holder("x"), false);
+  }
+  SECTION("after it had died") {
+    map.gone(holder("x"), true);
+    CHECK(map.living == std::set<std::string>{"a", "b"});
+    map.gone(holder("x"), false);
+  }
+  CHECK(map.living == std::set<std::string>{"b"});
+  map.tell("b", ConnectivityState::kConnecting);
+  CHECK(map.names() == Strings{"y#1"});
+}
+
+TEST_CASE("subchannel_map: what comes late from an earlier incarnation is dropped",
+          "[lb][subchannel_map][supervision]") {
+  MapHarness map;
+  map.acquire("a", holder("x", 1));
+  SECTION("after it has gone") {
+    map.gone(holder("x", 1), false);
+    map.acquire("b", holder("x", 1));
+    CHECK(map.living == kNothing);
+    CHECK(map.names().empty());
+  }
+  SECTION("the successor speaks before the death is told") {
+    map.acquire("a", holder("x", 2));
+    map.gone(holder("x", 1), true);
+    map.release("a", holder("x", 1));
+    map.acquire("b", holder("x", 1));
+    map.gone(holder("x", 1), false);
+    CHECK(map.living == kA);
+    map.tell("a", ConnectivityState::kConnecting);
+    CHECK(map.names() == Strings{"x#2"});
+  }
+  SECTION("the death is told before the successor's predecessor was ever heard of") {
+    map.gone(holder("new", 4), true);
+    map.acquire("b", holder("new", 4));
+    CHECK(map.living == kA);
+    map.acquire("b", holder("new", 5));
+    CHECK(map.living == std::set<std::string>{"a", "b"});
+  }
+}
+
+TEST_CASE("subchannel_map: health is told, the connection is left alone",
+          "[lb][subchannel_map][A61]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.tell("a", ConnectivityState::kReady);
+  map.health("a", false);
+  REQUIRE(map.notified.size() == 1);
+  const SubchannelStateChanged ejected = map.notified.front().state;
+  CHECK(ejected.state == ConnectivityState::kReady);
+  CHECK(ejected.connection != nullptr);
+  CHECK_FALSE(ejected.healthy);
+  CHECK(ejected.status == absl::UnavailableError("ejected"));
+
+  map.health("a", false);
+  CHECK(map.notified.empty());  // No news.
+
+  map.tell("a", ConnectivityState::kTransientFailure);
+  CHECK(map.notified.front().state.status == absl::UnavailableError("refused"));
+  CHECK_FALSE(map.notified.front().state.healthy);
+
+  map.release("a", holder("x"));
+  map.acquire("a", holder("x"));
+  CHECK_FALSE(map.notified.front().state.healthy);  // A judgement outlives the subchannel.
+  map.health("a", true);
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.healthy);
+  CHECK(map.notified.front().state.status.ok());
+}
+
+TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][subchannel_map]") {
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.step(SubchannelConnectAsked{Address{"a"}});
+  map.step(SubchannelConnectAsked{Address{"b"}});
+  CHECK(map.connects == Strings{"a"});
+}
+
+TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts change",
+          "[lb][subchannel_map]") {
+  const auto counts = [](std::int64_t ready, std::int64_t idle, std::int64_t ejected) {
+    std::array<std::int64_t, kEndpointStates> by_state{};
+    by_state[static_cast<std::size_t>(EndpointState::kReady)] = ready;
+    by_state[static_cast<std::size_t>(EndpointState::kIdle)] = idle;
+    by_state[static_cast<std::size_t>(EndpointState::kEjected)] = ejected;
+    return EndpointsCounted{ClusterName{"orders"}, by_state};
+  };
+  MapHarness map;
+  map.start(1);
+  map.applied(1);
+  CHECK(map.counted.empty());
+  map.acquire("a", holder("x"));
+  map.acquire("b", holder("x"));
+  map.tell("a", ConnectivityState::kReady);
+  map.tell("a", ConnectivityState::kReady);
+  map.health("a", false);
+  map.release("a", holder("x"));
+  map.release("b", holder("x"));
+  const std::vector<EndpointsCounted> expected{counts(0, 1, 0),
+                                               counts(0, 2, 0),
+                                               counts(1, 1, 0),
+                                               counts(0, 1, 1),
+                                               counts(0, 1, 0),
+                                               counts(0, 0, 0)};
+  CHECK(map.counted == expected);
+}
+
+// --- a small obvious model ---
+
+// One hold a line; everything is found by looking at all of them.
+struct Model {
+  struct Hold {
+    std::string path;
+    std::uint64_t incarnation;
+    std::string address;
+    bool orphaned = false;
+    Generation orphaned_in = 0;
+  };
+
+  struct Incarnation {
+    std::uint64_t number;
+    bool present = true;
+    Generation gone_in = 0;
+  };
+
+  std::vector<Hold> holds;
+  std::map<std::string, Generation> lingering;
+  std::map<std::string, Incarnation> newest;
+  Generation started = 0;
+  Generation applied = 0;
+
+  bool held(const std::string& address) const {
+    return std::ranges::any_of(holds, [&](const Hold& it) { return it.address == address; });
+  }
+
+  void remove_if(const std::function<bool(const Hold&)>& condition) {
+    std::set<std::string> lost;
+    for (const Hold& it : holds) {
+      if (condition(it)) lost.insert(it.address);
+    }
+    std::erase_if(holds, condition);
+    for (const std::string& address : lost) {
+      if (!held(address) && started > applied) lingering[address] = started;
+    }
+  }
+
+  void orphan(const std::string& path) {
+    for (Hold& it : holds) {
+      if (it.path == path) it = {path, it.incarnation, it.address, true, started};
+    }
+  }
+
+  bool heard(const Holder& who) {
+    const std::string path = who.path.str();
+    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation});
+    if (who.incarnation > it->second.number) {
+      if (it->second.present) orphan(path);
+      it->second = {who.incarnation};
+    }
+    return who.incarnation == it->second.number && it->second.present;
+  }
+
+  void acquire(const Holder& who, const std::string& address) {
+    if (!heard(who)) return;
+    std::erase_if(
+        holds, [&](const Hold& it) { return it.path == who.path.str() && it.address == address; });
+    holds.push_back({who.path.str(), who.incarnation, address});
+    lingering.erase(address);
+  }
+
+  void release(const Holder& who, const std::string& address) {
+    if (!heard(who)) return;
+    remove_if([&](const Hold& it) {
+      return it.path == who.path.str() && it.address == address && !it.orphaned;
+    });
+  }
+
+  void settle(const Holder& who) {
+    if (!heard(who)) return;
+    remove_if([&](const Hold& it) { return it.path == who.path.str() && it.orphaned; });
+  }
+
+  void gone(const Holder& who, bool died) {
+    const std::string path = who.path.str();
+    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation});
+    if (who.incarnation < it->second.number) return;
+    if (who.incarnation > it->second.number || it->second.present) {
+      orphan(path);
+      it->second = {who.incarnation, false, started};
+    }
+    if (!died) remove_if([&](const Hold& hold) { return hold.path == path; });
+  }
+
+  void apply(Generation generation) {
+    applied = std::max(applied, std::min(generation, started));
+    remove_if([&](const Hold& it) { return it.orphaned && it.orphaned_in < applied; });
+    std::erase_if(lingering, [&](const auto& it) { return it.second <= applied; });
+    std::erase_if(
+        newest, [&](const auto& it) { return !it.second.present && it.second.gone_in < applied; });
+  }
+
+  std::set<std::string> living() const {
+    std::set<std::string> living;
+    for (const Hold& it : holds)
+      living.insert(it.address);
+    for (const auto& [address, generation] : lingering)
+      living.insert(address);
+    return living;
+  }
+
+  Strings listeners(const std::string& address) const {
+    std::map<std::string, std::string> in_order;
+    for (const Hold& it : holds) {
+      if (it.address == address && !it.orphaned)
+        in_order[it.path] = name_of(holder(it.path, it.incarnation));
+    }
+    Strings names;
+    for (const auto& [path, name] : in_order)
+      names.push_back(name);
+    return names;
+  }
+};
+
+TEST_CASE("subchannel_map: agrees with a small model in any history",
+          "[lb][subchannel_map][supervision]") {
+  const Strings paths{"x", "y", "z"};
+  const Strings addresses{"a", "b", "c", "d"};
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    MapHarness map;
+    Model model;
+    std::map<std::string, std::uint64_t> incarnations;
+    std::uint64_t step = 0;
+    const auto chance = [&](std::uint64_t bound) {
+      return draw_below(seed, Salt::kRouteFraction, bound, ++step);
+    };
+    for (int event = 0; event < 200; ++event) {
+      const std::string& path = paths[chance(paths.size())];
+      const std::string& address = addresses[chance(addresses.size())];
+      std::uint64_t& newest = incarnations.try_emplace(path, 1).first->second;
+      if (chance(12) == 0) ++newest;
+      const Holder who = holder(path, newest - (newest > 1 && chance(6) == 0 ? 1 : 0));
+      switch (chance(12)) {
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+          map.acquire(address, who);
+          model.acquire(who, address);
+          break;
+        case 4:
+        case 5:
+          map.release(address, who);
+          model.release(who, address);
+          break;
+        case 6:
+          map.settled(who);
+          model.settle(who);
+          break;
+        case 7: {
+          const bool died = chance(2) == 0;
+          map.gone(who, died);
+          model.gone(who, died);
+          if (who.incarnation == newest) ++newest;  // Its successor is somebody new.
+          break;
+        }
+        case 8:
+          ++model.started;
+          map.start(model.started);
+          break;
+        case 9: {
+          const Generation generation = chance(model.started + 1);
+          map.applied(generation);
+          model.apply(generation);
+          break;
+        }
+        default:
+          map.tell(address, ConnectivityState::kConnecting);
+          CHECK(map.names() == model.listeners(address));
+      }
+      REQUIRE(map.living == model.living());
+      REQUIRE(map.core.size() == model.living().size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace signalbox::lb
