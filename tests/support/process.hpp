@@ -37,6 +37,9 @@ Finished run_program(const std::vector<std::string>& argv);
 /// Is there such a process, other than a dead one that nobody has asked for yet?
 bool is_alive(pid_t pid);
 
+/// The living children of a process.
+std::vector<pid_t> children_of(pid_t pid);
+
 /// Asks again and again; false where it did not hold in time.
 bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds at_most = kPatience);
 
