@@ -65,8 +65,14 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
+// The environment is asked at each response (A75-8).
 xds::ResponseDecoder make_decoder() {
-  return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  return [](absl::string_view bytes) {
+    const char* keep = std::getenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+    xds::ParseOptions options;
+    options.keep_aggregate_lb_policy = keep != nullptr && absl::string_view(keep) == "true";
+    return xds::decode_response(bytes, options);
+  };
 }
 
 std::uint64_t some_seed() {

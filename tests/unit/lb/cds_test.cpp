@@ -97,3 +97,17 @@ TEST_CASE("cds: says why there are no endpoints", "[lb][cds][A37-23]") {
   CHECK(policy.pick() == "fail UNAVAILABLE: child TRANSIENT_FAILURE (EDS is silent)");
   CHECK(policy.published()->status.message() == "child failed (EDS is silent)");
 }
+
+TEST_CASE("cds: the policy of an aggregate takes the place of the leaf's own, where it is given",
+          "[lb][cds][A75-8]") {
+  XdsWorld world;
+  world.eds("orders", {"east:a"});
+  PolicyHarness policy{make_cds()};
+  policy.update(kOrders, world.config());
+
+  const auto under_pick_first =
+      make_lb_config(CdsConfig{ClusterName("orders"), make_lb_config(PickFirstConfig{})});
+  CHECK(policy.update(under_pick_first, world.config()) == Texts{"serve orders 2", "update child"});
+  CHECK(policy.update(under_pick_first, world.config()).empty());
+  CHECK(policy.update(kOrders, world.config()) == Texts{"serve orders 4", "update child"});
+}
