@@ -77,14 +77,14 @@ TEST_CASE("cds: a leaf that becomes an aggregate keeps serving until that can",
   policy.applied("child");
 
   world.aggregate("orders", {"primary"});
-  CHECK(policy.update(kOrders, world.config()) ==
-        Texts{"serve orders 2", "stop child", "start child"});
-  CHECK(policy.child("child", kConnecting).empty());
+  CHECK(policy.update(kOrders, world.config()) == Texts{"start child~2"});
+  CHECK(policy.child("child~2", kConnecting).empty());
   CHECK(policy.pick() == "fail UNAVAILABLE: child READY");
-  CHECK(policy.child("child", kFailure) == Texts{"publish TRANSIENT_FAILURE", "close"});
+  CHECK(policy.child("child~2", kFailure) ==
+        Texts{"stop child", "publish TRANSIENT_FAILURE", "close"});
 
   SECTION("an aggregate that did not change is told on: its leaves may have changed") {
-    CHECK(policy.update(kOrders, world.config()) == Texts{"update child"});
+    CHECK(policy.update(kOrders, world.config()) == Texts{"update child~2"});
   }
 }
 
