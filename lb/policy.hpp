@@ -23,11 +23,18 @@
 
 namespace signalbox::lb {
 
+/// What the embedding runtime may set for all its policies.
+struct PolicyOptions {
+  Duration failover_timeout = std::chrono::seconds(
+      10);  ///< How long a priority may connect before the next is tried (A56).
+};
+
 /// What a policy is born with.
 struct PolicyContext {
   PolicyPath path;
   std::uint64_t seed = 0;                 ///< All of its chance.
   std::shared_ptr<const AskTarget> asks;  ///< Where its pickers' asks go; opaque to the core.
+  PolicyOptions options;
 };
 
 class Policy {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -75,6 +76,9 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
+  /// Chooses the cluster and takes a reference to it. False: it cannot, and `pick` says why.
+  bool route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
+
   std::shared_ptr<const SnapshotCell> cell_;
 };
 

@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "lb/route/config_selector.hpp"
@@ -34,12 +35,16 @@ struct Snapshot {
 
 class SnapshotCell {
  public:
+  /// Holds an empty Snapshot until the first exchange(): readers always see one.
   SnapshotCell();
+
+  /// Waits for readers, then destroys what is published. Blocks, as wait_for_readers() does.
   ~SnapshotCell();
   SnapshotCell(const SnapshotCell&) = delete;
   SnapshotCell& operator=(const SnapshotCell&) = delete;
 
   /// Publishes `next`, and returns what was published before: destroy it after wait_for_readers().
+  /// Any thread may publish. Precondition: `next` is not null.
   std::unique_ptr<const Snapshot> exchange(std::unique_ptr<const Snapshot> next);
 
   /// Returns when every Reader that was alive at the call is gone. Blocks; never call it from a
@@ -63,7 +68,7 @@ class SnapshotCell {
   };
 
  private:
-  const Snapshot* current_;
+  std::atomic<const Snapshot*> current_;
 };
 
 }  // namespace signalbox::lb

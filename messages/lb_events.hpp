@@ -42,6 +42,7 @@ struct ChildStateChanged {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< Why, in TRANSIENT_FAILURE.
   PickerPtr picker;
+  Generation generation = 0;  ///< The newest configuration that the picker knows.
 };
 
 /// The child and all below it have processed every configuration up to `generation`.

@@ -45,7 +45,8 @@ class HeaderSource {
  public:
   virtual ~HeaderSource() = default;
 
-  /// Calls `visit` for each value of the header, in order. `name` is lower case.
+  /// Calls `visit` for each value of the header, in order. `name` is lower case. The values stay
+  /// valid as long as the source does, so that a matcher need not copy them.
   virtual void each(absl::string_view name,
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };

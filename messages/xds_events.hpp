@@ -76,7 +76,8 @@ struct ResourcesReceived {
   std::vector<std::string> unnamed_errors;
 };
 
-/// A request naming these resources went out on a live stream: does-not-exist timers start (A57).
+/// The complete set of names that the live stream has been asked for, of one type; replaces the set
+/// before, and is empty once the stream is gone. Does-not-exist timers run for these (A57).
 struct SubscriptionSent {
   ResourceType type = ResourceType::kListener;
   std::set<std::string> names;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts xds::AdsSession: one control-plane server. The shell owns the stream, whose bytes come
+// from the transport's threads as messages.
+
+#include <optional>
+#include <utility>
+
+#include "actors/seed.hpp"
+#include "actors/spawn.hpp"
+#include "xds/client/ads_session.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::AdsStreamActor;
+
+struct AdsStreamState {
+  AdsStreamState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  static constexpr const char* name = "signalbox.ads_stream";
+
+  using Self = protocol::SelfOf<AdsStreamActor, AdsStreamState>;
+
+  template <typename Event>
+  void feed(Event event) {
+    handled->add(0, 1);
+    for (auto& effect : core->step(AdsSessionEvent{std::move(event)}, protocol::now_of(self))) {
+      std::visit([this](auto& order) { run(order); }, effect);
+    }
+  }
+
+  void run(OpenStream& order) {
+    const AdsStreamActor me{self};
+    const std::uint64_t number = order.stream;
+    AdsTransport::Events events;
+    events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
+    events.received = [me, number](std::string bytes) {
+      protocol::post(me, AdsBytesReceived{number, std::move(bytes)});
+    };
+    events.closed = [me, number](absl::Status why) {
+      protocol::post(me, AdsStreamClosed{number, std::move(why)});
+    };
+    stream.reset();
+    stream = environment->ads_transport->open(std::move(events));
+  }
+
+  void run(SendBytes& order) {
+    if (stream) stream->send(std::move(order.bytes));
+  }
+
+  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
+
+  void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
+
+  void run(ServerStatusChanged& order) {
+    environment->instruments->set_xds_connected(environment->ads_transport->server(),
+                                                order.status.ok());
+    protocol::send(self, sink, std::move(order));
+  }
+
+  void run(StartTimer& order) {
+    protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
+  }
+
+  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  protocol::ResourceSink sink;
+  std::optional<xds::AdsSession> core;
+  std::unique_ptr<AdsTransport::Stream> stream;
+};
+
+protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self self,
+                                                         EnvironmentPtr environment,
+                                                         protocol::ResourceSink sink) {
+  AdsStreamState& state = self->state;
+  state.self = self;
+  state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("ads_stream");
+  state.sink = std::move(sink);
+  xds::AdsSessionOptions options;
+  options.node = state.environment->node_bytes;
+  options.server = state.environment->ads_transport->server();
+  options.seed = seed_of(state.environment->seed, "ads_stream", self->id());
+  options.decode = state.environment->decode_response;
+  state.core.emplace(std::move(options));
+  return {
+      [&state](Subscribe& event) { state.feed(std::move(event)); },
+      [&state](const AdsStreamOpened& event) { state.feed(event); },
+      [&state](AdsBytesReceived& event) { state.feed(std::move(event)); },
+      [&state](const AdsStreamClosed& event) { state.feed(event); },
+      [&state](const TimerFired& event) { state.feed(event); },
+  };
+}
+
+}  // namespace
+
+AdsStreamActor spawn_ads_stream(caf::actor_system& system,
+                                EnvironmentPtr environment,
+                                protocol::ResourceSink sink) {
+  return system.spawn(ads_stream_behavior, std::move(environment), std::move(sink));
+}
+
+}  // namespace signalbox::actors

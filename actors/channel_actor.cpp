@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::ChannelCore: one target. The shell owns the watcher and the root of the policy tree,
+// and hands snapshots to the data plane.
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/child_policies.hpp"
+#include "actors/spawn.hpp"
+#include "lb/channel_core.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::ChannelActor;
+using protocol::ChildAskedReresolution;
+using protocol::GracePassed;
+using protocol::PolicyActor;
+using protocol::RestartDue;
+using protocol::StopReason;
+using protocol::WatcherActor;
+using protocol::XdsClientActor;
+using protocol::XdsClientReplaced;
+
+const char kWatcherName[] = "xds_watcher";
+const char kRootName[] = "root";
+
+struct ChannelState {
+  ChannelState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~ChannelState() {
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    policies.stop_all(reason);
+    if (watcher) protocol::stop(watcher, reason);
+  }
+
+  static constexpr const char* name = "signalbox.channel";
+
+  using Self = protocol::SelfOf<ChannelActor, ChannelState>;
+
+  void open(Self me, EnvironmentPtr env, std::shared_ptr<const ChannelPort> its_port);
+  void launch_watcher();
+
+  template <typename Event>
+  void feed(Event event) {
+    handled->add(0, 1);
+    for (auto& effect : core->step(lb::ChannelEvent{std::move(event)}, protocol::now_of(self))) {
+      std::visit([this](auto& order) { run(order); }, effect);
+    }
+  }
+
+  void run(lb::ApplyToRoot& order) {
+    if (policies.contains(root)) {
+      policies.update(root, order.update);
+    } else {
+      policies.start(root, order.update);
+    }
+  }
+
+  void run(lb::ExitIdleRoot&) {
+    if (auto actor = policies.actor(root)) protocol::send(self, actor, IdleExitRequested{});
+  }
+
+  void run(lb::PublishSnapshot& order);
+
+  void run(lb::ReferToClusters& order) {
+    for (const ClusterName& cluster : referenced.clusters) {
+      if (!order.clusters.contains(cluster)) environment->instruments->forget_cluster(cluster);
+    }
+    referenced.clusters = std::move(order.clusters);
+    if (watcher) protocol::send(self, watcher, referenced);
+  }
+
+  void run(RebuildSoon&) { protocol::send(self, ChannelActor{self}, RebuildDue{}); }
+
+  void run(StartTimer& order) {
+    protocol::send_after(self, ChannelActor{self}, order.delay, TimerFired{order.timer});
+  }
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  std::shared_ptr<const ChannelPort> port;
+  XdsClientActor client;
+  WatcherActor watcher;
+  RestartDelay watcher_delay;
+  ClustersReferenced referenced;
+  std::optional<lb::ChannelCore> core;
+  const ChildName root{kRootName};
+  ChildPolicies policies;
+  protocol::Watches watches;
+  bool orderly = false;
+};
+
+void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const ChannelPort> its_port) {
+  self = me;
+  environment = std::move(env);
+  handled = environment->instruments->actor_messages("channel");
+  port = std::move(its_port);
+  const auto make_ref = [this](const ClusterName& cluster) {
+    return make_tracked<lb::ClusterRef>(
+        environment->reclaimer,
+        cluster,
+        environment->instruments->call_stats(port->target, cluster));
+  };
+  core.emplace(make_ref, lb::SnapshotCell::Reader(*port->cell)->sequence + 1);
+
+  ChildPolicies::Hooks hooks;
+  hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {
+    child.parent = ChannelActor{self};
+    auto actor = spawn_policy(self->home_system(), environment, std::move(child));
+    watches.add(self, actor, [this, died = std::move(died)](const caf::error& reason) {
+      environment->instruments->count_actor_death("policy", protocol::reason_text(reason));
+      died();
+    });
+    return actor;
+  };
+  hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
+  hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
+    protocol::send(self, child, std::move(update));
+  };
+  hooks.restart_after = [this](std::string what, Duration delay) {
+    protocol::send_after(self, ChannelActor{self}, delay, RestartDue{std::move(what)});
+  };
+  hooks.died = [this](const ChildName&) { feed(lb::RootDied{}); };
+  policies.open(PolicyPath(port->target), std::move(hooks));
+}
+
+void ChannelState::launch_watcher() {
+  watcher = spawn_watcher(self->home_system(), environment, port, client, ChannelActor{self});
+  watches.add(self, watcher, [this](const caf::error& reason) {
+    environment->instruments->count_actor_death("xds_watcher", protocol::reason_text(reason));
+    watcher = nullptr;
+    protocol::send_after(self, ChannelActor{self}, watcher_delay.next(), RestartDue{kWatcherName});
+  });
+  protocol::send(self, watcher, referenced);
+}
+
+void ChannelState::run(lb::PublishSnapshot& order) {
+  const std::uint64_t sequence = order.snapshot.sequence;
+  environment->instruments->set_config_generation(port->target, order.snapshot.generation);
+  auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
+  environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
+    protocol::post(me, GracePassed{sequence - 1});
+  });
+  port->listener->published(sequence, order.state);
+}
+
+protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
+                                                    EnvironmentPtr environment,
+                                                    std::shared_ptr<const ChannelPort> port,
+                                                    XdsClientActor client) {
+  ChannelState& state = self->state;
+  protocol::note_orderly_exit(self, state.orderly);
+  state.client = std::move(client);
+  state.open(self, std::move(environment), std::move(port));
+  state.launch_watcher();
+  return {
+      [&state](EmitConfig& event) {
+        if (!protocol::sent_by(state.self, state.watcher)) return;
+        state.watcher_delay.forget();
+        state.feed(lb::XdsConfigArrived{std::move(event.config)});
+      },
+      [&state](EmitError& event) {
+        if (!protocol::sent_by(state.self, state.watcher)) return;
+        state.feed(lb::XdsConfigLost{std::move(event.status)});
+      },
+      [&state](ChildStateChanged& event) {
+        if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
+        state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
+      },
+      [&state](const ChildApplied& event) {
+        if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
+        state.policies.applied(state.root, event.generation);
+      },
+      [&state](const ChildAskedReresolution&) {
+        if (state.watcher) protocol::send(state.self, state.watcher, ReresolutionRequested{});
+      },
+      [&state](const GracePassed& event) { state.feed(lb::SnapshotGracePassed{event.sequence}); },
+      [&state](const TimerFired& event) { state.feed(event); },
+      [&state](const IdleExitRequested& event) { state.feed(event); },
+      [&state](const RebuildDue& event) { state.feed(event); },
+      [&state](const RestartDue& event) {
+        if (event.what == kRootName) {
+          state.policies.restart_due(state.root);
+        } else if (!state.watcher) {
+          state.launch_watcher();
+        }
+      },
+      [&state](const XdsClientReplaced& event) {
+        state.client = caf::actor_cast<XdsClientActor>(event.client);
+        if (state.watcher) protocol::send(state.self, state.watcher, event);
+      },
+  };
+}
+
+}  // namespace
+
+ChannelActor spawn_channel(caf::actor_system& system,
+                           EnvironmentPtr environment,
+                           std::shared_ptr<const ChannelPort> port,
+                           XdsClientActor client) {
+  return system.spawn(channel_behavior, std::move(environment), std::move(port), std::move(client));
+}
+
+}  // namespace signalbox::actors

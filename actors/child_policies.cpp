@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/child_policies.hpp"
+
+#include <utility>
+
+namespace signalbox::actors {
+
+using protocol::StopReason;
+
+void ChildPolicies::open(PolicyPath parent_path, Hooks hooks) {
+  parent_path_ = std::move(parent_path);
+  hooks_ = std::move(hooks);
+}
+
+void ChildPolicies::start(const ChildName& name, const ConfigUpdated& update) {
+  Child& child = children_[name];
+  child.log.sent(update);
+  launch(name, child);
+}
+
+// A child that is dead gets the new configuration at once: it is not the one that killed it.
+void ChildPolicies::update(const ChildName& name, const ConfigUpdated& update) {
+  Child& child = children_.at(name);
+  child.log.sent(update);
+  if (child.actor) {
+    hooks_.send_config(child.actor, update);
+  } else {
+    launch(name, child);
+  }
+}
+
+void ChildPolicies::launch(const ChildName& name, Child& child) {
+  const ConfigUpdated& update = *child.log.to_replay();
+  PolicyBirth birth;
+  birth.config = update.config;
+  birth.name = name;
+  birth.path = PolicyPath(parent_path_.str() + "/" + name.str());
+  birth.incarnation = ++incarnations_[name];
+  birth.subchannels = map_;
+  child.actor = hooks_.spawn(std::move(birth), [this, name] { lost(name); });
+  hooks_.send_config(child.actor, update);
+}
+
+void ChildPolicies::lost(const ChildName& name) {
+  const auto found = children_.find(name);
+  if (found == children_.end()) return;
+  Child& child = found->second;
+  child.actor = nullptr;
+  child.log.died();
+  hooks_.restart_after(name.str(), child.delay.next());
+  hooks_.died(name);
+}
+
+void ChildPolicies::restart_due(const ChildName& name) {
+  const auto found = children_.find(name);
+  if (found == children_.end() || found->second.actor) return;
+  if (found->second.log.to_replay()) launch(name, found->second);
+}
+
+void ChildPolicies::stop(const ChildName& name, StopReason reason) {
+  const auto found = children_.find(name);
+  if (found == children_.end()) return;
+  if (found->second.actor) {
+    hooks_.forget(found->second.actor);
+    protocol::stop(found->second.actor, reason);
+  }
+  children_.erase(found);
+}
+
+void ChildPolicies::stop_all(StopReason reason) {
+  while (!children_.empty())
+    stop(ChildName(children_.begin()->first), reason);
+}
+
+void ChildPolicies::restart_all() {
+  for (auto& [name, child] : children_) {
+    if (child.actor) {
+      hooks_.forget(child.actor);
+      protocol::stop(child.actor, StopReason::kParentDied);
+    }
+    child.actor = nullptr;
+    if (child.log.to_replay()) launch(name, child);
+  }
+}
+
+void ChildPolicies::applied(const ChildName& name, Generation generation) {
+  const auto found = children_.find(name);
+  if (found == children_.end()) return;
+  found->second.log.applied(generation);
+  found->second.delay.forget();
+}
+
+protocol::PolicyActor ChildPolicies::actor(const ChildName& name) const {
+  const auto found = children_.find(name);
+  return found == children_.end() ? protocol::PolicyActor() : found->second.actor;
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChildPolicies — the actors below one parent: start, update, stop, and restart of the dead.
+//
+//   StartChild, UpdateChild, StopChild ─▶ [ChildPolicies] ─▶ policy actors
+//                       ChildDied ◀─ death watch ─▶ RestartDue ─▶ started anew
+//
+// Used by policy_actor for its children and by channel_actor for the root.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "actors/spawn.hpp"
+#include "actors/supervision.hpp"
+
+namespace signalbox::actors {
+
+class ChildPolicies {
+ public:
+  struct Hooks {
+    /// Makes the actor of a child and begins to monitor it, telling `died` when it ends badly.
+    std::function<protocol::PolicyActor(PolicyBirth birth, std::function<void()> died)> spawn;
+    /// Stops monitoring.
+    std::function<void(const protocol::PolicyActor&)> forget;
+    std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
+    /// Orders RestartDue{what} after the delay.
+    std::function<void(std::string what, Duration delay)> restart_after;
+    /// Tells the core that the child died.
+    std::function<void(const ChildName&)> died;
+  };
+
+  void open(PolicyPath parent_path, Hooks hooks);
+
+  void serve(protocol::SubchannelMapActor map) { map_ = std::move(map); }
+
+  void start(const ChildName& name, const ConfigUpdated& update);
+  void update(const ChildName& name, const ConfigUpdated& update);
+  void stop(const ChildName& name, protocol::StopReason reason);
+  void stop_all(protocol::StopReason reason);
+  /// Stops every child and starts it again from its last configuration.
+  void restart_all();
+
+  void applied(const ChildName& name, Generation generation);
+  void restart_due(const ChildName& name);
+
+  /// The child's actor; null when there is none (now).
+  protocol::PolicyActor actor(const ChildName& name) const;
+
+  bool contains(const ChildName& name) const { return children_.contains(name); }
+
+ private:
+  struct Child {
+    LbConfigPtr config;
+    protocol::PolicyActor actor;
+    std::uint64_t incarnation = 0;
+    ReplayLog log;
+    RestartDelay delay;
+  };
+
+  void launch(const ChildName& name, Child& child);
+  void lost(const ChildName& name);
+
+  PolicyPath parent_path_;
+  Hooks hooks_;
+  protocol::SubchannelMapActor map_;
+  std::map<ChildName, Child> children_;
+  std::map<ChildName, std::uint64_t> incarnations_;
+};
+
+}  // namespace signalbox::actors

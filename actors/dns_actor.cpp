@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks one name up at a time, blocking: the one actor that may, on a thread of its own.
+
+#include <utility>
+
+#include "actors/spawn.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::DnsActor;
+
+struct DnsState {
+  DnsState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  static constexpr const char* name = "signalbox.dns";
+};
+
+protocol::BehaviorOf<DnsActor> dns_behavior(protocol::SelfOf<DnsActor, DnsState> self,
+                                            EnvironmentPtr environment,
+                                            protocol::WatcherActor listener) {
+  return {
+      [self, environment = std::move(environment), listener = std::move(listener)](
+          const ResolveName& order) {
+        protocol::send(self,
+                       listener,
+                       NameResolved{order.name, environment->name_lookup->resolve(order.name)});
+      },
+  };
+}
+
+}  // namespace
+
+DnsActor spawn_dns(caf::actor_system& system,
+                   EnvironmentPtr environment,
+                   protocol::WatcherActor listener) {
+  if (environment->detached_lookups) {
+    return system.spawn<caf::detached>(dns_behavior, std::move(environment), std::move(listener));
+  }
+  return system.spawn(dns_behavior, std::move(environment), std::move(listener));
+}
+
+}  // namespace signalbox::actors

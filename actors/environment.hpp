@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Environment — all that actors need of the world outside, in one place: a runtime fills it with
+// sockets, a simulation with fakes. Shared, and constant after it was made.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/io/ads_transport.hpp"
+#include "actors/io/connector.hpp"
+#include "actors/io/name_lookup.hpp"
+#include "actors/reclaimer.hpp"
+#include "lb/policy.hpp"
+#include "lb/subchannel_core.hpp"
+#include "metrics/instruments.hpp"
+#include "xds/client/discovery_codec.hpp"
+
+namespace signalbox::actors {
+
+struct Environment {
+  std::shared_ptr<Connector> connector;
+  std::shared_ptr<AdsTransport> ads_transport;
+  std::shared_ptr<NameLookup> name_lookup;
+  std::shared_ptr<Reclaimer> reclaimer;
+  std::shared_ptr<metrics::Instruments> instruments;
+  /// How xDS responses become resources.
+  xds::ResponseDecoder decode_response;
+
+  std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
+  std::string node_id;     ///< For texts.
+  std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
+  Duration resource_timeout = std::chrono::seconds(15);
+  lb::PolicyOptions policy;
+  /// Back-off of subchannels; address, settings and seed are the subchannel's own.
+  lb::SubchannelOptions subchannel;
+  /// Look-ups block, so the dns actors have threads of their own. Off in a simulation.
+  bool detached_lookups = true;
+};
+
+using EnvironmentPtr = std::shared_ptr<const Environment>;
+
+}  // namespace signalbox::actors

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/host.hpp"
+
+#include <optional>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include "actors/spawn.hpp"
+
+namespace signalbox::actors {
+
+// In the order of construction: what is below uses what is above.
+struct Host::Machinery {
+  Machinery(EnvironmentPtr environment, std::size_t threads)
+      : config(configure(threads)), system(*config) {
+    supervisor = spawn_supervisor(system, std::move(environment));
+  }
+
+  // ~actor_system waits until the last actor has ended.
+  ~Machinery() {
+    protocol::stop(supervisor);
+    supervisor = nullptr;
+  }
+
+  static std::unique_ptr<caf::actor_system_config> configure(std::size_t threads) {
+    auto config = std::make_unique<caf::actor_system_config>();
+    protocol::configure_scheduler(*config, threads);
+    return config;
+  }
+
+  Waker waker;
+  std::unique_ptr<caf::actor_system_config> config;
+  caf::actor_system system;
+  protocol::SupervisorActor supervisor;
+};
+
+Host::Host(EnvironmentPtr environment, std::size_t threads)
+    : machinery_(std::make_unique<Machinery>(std::move(environment), threads)) {}
+
+Host::~Host() = default;
+
+void Host::open(const std::shared_ptr<const ChannelPort>& port) {
+  protocol::post(machinery_->supervisor, protocol::OpenChannel{port});
+}
+
+void Host::close(const std::shared_ptr<const ChannelPort>& port) {
+  protocol::post(machinery_->supervisor, protocol::CloseChannel{port});
+}
+
+void Host::exit_idle(const std::shared_ptr<const ChannelPort>& port) {
+  protocol::post(machinery_->supervisor, protocol::ChannelExitIdle{port});
+}
+
+Waker& Host::waker() {
+  return machinery_->waker;
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connector — how a subchannel gets a connection, whatever the transport is.
+//
+//   subchannel actor ─▶ connect(address) ─▶ Attempt (hold it while the connection is wanted)
+//                    ◀─ connected | failed, later closed; on a thread of the connector
+//
+// Invariants
+//   C1  Of an attempt, exactly one of `connected` and `failed` is called, and `closed` at most
+//       once, after `connected`; none of them from inside connect().
+//   C2  Once ~Attempt has returned, nothing of that attempt is called any more. ~Attempt waits for
+//       a callback that is running on another thread; so callbacks are short, and take no lock
+//       that is held where attempts are destroyed (sending a message to an actor is fine).
+//   C3  Dropping the Attempt lets go of the connection: no new call should be put on it, and calls
+//       in flight on it run to their end.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+
+#include "messages/ids.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::actors {
+
+class Connector {
+ public:
+  /// What an attempt hears. A connection that was closed is never connected again.
+  struct Events {
+    std::function<void(ConnectionPtr)> connected;
+    std::function<void(absl::Status)> failed;
+    std::function<void(absl::Status)> closed;
+  };
+
+  /// The wish for one connection. Destroy it to give the wish, or the connection, up.
+  class Attempt {
+   public:
+    Attempt() = default;
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+    virtual ~Attempt() = default;
+  };
+
+  virtual ~Connector() = default;
+
+  /// Begins to connect; thread-safe, never blocks. `failed` is called at the latest when
+  /// `timeout` is over. The connector outlives its attempts.
+  virtual std::unique_ptr<Attempt> connect(const Address& address,
+                                           Duration timeout,
+                                           Events events) = 0;
+};
+
+}  // namespace signalbox::actors

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/grpc_ads_transport.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+namespace signalbox::actors {
+namespace {
+
+const char kMethod[] =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+std::string to_bytes(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (!buffer.Dump(&slices).ok()) return bytes;
+  bytes.reserve(buffer.Length());
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+grpc::ByteBuffer to_buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+class Call;
+
+// What a completion-queue event belongs to; keeps the call alive until it came.
+struct Tag {
+  std::shared_ptr<Call> call;
+  void (Call::*done)(bool ok) = nullptr;
+};
+
+// One stream. Each started operation owns a Tag; the call goes with the last of them.
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  Call(const GrpcAdsOptions& options, AdsTransport::Events events)
+      : server_(options.server_uri), events_(std::move(events)) {
+    grpc::ChannelArguments arguments = options.arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+    arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+    channel_ = grpc::CreateCustomChannel(options.server_uri, options.credentials, arguments);
+    stub_.emplace(channel_);
+  }
+
+  void start(grpc::CompletionQueue* queue) {
+    const std::lock_guard lock(mutex_);
+    stream_ = stub_->PrepareCall(&context_, kMethod, queue);
+    stream_->StartCall(tag(&Call::started));
+  }
+
+  void send(std::string bytes) {
+    const std::lock_guard lock(mutex_);
+    if (finishing_) return;
+    to_write_.push_back(std::move(bytes));
+    write_next();
+  }
+
+  // Nothing is called after this: a callback that runs now holds the mutex.
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    events_.reset();
+    context_.TryCancel();
+  }
+
+  void cancel() { context_.TryCancel(); }
+
+ private:
+  void* tag(void (Call::*done)(bool)) { return new Tag{shared_from_this(), done}; }
+
+  void started(bool ok) {
+    const std::lock_guard lock(mutex_);
+    if (!ok) return finish();
+    writable_ = true;
+    if (events_) events_->opened();
+    read_next();
+    write_next();
+  }
+
+  void read(bool ok) {
+    const std::lock_guard lock(mutex_);
+    if (!ok) return finish();
+    if (events_) events_->received(to_bytes(incoming_));
+    read_next();
+  }
+
+  // A write that failed means that the stream is broken: the pending read says so too.
+  void wrote(bool ok) {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (ok) write_next();
+  }
+
+  void finished(bool /*ok*/) {
+    const std::lock_guard lock(mutex_);
+    if (!events_) return;
+    const auto code = status_.ok() ? absl::StatusCode::kUnavailable
+                                   : static_cast<absl::StatusCode>(status_.error_code());
+    const std::string why = status_.ok() ? "the server closed the stream" : status_.error_message();
+    events_->closed(absl::Status(code, absl::StrCat("xDS server ", server_, ": ", why)));
+  }
+
+  void read_next() { stream_->Read(&incoming_, tag(&Call::read)); }
+
+  void write_next() {
+    if (!writable_ || writing_ || finishing_ || to_write_.empty()) return;
+    writing_ = true;
+    stream_->Write(to_buffer(to_write_.front()), tag(&Call::wrote));
+    to_write_.pop_front();
+  }
+
+  void finish() {
+    finishing_ = true;
+    stream_->Finish(&status_, tag(&Call::finished));
+  }
+
+  const std::string server_;
+  std::mutex mutex_;
+  std::optional<AdsTransport::Events> events_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::optional<grpc::GenericStub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::ByteBuffer incoming_;
+  grpc::Status status_;
+  std::deque<std::string> to_write_;
+  bool writable_ = false;
+  bool writing_ = false;
+  bool finishing_ = false;
+};
+
+class StreamHandle final : public AdsTransport::Stream {
+ public:
+  explicit StreamHandle(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+
+  ~StreamHandle() override { call_->forget(); }
+
+  void send(std::string bytes) override { call_->send(std::move(bytes)); }
+
+ private:
+  std::shared_ptr<Call> call_;
+};
+
+class GrpcAdsTransport final : public AdsTransport {
+ public:
+  explicit GrpcAdsTransport(GrpcAdsOptions options)
+      : options_(std::move(options)), thread_([this] { run(); }) {}
+
+  // Operations may not be started on a queue that was shut down: first let every call end.
+  ~GrpcAdsTransport() override {
+    {
+      std::unique_lock lock(mutex_);
+      for (Call* call : calls_)
+        call->cancel();
+      ended_.wait(lock, [this] { return calls_.empty(); });
+    }
+    queue_.Shutdown();
+    thread_.join();
+  }
+
+  std::unique_ptr<Stream> open(Events events) override {
+    // The deleter says when the last operation of the call is over. Unlisted first: the destructor
+    // cancels what is listed.
+    std::shared_ptr<Call> call(new Call(options_, std::move(events)), [this](Call* ended) {
+      {
+        const std::lock_guard lock(mutex_);
+        calls_.erase(ended);
+        ended_.notify_all();
+      }
+      delete ended;
+    });
+    {
+      const std::lock_guard lock(mutex_);
+      calls_.insert(call.get());
+    }
+    call->start(&queue_);
+    return std::make_unique<StreamHandle>(std::move(call));
+  }
+
+  const std::string& server() const override { return options_.server_uri; }
+
+ private:
+  void run() {
+    void* event = nullptr;
+    bool ok = false;
+    while (queue_.Next(&event, &ok)) {
+      const std::unique_ptr<Tag> tag(static_cast<Tag*>(event));
+      ((*tag->call).*(tag->done))(ok);
+    }
+  }
+
+  GrpcAdsOptions options_;
+  grpc::CompletionQueue queue_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::set<Call*> calls_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::shared_ptr<AdsTransport> make_grpc_ads_transport(GrpcAdsOptions options) {
+  return std::make_shared<GrpcAdsTransport>(std::move(options));
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who runs what: connect() and ~Attempt run on the caller's thread and touch the pool under its
+// mutex; everything that is heard of a transport arrives in a Watch, on a thread of gRPC's callback
+// API, and callbacks are called from there with no lock of the pool held. A Watch cannot be
+// cancelled while its channel lives, and user contexts may keep a channel for long: so watches own
+// themselves, and find the pool through a gate that the connector closes.
+#include "actors/io/grpc_connector.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include <grpc/support/alloc.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include "actors/io/grpc_access.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+bool is_ipv6(const Address& address) {
+  return !address.empty() && address.str().front() == '[';
+}
+
+grpc_connectivity_state state_of(const grpc::Channel& channel, bool connect = false) {
+  return grpc_channel_check_connectivity_state(GrpcAccess::c_channel(channel), connect ? 1 : 0);
+}
+
+gpr_timespec grpc_deadline(Instant deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(left.count(), GPR_TIMESPAN));
+}
+
+// gRPC's last error ends with the address and the reason: only the reason is news.
+absl::string_view reason_in(absl::string_view message) {
+  const auto at = message.rfind("last error: ");
+  if (at == absl::string_view::npos) return message;
+  message.remove_prefix(at + absl::string_view("last error: ").size());
+  const auto reason = message.find("Failed to connect");
+  return reason == absl::string_view::npos ? message : message.substr(reason);
+}
+
+// The owner of one attempt's callbacks. The mutex is held while one runs, so that whoever gives
+// the attempt up waits for it (C2); it is recursive for those who do so from inside a callback.
+class Listener {
+ public:
+  Listener(Connector::Events events, Instant deadline)
+      : events_(std::move(events)), deadline_(deadline) {}
+
+  Instant deadline() const { return deadline_; }
+
+  void connected(const ConnectionPtr& connection) {
+    const std::lock_guard lock(mutex_);
+    if (silent_ || connected_) return;
+    connected_ = true;
+    if (events_.connected) events_.connected(connection);
+  }
+
+  /// The end: `failed` before `connected`, and `closed` after it.
+  void ended(const absl::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(silent_, true)) return;
+    const auto& event = connected_ ? events_.closed : events_.failed;
+    if (event) event(status);
+  }
+
+  void silence() {
+    const std::lock_guard lock(mutex_);
+    silent_ = true;
+  }
+
+ private:
+  std::recursive_mutex mutex_;
+  const Connector::Events events_;
+  const Instant deadline_;
+  bool connected_ = false;
+  bool silent_ = false;
+};
+
+using ListenerPtr = std::shared_ptr<Listener>;
+
+//   Connecting ─▶ Ready ─▶ gone (erased from the pool)
+//       └────▶ Failing ─▶ gone        Failing: down, and a probe is asking for the reason.
+struct Transport {
+  enum class Phase { kConnecting, kFailing, kReady };
+
+  explicit Transport(Address to) : address(std::move(to)) {}
+
+  const Address address;
+  Phase phase = Phase::kConnecting;
+  std::shared_ptr<grpc::Channel> connecting;  ///< Until it is ready: then the connection owns it.
+  ConnectionPtr held;                         ///< While attempts want it.
+  std::weak_ptr<const Connection> connection;
+  std::vector<ListenerPtr> listeners;
+};
+
+using TransportPtr = std::shared_ptr<Transport>;
+
+}  // namespace
+
+bool GrpcConnection::is_ready() const {
+  return state_of(*channel_) == GRPC_CHANNEL_READY;
+}
+
+std::string grpc_target(const Address& address) {
+  return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
+}
+
+// gRPC answers with the channel's target until a transport has taken the call and told its peer.
+bool never_reached_transport(grpc_call* call) {
+  char* const peer = grpc_call_get_peer(call);
+  const bool never = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
+  gpr_free(peer);
+  return never;
+}
+
+class GrpcConnector::Pool {
+ public:
+  explicit Pool(GrpcConnectorOptions options)
+      : options_(std::move(options)), gate_(std::make_shared<Gate>()) {
+    gate_->pool = this;
+  }
+
+  void close();
+  TransportPtr join(const Address& address, Duration timeout, const ListenerPtr& listener);
+  void leave(const TransportPtr& transport, const ListenerPtr& listener);
+
+ private:
+  // What outlives the pool: late watches and probes find it shut.
+  struct Gate {
+    std::shared_mutex mutex;
+    Pool* pool = nullptr;
+  };
+
+  struct Watch;
+  struct Probe;
+
+  std::shared_ptr<grpc::Channel> make_channel(const Address& address, Duration timeout) const;
+  void watch(const TransportPtr& transport,
+             const std::shared_ptr<grpc::Channel>& channel,
+             const ListenerPtr& listener,
+             grpc_connectivity_state last);
+  void on_watch(const Watch& watch, bool changed);
+  void on_connecting(const Watch& watch,
+                     const std::shared_ptr<grpc::Channel>& channel,
+                     bool changed);
+  void become_ready(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
+  void probe(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
+  void tell_connected(const TransportPtr& transport);
+  void end(const TransportPtr& transport, const absl::Status& status);
+  void time_out(const TransportPtr& transport, const ListenerPtr& listener);
+
+  const GrpcConnectorOptions options_;
+  const std::shared_ptr<Gate> gate_;
+  std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
+  std::map<Address, TransportPtr> transports_;
+};
+
+// One question to gRPC: tell me when the channel is not in `last` any more.
+struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
+  std::shared_ptr<Gate> gate;
+  TransportPtr transport;
+  ListenerPtr listener;  ///< For whose deadline it asks; null: for the end of the connection.
+  std::weak_ptr<grpc::Channel> channel;
+  grpc_connectivity_state last = GRPC_CHANNEL_IDLE;
+
+  static void run(grpc_completion_queue_functor* functor, int changed) {
+    const std::unique_ptr<Watch> self(static_cast<Watch*>(functor));
+    const std::shared_lock lock(self->gate->mutex);
+    if (self->gate->pool != nullptr) self->gate->pool->on_watch(*self, changed != 0);
+  }
+};
+
+// gRPC channels do not say why they are down; a call on one that is down is told at once.
+struct GrpcConnector::Pool::Probe {
+  Probe(std::shared_ptr<Gate> pool_gate, TransportPtr of, std::shared_ptr<grpc::Channel> channel)
+      : gate(std::move(pool_gate)), transport(std::move(of)), stub(std::move(channel)) {}
+
+  std::shared_ptr<Gate> gate;
+  TransportPtr transport;
+  grpc::GenericStub stub;
+  grpc::ClientContext context;
+  const grpc::Slice nothing;
+  grpc::ByteBuffer request{&nothing, 1};
+  grpc::ByteBuffer response;
+};
+
+std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& address,
+                                                                 Duration timeout) const {
+  grpc::ChannelArguments arguments = options_.arguments;
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+  // gRPC's own limits must not end an attempt before ours does, nor start another after it.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, backoff);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY,
+                      options_.authority.empty() ? address.str() : options_.authority);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      grpc_target(address),
+      options_.credentials,
+      arguments,
+      options_.interceptors ? options_.interceptors()
+                            : GrpcConnectorOptions::InterceptorFactories());
+}
+
+TransportPtr GrpcConnector::Pool::join(const Address& address,
+                                       Duration timeout,
+                                       const ListenerPtr& listener) {
+  const std::lock_guard lock(mutex_);
+  TransportPtr& transport = transports_[address];
+  std::shared_ptr<grpc::Channel> channel;
+  if (transport != nullptr && transport->phase == Transport::Phase::kReady) {
+    transport->held = transport->connection.lock();
+    if (transport->held != nullptr) {
+      channel = static_cast<const GrpcConnection&>(*transport->held).channel();
+    }
+  } else if (transport != nullptr) {
+    channel = transport->connecting;
+  }
+  if (channel == nullptr) {
+    transport = std::make_shared<Transport>(address);
+    transport->connecting = channel = make_channel(address, timeout);
+    state_of(*channel, /*connect=*/true);
+  }
+  transport->listeners.push_back(listener);
+  // A connection that is there already is told by a watch too: it is in another state than IDLE.
+  watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
+  return transport;
+}
+
+void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
+  listener->silence();
+  std::shared_ptr<grpc::Channel> unwanted;  // Both die after the lock is gone.
+  ConnectionPtr dropped;
+  const std::lock_guard lock(mutex_);
+  std::erase(transport->listeners, listener);
+  if (!transport->listeners.empty()) return;
+  dropped = std::move(transport->held);
+  unwanted = std::move(transport->connecting);
+  const auto found = transports_.find(transport->address);
+  const bool ready = transport->phase == Transport::Phase::kReady;
+  if (!ready && found != transports_.end() && found->second == transport) transports_.erase(found);
+}
+
+void GrpcConnector::Pool::close() {
+  {
+    const std::unique_lock lock(gate_->mutex);
+    gate_->pool = nullptr;
+  }
+  std::map<Address, TransportPtr> transports;
+  const std::lock_guard lock(mutex_);
+  transports.swap(transports_);
+}
+
+void GrpcConnector::Pool::watch(const TransportPtr& transport,
+                                const std::shared_ptr<grpc::Channel>& channel,
+                                const ListenerPtr& listener,
+                                grpc_connectivity_state last) {
+  auto* const question = new Watch;
+  question->functor_run = &Watch::run;
+  question->inlineable = 0;
+  question->gate = gate_;
+  question->transport = transport;
+  question->listener = listener;
+  question->channel = channel;
+  question->last = last;
+  const gpr_timespec deadline = listener != nullptr ? grpc_deadline(listener->deadline())
+                                                    : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  grpc_channel_watch_connectivity_state(GrpcAccess::c_channel(*channel),
+                                        last,
+                                        deadline,
+                                        GrpcAccess::callback_cq(*channel)->cq(),
+                                        question);
+}
+
+void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
+  const auto channel = watch.channel.lock();
+  if (watch.listener == nullptr) {
+    return end(watch.transport,
+               absl::UnavailableError(
+                   absl::StrCat("connection to ", watch.transport->address.str(), " was closed")));
+  }
+  if (channel == nullptr) return;  // Given up, and its attempts with it.
+  std::unique_lock lock(mutex_);
+  const auto phase = watch.transport->phase;
+  lock.unlock();
+  if (phase == Transport::Phase::kReady) return tell_connected(watch.transport);
+  if (phase == Transport::Phase::kConnecting) on_connecting(watch, channel, changed);
+}
+
+void GrpcConnector::Pool::on_connecting(const Watch& watch,
+                                        const std::shared_ptr<grpc::Channel>& channel,
+                                        bool changed) {
+  const TransportPtr& transport = watch.transport;
+  const auto state = state_of(*channel);
+  if (state == GRPC_CHANNEL_READY) return become_ready(transport, channel);
+  if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return probe(transport, channel);
+  if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
+    return time_out(transport, watch.listener);
+  }
+  if (state == GRPC_CHANNEL_IDLE) {  // It has been ready, for less time than it took to look.
+    return end(transport,
+               absl::UnavailableError(absl::StrCat(
+                   "connection to ", transport->address.str(), " was closed at once")));
+  }
+  this->watch(transport, channel, watch.listener, state);
+}
+
+void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
+                                       const std::shared_ptr<grpc::Channel>& channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (transport->phase == Transport::Phase::kConnecting && !transport->listeners.empty()) {
+      const auto retire = [retire = options_.retire](const Connection* connection) {
+        retire(std::unique_ptr<const Tracked>(connection));
+      };
+      transport->held = ConnectionPtr(new GrpcConnection(transport->address, channel), retire);
+      transport->connection = transport->held;
+      transport->connecting = nullptr;
+      transport->phase = Transport::Phase::kReady;
+      watch(transport, channel, nullptr, GRPC_CHANNEL_READY);
+    }
+  }
+  tell_connected(transport);
+}
+
+void GrpcConnector::Pool::tell_connected(const TransportPtr& transport) {
+  std::unique_lock lock(mutex_);
+  const ConnectionPtr connection = transport->held;
+  const auto listeners = transport->listeners;
+  lock.unlock();
+  if (connection == nullptr) return;
+  for (const auto& listener : listeners)
+    listener->connected(connection);
+}
+
+void GrpcConnector::Pool::probe(const TransportPtr& transport,
+                                const std::shared_ptr<grpc::Channel>& channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (transport->phase != Transport::Phase::kConnecting) return;
+    transport->phase = Transport::Phase::kFailing;
+  }
+  const auto question = std::make_shared<Probe>(gate_, transport, channel);
+  question->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  question->stub.UnaryCall(
+      &question->context,
+      "/signalbox.Connector/Probe",
+      grpc::StubOptions(),
+      &question->request,
+      &question->response,
+      [question](const grpc::Status& status) {
+        const std::shared_lock lock(question->gate->mutex);
+        Pool* const pool = question->gate->pool;
+        if (pool == nullptr) return;
+        const std::string& address = question->transport->address.str();
+        const std::string message = status.error_message();
+        pool->end(question->transport,
+                  absl::UnavailableError(
+                      absl::StrCat("connection to ", address, " failed: ", reason_in(message))));
+      });
+}
+
+void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {
+  std::shared_ptr<grpc::Channel> given_up;  // Dies after the lock is gone.
+  ConnectionPtr dropped;
+  std::vector<ListenerPtr> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = transports_.find(transport->address);
+    if (found != transports_.end() && found->second == transport) transports_.erase(found);
+    listeners.swap(transport->listeners);
+    given_up = std::move(transport->connecting);
+    dropped = std::move(transport->held);
+  }
+  // Whoever has not heard yet that it was connected hears that first (C1).
+  for (const auto& listener : listeners) {
+    if (dropped != nullptr) listener->connected(dropped);
+    listener->ended(status);
+  }
+}
+
+void GrpcConnector::Pool::time_out(const TransportPtr& transport, const ListenerPtr& listener) {
+  listener->ended(absl::UnavailableError(
+      absl::StrCat("connection to ", transport->address.str(), " was not made in time")));
+  leave(transport, listener);
+}
+
+GrpcConnector::GrpcConnector(GrpcConnectorOptions options) {
+  keep_grpc_callback_threads();
+  pool_ = std::make_shared<Pool>(std::move(options));
+}
+
+GrpcConnector::~GrpcConnector() {
+  pool_->close();
+}
+
+std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Address& address,
+                                                           Duration timeout,
+                                                           Events events) {
+  // What the subchannel holds: its place among the listeners of a transport.
+  class Place final : public Attempt {
+   public:
+    Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)
+        : pool_(std::move(pool)),
+          transport_(std::move(transport)),
+          listener_(std::move(listener)) {}
+
+    ~Place() override { pool_->leave(transport_, listener_); }
+
+   private:
+    const std::shared_ptr<Pool> pool_;
+    const TransportPtr transport_;
+    const ListenerPtr listener_;
+  };
+
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  auto listener = std::make_shared<Listener>(std::move(events), deadline);
+  auto transport = pool_->join(address, timeout, listener);
+  return std::make_unique<Place>(pool_, std::move(transport), std::move(listener));
+}
+
+}  // namespace signalbox::actors

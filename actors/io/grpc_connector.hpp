@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GrpcConnector — connections that are gRPC channels: one grpc::Channel each, made when wanted.
+//
+//   subchannel actor ─▶ connect ─▶ [pool: address ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
+//                               ◀─ connectivity, watched by gRPC's own callback threads
+//
+// A grpc::Channel serves here as one TCP connection and no more: it has one address, no policy,
+// no retries and no back-off that anyone waits for. Once it fails, or leaves READY, it is given
+// up and never picked again; when to try again is the subchannel's business.
+//
+// Invariants
+//   G1  At most one living transport per address: attempts made at the same time, or while the
+//       connection lives, share it. (Settings are the connector's: one connector per settings.)
+//   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
+//       retires destroys it once in_use() is false.
+//   G3  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
+//       be proved to have never reached a transport (channel/unsent_call).
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include "actors/io/connector.hpp"
+
+namespace signalbox::actors {
+
+class GrpcConnection final : public Connection {
+ public:
+  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel)
+      : Connection(std::move(address)), channel_(std::move(channel)) {}
+
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  /// Whether the connection is up, as gRPC knows it at this moment: sooner than the snapshot.
+  bool is_ready() const;
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+struct GrpcConnectorOptions {
+  using InterceptorFactories =
+      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
+
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  grpc::ChannelArguments arguments;
+  std::string authority;  ///< Of calls that set none; empty: the address.
+  std::function<InterceptorFactories()> interceptors;          ///< May be empty.
+  std::function<void(std::unique_ptr<const Tracked>)> retire;  ///< Any thread; see G2.
+};
+
+class GrpcConnector final : public Connector {
+ public:
+  explicit GrpcConnector(GrpcConnectorOptions options);
+
+  /// Waits for callbacks that are running; so it is not called from one. Connections may outlive
+  /// the connector.
+  ~GrpcConnector() override;
+
+  std::unique_ptr<Attempt> connect(const Address& address,
+                                   Duration timeout,
+                                   Events events) override;
+
+ private:
+  class Pool;
+  std::shared_ptr<Pool> pool_;
+};
+
+/// The target of a channel that leads to `address` alone.
+std::string grpc_target(const Address& address);
+
+/// Whether `call`, made on a channel to a grpc_target(), never reached a transport.
+bool never_reached_transport(grpc_call* call);
+
+}  // namespace signalbox::actors

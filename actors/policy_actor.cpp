@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts any lb::Policy. The actor adds exactly this to the core: a mailbox, a clock, children that
+// are actors too, and somebody who runs its effects. If you look for load-balancing behaviour,
+// you are in the wrong file.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/child_policies.hpp"
+#include "actors/seed.hpp"
+#include "actors/spawn.hpp"
+#include "lb/child_set.hpp"
+#include "lb/policy_registry.hpp"
+#include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::ChildAskedReresolution;
+using protocol::PolicyActor;
+using protocol::RestartDue;
+using protocol::StopReason;
+using protocol::SubchannelMapActor;
+
+const char kMapName[] = "subchannel map";
+
+// Tells pickers' asks to the actor that built them, from any thread.
+class PostAsks final : public AskTarget {
+ public:
+  explicit PostAsks(PolicyActor policy) : policy_(std::move(policy)) {}
+
+  void tell(const PickAsk& ask) const override { protocol::post(policy_, PickAsked{ask}); }
+
+ private:
+  PolicyActor policy_;
+};
+
+struct PolicyState {
+  PolicyState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~PolicyState() {
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    children.stop_all(reason);
+    if (map) {
+      protocol::stop(map, reason);
+      environment->instruments->forget_cluster(map_config.settings.cluster);
+    }
+    if (environment) environment->instruments->add_policies(name_of_policy, -1);
+  }
+
+  static constexpr const char* name = "signalbox.policy";
+
+  using Self = protocol::SelfOf<PolicyActor, PolicyState>;
+
+  void open(Self me, EnvironmentPtr env, PolicyBirth born);
+
+  template <typename Event>
+  void feed(Event event) {
+    handled->add(0, 1);
+    run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
+  }
+
+  void settle_holds();
+  void map_died();
+  void spawn_map();
+
+  void run(LbEffects effects) {
+    for (LbEffect& effect : effects)
+      std::visit([this](auto& order) { run(order); }, effect);
+  }
+
+  void run(StartChild& order) { children.start(order.child, order.update); }
+
+  void run(UpdateChild& order) { children.update(order.child, order.update); }
+
+  void run(StopChild& order) { children.stop(order.child, StopReason::kOrderly); }
+
+  void run(ExitIdleChild& order) {
+    if (auto child = children.actor(order.child)) protocol::send(self, child, IdleExitRequested{});
+  }
+
+  void run(StartTimer& order) {
+    protocol::send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
+  }
+
+  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+
+  void run(Publish& order) {
+    protocol::send(
+        self,
+        birth.parent,
+        ChildStateChanged{
+            birth.name, order.state, order.status, std::move(order.picker), order.generation});
+  }
+
+  void run(ReportApplied& order) {
+    protocol::send(self, birth.parent, ChildApplied{birth.name, order.generation});
+  }
+
+  void run(RebuildSoon&) { protocol::send(self, PolicyActor{self}, RebuildDue{}); }
+
+  void run(ServeSubchannels& order);
+
+  void run(SettleSubchannels& order) {
+    if (map) protocol::send(self, map, MapGenerationApplied{order.generation});
+  }
+
+  void run(CloseSubchannels&);
+
+  void run(AcquireSubchannel& order) {
+    holds = true;
+    protocol::send(self, birth.subchannels, SubchannelAcquired{holder(), order.address});
+  }
+
+  void run(ReleaseSubchannel& order) {
+    protocol::send(self, birth.subchannels, SubchannelReleased{holder(), order.address});
+  }
+
+  void run(Connect& order) {
+    protocol::send(self, birth.subchannels, SubchannelConnectAsked{order.address});
+  }
+
+  void run(RequestReresolution&) {
+    protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
+  }
+
+  void run(Observe& order) { environment->instruments->observe(order.observation); }
+
+  Holder holder() const { return Holder{birth.path, birth.incarnation}; }
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  PolicyBirth birth;
+  std::string name_of_policy;
+  std::unique_ptr<lb::Policy> core;
+  ChildPolicies children;
+  protocol::Watches watches;
+  SubchannelMapActor map;  // Only where this policy serves one.
+  MapGenerationStarted map_config;
+  RestartDelay map_delay;
+  bool holds = false;
+  bool orderly = false;
+};
+
+void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
+  self = me;
+  environment = std::move(env);
+  handled = environment->instruments->actor_messages("policy");
+  birth = std::move(born);
+  name_of_policy = std::string(policy_name(*birth.config));
+  environment->instruments->add_policies(name_of_policy, +1);
+  lb::PolicyContext context;
+  context.path = birth.path;
+  context.seed = seed_of(environment->seed, birth.path.str(), birth.incarnation);
+  context.asks = std::make_shared<const PostAsks>(PolicyActor{self});
+  context.options = environment->policy;
+  core = lb::make_policy(*birth.config, std::move(context));
+  SIGNALBOX_INVARIANT(core != nullptr, absl::StrCat("policy ", name_of_policy, " is registered"));
+
+  ChildPolicies::Hooks hooks;
+  hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {
+    child.parent = PolicyActor{self};
+    const std::string what = std::string(policy_name(*child.config));
+    auto actor = spawn_policy(self->home_system(), environment, std::move(child));
+    watches.add(self, actor, [this, what, died = std::move(died)](const caf::error& reason) {
+      environment->instruments->count_actor_death("policy", protocol::reason_text(reason));
+      died();
+    });
+    return actor;
+  };
+  hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
+  hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
+    protocol::send(self, child, std::move(update));
+  };
+  hooks.restart_after = [this](std::string what, Duration delay) {
+    protocol::send_after(self, PolicyActor{self}, delay, RestartDue{std::move(what)});
+  };
+  hooks.died = [this](const ChildName& child) { feed(ChildDied{child}); };
+  children.open(birth.path, std::move(hooks));
+  if (birth.subchannels) children.serve(birth.subchannels);
+}
+
+void PolicyState::run(ServeSubchannels& order) {
+  map_config = MapGenerationStarted{order.settings, order.generation};
+  if (!map) spawn_map();
+  protocol::send(self, map, map_config);
+}
+
+void PolicyState::spawn_map() {
+  map = spawn_subchannel_map(self->home_system(), environment);
+  children.serve(map);
+  watches.add(self, map, [this](const caf::error& reason) {
+    environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
+    map = nullptr;
+    protocol::send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
+  });
+}
+
+// The holds died with the map: whoever held anything begins anew, in a new one.
+void PolicyState::map_died() {
+  if (map) return;
+  spawn_map();
+  protocol::send(self, map, map_config);
+  children.restart_all();
+}
+
+void PolicyState::run(CloseSubchannels&) {
+  if (!map) return;
+  watches.remove(self, map);
+  protocol::stop(map);
+  map = nullptr;
+  children.serve(SubchannelMapActor());
+}
+
+// What an earlier incarnation held and this one did not take again may go.
+void PolicyState::settle_holds() {
+  if (birth.subchannels && (holds || birth.incarnation > 1)) {
+    protocol::send(self, birth.subchannels, HolderSettled{holder()});
+  }
+}
+
+protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
+                                                  EnvironmentPtr environment,
+                                                  PolicyBirth birth) {
+  PolicyState& state = self->state;
+  protocol::note_orderly_exit(self, state.orderly);
+  state.open(self, std::move(environment), std::move(birth));
+  return {
+      [&state](ConfigUpdated& event) {
+        state.birth.config = event.config;
+        state.feed(std::move(event));
+        state.settle_holds();
+      },
+      // A child that was replaced may still be heard: only the present one counts.
+      [&state](ChildStateChanged& event) {
+        if (protocol::sent_by(state.self, state.children.actor(event.child))) {
+          state.feed(std::move(event));
+        }
+      },
+      [&state](const ChildApplied& event) {
+        if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
+        state.children.applied(event.child, event.generation);
+        state.feed(event);
+      },
+      [&state](const ChildAskedReresolution& event) {
+        if (lb::forwards_reresolution(*state.birth.config, event.child)) {
+          protocol::send(state.self, state.birth.parent, ChildAskedReresolution{state.birth.name});
+        }
+      },
+      [&state](SubchannelStateChanged& event) { state.feed(std::move(event)); },
+      [&state](const TimerFired& event) { state.feed(event); },
+      [&state](const PickAsked& event) { state.feed(event); },
+      [&state](const IdleExitRequested& event) { state.feed(event); },
+      [&state](const RebuildDue& event) { state.feed(event); },
+      [&state](const RestartDue& event) {
+        if (event.what == kMapName) {
+          state.map_died();
+        } else {
+          state.children.restart_due(ChildName(event.what));
+        }
+      },
+  };
+}
+
+}  // namespace
+
+protocol::PolicyActor spawn_policy(caf::actor_system& system,
+                                   EnvironmentPtr environment,
+                                   PolicyBirth birth) {
+  return system.spawn(policy_behavior, std::move(environment), std::move(birth));
+}
+
+}  // namespace signalbox::actors

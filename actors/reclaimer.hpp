@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reclaimer — destroys what data-plane threads may still be reading, once they cannot.
+//
+//   channel actor ─▶ retire(old snapshot) ─▶ wait for readers ─▶ destroy ─▶ done()
+//   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
+//
+// Invariants
+//   R1  Nobody waits for readers on a scheduler thread: the waiting is done on a joinable thread
+//       of the runtime.
+//   R2  Snapshots are destroyed in the order in which they were retired.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "lb/snapshot_cell.hpp"
+#include "messages/tracked.hpp"
+
+namespace signalbox::actors {
+
+class Reclaimer {
+ public:
+  virtual ~Reclaimer() = default;
+
+  /// Destroys `old` when no reader sees it, then calls `done` (which must not block). Never
+  /// blocks itself. `old` may be null: then `done` follows the grace period alone.
+  virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
+
+  /// Destroys `object` when it is not in use. Precondition: no snapshot leads to it.
+  virtual void retire(std::unique_ptr<const Tracked> object) = 0;
+};
+
+/// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may
+/// outlive it: then snapshots are waited for where they are retired, and objects that calls still
+/// use are adopted by the next ReclaimerThread of the process.
+class ReclaimerThread {
+ public:
+  ReclaimerThread();
+  ~ReclaimerThread();
+  ReclaimerThread(const ReclaimerThread&) = delete;
+  ReclaimerThread& operator=(const ReclaimerThread&) = delete;
+
+  std::shared_ptr<Reclaimer> handle() const;
+
+ private:
+  class Queue;
+  std::shared_ptr<Queue> queue_;
+  std::thread thread_;
+};
+
+/// A Tracked object that is handed to the reclaimer when its last owner lets go.
+template <typename T, typename... Args>
+std::shared_ptr<const T> make_tracked(std::shared_ptr<Reclaimer> reclaimer, Args&&... args) {
+  auto object = std::make_unique<const T>(std::forward<Args>(args)...);
+  return std::shared_ptr<const T>(object.release(), [reclaimer](const T* unused) {
+    reclaimer->retire(std::unique_ptr<const Tracked>(unused));
+  });
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// spawn — the table of contents of the runtime: every kind of actor, and how it comes to be.
+//
+// Who restarts whom: the spawner monitors what it spawned (never links), restarts it after a
+// RestartDelay from the last good configuration, and stops it when it ends itself.
+
+#pragma once
+
+#include "actors/channel_port.hpp"
+#include "actors/environment.hpp"
+#include "messages/protocol/actors.hpp"
+
+namespace signalbox::actors {
+
+/// Top of everything: owns the xds_client and the channels of one runtime.
+protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
+
+/// One per bootstrap: cache, watchers, does-not-exist timers. Owns its ads_stream.
+protocol::XdsClientActor spawn_xds_client(caf::actor_system& system, EnvironmentPtr environment);
+
+/// One per control-plane server: the ADS session.
+protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
+                                          EnvironmentPtr environment,
+                                          protocol::ResourceSink sink);
+
+/// One per target: applies configurations, publishes snapshots. Owns its watcher and policy tree.
+protocol::ChannelActor spawn_channel(caf::actor_system& system,
+                                     EnvironmentPtr environment,
+                                     std::shared_ptr<const ChannelPort> port,
+                                     protocol::XdsClientActor client);
+
+/// One per target: turns resources into complete configurations. Owns its dns actors.
+protocol::WatcherActor spawn_watcher(caf::actor_system& system,
+                                     EnvironmentPtr environment,
+                                     std::shared_ptr<const ChannelPort> port,
+                                     protocol::XdsClientActor client,
+                                     protocol::ConfigListener listener);
+
+/// One per LOGICAL_DNS name: blocking look-ups, on a thread of its own.
+protocol::DnsActor spawn_dns(caf::actor_system& system,
+                             EnvironmentPtr environment,
+                             protocol::WatcherActor listener);
+
+/// What a node of the policy tree is born with.
+struct PolicyBirth {
+  LbConfigPtr config;  ///< Which policy it is.
+  ChildName name;      ///< What its parent calls it.
+  PolicyPath path;
+  std::uint64_t incarnation = 1;
+  protocol::PolicyParent parent;
+  protocol::SubchannelMapActor subchannels;  ///< Null above a leaf cluster's cds.
+};
+
+/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and the subchannel
+/// map if it serves one.
+protocol::PolicyActor spawn_policy(caf::actor_system& system,
+                                   EnvironmentPtr environment,
+                                   PolicyBirth birth);
+
+/// One per leaf cluster: who holds which subchannel. Owns the subchannels.
+protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
+                                                  EnvironmentPtr environment);
+
+/// One per address of a leaf cluster: connects, loses, backs off.
+protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
+                                           EnvironmentPtr environment,
+                                           Address address,
+                                           SubchannelSettings settings,
+                                           protocol::SubchannelMapActor map);
+
+}  // namespace signalbox::actors

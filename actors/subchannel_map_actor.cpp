@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::SubchannelMapCore: who holds which subchannel of one leaf cluster. The shell knows
+// the holders' actors and the subchannels' actors; the core knows everything else.
+
+#include <map>
+#include <utility>
+
+#include "actors/seed.hpp"
+#include "actors/spawn.hpp"
+#include "lb/subchannel_map_core.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::StopReason;
+using protocol::SubchannelActor;
+using protocol::SubchannelMapActor;
+using protocol::SubchannelObserver;
+
+struct MapState {
+  MapState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~MapState() {
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    for (auto& [address, subchannel] : subchannels)
+      protocol::stop(subchannel, reason);
+  }
+
+  static constexpr const char* name = "signalbox.subchannel_map";
+
+  using Self = protocol::SelfOf<SubchannelMapActor, MapState>;
+
+  template <typename Event>
+  void feed(Event event) {
+    handled->add(0, 1);
+    for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
+      std::visit([this](auto& order) { run(order); }, effect);
+    }
+  }
+
+  void run(SpawnSubchannel& order) { launch(order.address, order.settings); }
+
+  void run(StopSubchannel& order) {
+    const auto found = subchannels.find(order.address);
+    if (found == subchannels.end()) return;
+    watches.remove(self, found->second);
+    protocol::stop(found->second);
+    subchannels.erase(found);
+  }
+
+  void run(ConnectSubchannel& order) {
+    const auto found = subchannels.find(order.address);
+    if (found != subchannels.end()) protocol::send(self, found->second, ConnectRequested{});
+  }
+
+  void run(NotifyHolder& order) {
+    const auto found = holders.find(order.holder);
+    if (found != holders.end()) protocol::send(self, found->second, std::move(order.state));
+  }
+
+  void run(Observe& order) { environment->instruments->observe(order.observation); }
+
+  void launch(const Address& address, const SubchannelSettings& settings);
+  void meet(const Holder& holder);
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  lb::SubchannelMapCore core;
+  protocol::Watches watches;
+  std::map<Address, SubchannelActor> subchannels;
+  std::map<Holder, SubchannelObserver> holders;
+  bool orderly = false;
+};
+
+void MapState::launch(const Address& address, const SubchannelSettings& settings) {
+  auto actor = spawn_subchannel(
+      self->home_system(), environment, address, settings, SubchannelMapActor{self});
+  watches.add(self, actor, [this, address, settings](const caf::error& reason) {
+    environment->instruments->count_actor_death("subchannel", protocol::reason_text(reason));
+    subchannels.erase(address);
+    launch(address, settings);
+    SubchannelStateChanged fresh;
+    fresh.address = address;
+    feed(std::move(fresh));
+  });
+  subchannels[address] = std::move(actor);
+}
+
+// Whoever acquires is watched: a holder that dies keeps its holds for its successor.
+void MapState::meet(const Holder& holder) {
+  if (holders.contains(holder)) return;
+  auto actor = caf::actor_cast<SubchannelObserver>(self->current_sender());
+  watches.add(self, actor, [this, holder](const caf::error& reason) {
+    holders.erase(holder);
+    feed(HolderGone{holder, !protocol::ended_orderly(reason)});
+  });
+  holders.emplace(holder, std::move(actor));
+}
+
+protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
+                                                      EnvironmentPtr environment) {
+  MapState& state = self->state;
+  protocol::note_orderly_exit(self, state.orderly);
+  state.self = self;
+  state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("subchannel_map");
+  return {
+      [&state](const SubchannelAcquired& event) {
+        state.meet(event.holder);
+        state.feed(event);
+      },
+      [&state](const SubchannelReleased& event) { state.feed(event); },
+      [&state](const SubchannelConnectAsked& event) { state.feed(event); },
+      [&state](const HolderSettled& event) { state.feed(event); },
+      [&state](const MapGenerationStarted& event) { state.feed(event); },
+      [&state](const MapGenerationApplied& event) { state.feed(event); },
+      [&state](const EndpointHealthChanged& event) { state.feed(event); },
+      // A subchannel that was stopped may still be heard: only the present one counts.
+      [&state](SubchannelStateChanged& event) {
+        const auto found = state.subchannels.find(event.address);
+        if (found == state.subchannels.end()) return;
+        if (protocol::sent_by(state.self, found->second)) state.feed(std::move(event));
+      },
+  };
+}
+
+}  // namespace
+
+SubchannelMapActor spawn_subchannel_map(caf::actor_system& system, EnvironmentPtr environment) {
+  return system.spawn(map_behavior, std::move(environment));
+}
+
+}  // namespace signalbox::actors

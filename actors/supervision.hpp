@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// supervision — how long to wait before a dead actor is started anew, and which configuration it
+// may be given: never one that it did not survive.
+//
+//   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ to_replay(), delay()
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "messages/lb_events.hpp"
+
+namespace signalbox::actors {
+
+/// Doubles with each death; forgotten once the actor has applied a configuration.
+class RestartDelay {
+ public:
+  static constexpr Duration kFirst = std::chrono::milliseconds(100);
+  static constexpr Duration kLongest = std::chrono::seconds(10);
+
+  Duration next() {
+    const Duration now = next_;
+    next_ = std::min(next_ * 2, kLongest);
+    return now;
+  }
+
+  void forget() { next_ = kFirst; }
+
+ private:
+  Duration next_ = kFirst;
+};
+
+/// The configurations of one child, as far as its restart needs them.
+class ReplayLog {
+ public:
+  void sent(const ConfigUpdated& update) { last_ = update; }
+
+  void applied(Generation generation) {
+    if (last_ && generation >= last_->generation) good_ = last_;
+  }
+
+  /// The child died: what it had not applied by then is poison to it.
+  void died() { last_ = good_; }
+
+  /// The last configuration that did not kill it; none: wait for the next update.
+  const std::optional<ConfigUpdated>& to_replay() const { return last_; }
+
+ private:
+  std::optional<ConfigUpdated> last_;
+  std::optional<ConfigUpdated> good_;
+};
+
+}  // namespace signalbox::actors

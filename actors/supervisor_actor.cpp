@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Top of a runtime: opens and closes channels, and keeps the xds_client and the channels alive.
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/spawn.hpp"
+#include "actors/supervision.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::ChannelActor;
+using protocol::CloseChannel;
+using protocol::OpenChannel;
+using protocol::RestartDue;
+using protocol::StopReason;
+using protocol::SupervisorActor;
+using protocol::XdsClientActor;
+using protocol::XdsClientReplaced;
+
+const char kClientName[] = "xds_client";
+
+struct SupervisorState {
+  SupervisorState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~SupervisorState() {
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    for (auto& [port, channel] : channels) {
+      if (channel.actor) protocol::stop(channel.actor, reason);
+    }
+    if (client) protocol::stop(client, reason);
+  }
+
+  static constexpr const char* name = "signalbox.supervisor";
+
+  using Self = protocol::SelfOf<SupervisorActor, SupervisorState>;
+  using PortPtr = std::shared_ptr<const ChannelPort>;
+
+  struct Channel {
+    ChannelActor actor;
+    RestartDelay delay;
+  };
+
+  void launch_client();
+  void launch_channel(const PortPtr& port);
+  void close_channel(const PortPtr& port);
+  void restart(const std::string& what);
+
+  void restart_after(std::string what, Duration delay) {
+    protocol::send_after(self, SupervisorActor{self}, delay, RestartDue{std::move(what)});
+  }
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  XdsClientActor client;
+  RestartDelay client_delay;
+  std::map<PortPtr, Channel> channels;
+  protocol::Watches watches;
+  bool orderly = false;
+};
+
+// The watchers keep what they have, and ask the new client for all of it again.
+void SupervisorState::launch_client() {
+  client = spawn_xds_client(self->home_system(), environment);
+  watches.add(self, client, [this](const caf::error& reason) {
+    environment->instruments->count_actor_death("xds_client", protocol::reason_text(reason));
+    client = nullptr;
+    restart_after(kClientName, client_delay.next());
+  });
+  for (auto& [port, channel] : channels) {
+    if (channel.actor) {
+      protocol::send(self, channel.actor, XdsClientReplaced{caf::actor_cast<caf::actor>(client)});
+    }
+  }
+}
+
+void SupervisorState::launch_channel(const PortPtr& port) {
+  Channel& channel = channels[port];
+  channel.actor = spawn_channel(self->home_system(), environment, port, client);
+  watches.add(self, channel.actor, [this, port](const caf::error& reason) {
+    environment->instruments->count_actor_death("channel", protocol::reason_text(reason));
+    const auto found = channels.find(port);
+    if (found == channels.end()) return;
+    found->second.actor = nullptr;
+    restart_after(port->target, found->second.delay.next());
+  });
+}
+
+void SupervisorState::close_channel(const PortPtr& port) {
+  const auto found = channels.find(port);
+  if (found == channels.end()) return;
+  if (found->second.actor) {
+    watches.remove(self, found->second.actor);
+    protocol::stop(found->second.actor);
+  }
+  channels.erase(found);
+}
+
+void SupervisorState::restart(const std::string& what) {
+  if (what == kClientName) {
+    if (!client) launch_client();
+    return;
+  }
+  for (auto& [port, channel] : channels) {
+    if (port->target == what && !channel.actor) launch_channel(port);
+  }
+}
+
+protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self self,
+                                                          EnvironmentPtr environment) {
+  SupervisorState& state = self->state;
+  protocol::note_orderly_exit(self, state.orderly);
+  state.self = self;
+  state.environment = std::move(environment);
+  state.launch_client();
+  return {
+      [&state](const OpenChannel& order) { state.launch_channel(order.port); },
+      [&state](const CloseChannel& order) { state.close_channel(order.port); },
+      [&state](const protocol::ChannelExitIdle& order) {
+        const auto found = state.channels.find(order.port);
+        if (found == state.channels.end() || !found->second.actor) return;
+        protocol::send(state.self, found->second.actor, IdleExitRequested{});
+      },
+      [&state](const RestartDue& event) { state.restart(event.what); },
+  };
+}
+
+}  // namespace
+
+SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment) {
+  return system.spawn(supervisor_behavior, std::move(environment));
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waker — runs what a publication sets off (queued picks, state watches) off the scheduler.
+//
+//   channel actor ─▶ post(job) ─▶ one joinable thread of the runtime ─▶ job()
+//
+// Jobs run in the order of post(), one at a time. The destructor runs what was posted, and joins.
+
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace signalbox::actors {
+
+class Waker {
+ public:
+  Waker();
+  ~Waker();
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  /// Thread-safe; never runs the job itself.
+  void post(std::function<void()> job);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::vector<std::function<void()>> jobs_;
+  std::thread thread_;
+};
+
+}  // namespace signalbox::actors

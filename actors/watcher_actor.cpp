@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts xds::DependencyManager: all that one target's configuration depends on. The shell starts
+// its watches anew when the xds_client was replaced, and owns the dns actors.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "actors/seed.hpp"
+#include "actors/spawn.hpp"
+#include "xds/depend/dependency_manager.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::DnsActor;
+using protocol::StopReason;
+using protocol::WatcherActor;
+using protocol::XdsClientActor;
+using protocol::XdsClientReplaced;
+
+struct WatcherState {
+  WatcherState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  ~WatcherState() {
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    for (auto& [dns_name, actor] : lookups)
+      protocol::stop(actor, reason);
+  }
+
+  static constexpr const char* name = "signalbox.xds_watcher";
+
+  using Self = protocol::SelfOf<WatcherActor, WatcherState>;
+
+  template <typename Event>
+  void feed(Event event) {
+    handled->add(0, 1);
+    run(core->step(DependencyEvent{std::move(event)}, protocol::now_of(self)));
+  }
+
+  void run(DependencyEffects effects) {
+    for (DependencyEffect& effect : effects)
+      std::visit([this](auto& order) { run(order); }, effect);
+  }
+
+  void run(Watch& order) {
+    watched.insert(order.key);
+    protocol::send(self, client, WatchStarted{self->id(), order.key});
+  }
+
+  void run(Unwatch& order) {
+    watched.erase(order.key);
+    protocol::send(self, client, WatchEnded{self->id(), order.key});
+  }
+
+  void run(ResolveName& order);
+
+  void run(EmitConfig& order) { protocol::send(self, listener, std::move(order)); }
+
+  void run(EmitError& order) { protocol::send(self, listener, std::move(order)); }
+
+  void run(StartTimer& order) {
+    protocol::send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
+  }
+
+  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+
+  Self self = nullptr;
+  EnvironmentPtr environment;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  XdsClientActor client;
+  protocol::ConfigListener listener;
+  std::optional<xds::DependencyManager> core;
+  std::set<ResourceKey> watched;
+  std::map<DnsName, DnsActor> lookups;
+  protocol::Watches watches;
+  bool orderly = false;
+};
+
+// One actor for each name, made when the name is first wanted. One that dies has failed.
+void WatcherState::run(ResolveName& order) {
+  DnsActor& lookup = lookups[order.name];
+  if (!lookup) {
+    lookup = spawn_dns(self->home_system(), environment, WatcherActor{self});
+    watches.add(self, lookup, [this, dns_name = order.name](const caf::error& reason) {
+      environment->instruments->count_actor_death("dns", protocol::reason_text(reason));
+      lookups.erase(dns_name);
+      feed(NameResolved{dns_name, absl::InternalError("the look-up ended without an answer")});
+    });
+  }
+  protocol::send(self, lookup, std::move(order));
+}
+
+protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
+                                                    EnvironmentPtr environment,
+                                                    std::shared_ptr<const ChannelPort> port,
+                                                    XdsClientActor client,
+                                                    protocol::ConfigListener listener) {
+  WatcherState& state = self->state;
+  protocol::note_orderly_exit(self, state.orderly);
+  state.self = self;
+  state.environment = std::move(environment);
+  state.handled = state.environment->instruments->actor_messages("xds_watcher");
+  state.client = std::move(client);
+  state.listener = std::move(listener);
+  xds::DependencyOptions options;
+  options.target = port->target;
+  options.listener = port->listener_resource;
+  options.authority = port->authority;
+  options.node_id = state.environment->node_id;
+  options.seed = seed_of(state.environment->seed, port->target, self->id());
+  state.core.emplace(std::move(options));
+  state.run(state.core->start());
+  return {
+      [&state](ResourceChanged& event) {
+        if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));
+      },
+      [&state](AmbientErrorChanged& event) {
+        if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));
+      },
+      [&state](NameResolved& event) { state.feed(std::move(event)); },
+      [&state](ClustersReferenced& event) { state.feed(std::move(event)); },
+      [&state](const ReresolutionRequested& event) { state.feed(event); },
+      [&state](const TimerFired& event) { state.feed(event); },
+      [&state](const XdsClientReplaced& event) {
+        state.client = caf::actor_cast<XdsClientActor>(event.client);
+        for (const ResourceKey& key : state.watched) {
+          protocol::send(state.self, state.client, WatchStarted{state.self->id(), key});
+        }
+      },
+  };
+}
+
+}  // namespace
+
+WatcherActor spawn_watcher(caf::actor_system& system,
+                           EnvironmentPtr environment,
+                           std::shared_ptr<const ChannelPort> port,
+                           XdsClientActor client,
+                           protocol::ConfigListener listener) {
+  return system.spawn(watcher_behavior,
+                      std::move(environment),
+                      std::move(port),
+                      std::move(client),
+                      std::move(listener));
+}
+
+}  // namespace signalbox::actors

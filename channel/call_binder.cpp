@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/call_binder.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/io/grpc_connector.hpp"
+#include "channel/call_observer.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using grpc::internal::Call;
+using grpc::internal::RpcMethod;
+
+// The application's metadata, where gRPC keeps it. Its keys are lower case: gRPC refuses others.
+class ContextHeaders final : public HeaderSource {
+ public:
+  explicit ContextHeaders(const grpc::ClientContext& context)
+      : metadata_(GrpcAccess::metadata(context)) {}
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override {
+    if (metadata_.empty()) return;
+    const auto [first, last] = metadata_.equal_range(std::string(name));
+    for (auto header = first; header != last; ++header)
+      visit(header->second);
+  }
+
+ private:
+  const std::multimap<std::string, std::string>& metadata_;
+};
+
+// Spread well enough for draw(), which mixes it with its salts.
+std::uint64_t next_seed() {
+  thread_local std::uint64_t seed = [] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+  }();
+  seed += 0x9e3779b97f4a7c15ULL;
+  return seed;
+}
+
+thread_local CallIntent* resumed_intent = nullptr;
+
+const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
+  return static_cast<const actors::GrpcConnection&>(*pick.connection());
+}
+
+std::shared_ptr<grpc::Channel> make_anchor() {
+  keep_grpc_callback_threads();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      "ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials(), arguments, observer_factories());
+}
+
+// The same method, without a handle that another channel may have registered for it.
+RpcMethod plain(const RpcMethod& method) {
+  return {method.name(), method.suffix_for_stats(), method.method_type()};
+}
+
+}  // namespace
+
+CallBinder::CallBinder(GrpcChannelOptions options)
+    : options_(std::move(options)), anchor_(make_anchor()) {}
+
+AttemptScope::AttemptScope(CallIntent intent) : intent_(std::move(intent)) {
+  resumed_intent = &intent_;
+}
+
+AttemptScope::~AttemptScope() {
+  resumed_intent = nullptr;
+}
+
+CallIntent CallBinder::begin(grpc::ClientContext& context) {
+  if (resumed_intent != nullptr) return std::move(*std::exchange(resumed_intent, nullptr));
+  CallIntent intent;
+  intent.seed = next_seed();
+  intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
+  // The flag is read when the first batch is made, which is after this.
+  if (intent.wait_for_ready) context.set_wait_for_ready(false);
+  return intent;
+}
+
+bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
+  const ContextHeaders headers(context);
+  const lb::CallArgs args{path, &headers, intent.seed};
+  if (intent.is_picked) {
+    options_.router.repick(intent.pick, args);
+  } else {
+    intent.pick = options_.router.pick(args);
+    intent.is_picked = true;
+    // The clock is read only for those who may need it.
+    if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
+      intent.started = gpr_now(GPR_CLOCK_REALTIME);
+    }
+  }
+  if (intent.is_limited || !intent.pick.timeout()) return false;
+  intent.is_limited = true;
+  const gpr_timespec limit = gpr_time_add(
+      intent.started, gpr_time_from_nanos(intent.pick.timeout()->count(), GPR_TIMESPAN));
+  if (gpr_time_cmp(limit, context.raw_deadline()) >= 0) return false;
+  context.set_deadline(limit);
+  return true;
+}
+
+Verdict CallBinder::judge(const CallIntent& intent) {
+  switch (intent.pick.outcome()) {
+    case PickOutcome::kComplete:
+      return connection_of(intent.pick).is_ready() ? Verdict::kBind : Verdict::kWait;
+    case PickOutcome::kQueue:
+      return Verdict::kWait;
+    case PickOutcome::kFail:
+      return intent.wait_for_ready ? Verdict::kWait : Verdict::kFail;
+    case PickOutcome::kDrop:
+      return Verdict::kFail;
+  }
+  return Verdict::kFail;
+}
+
+Call CallBinder::bind(CallIntent intent,
+                      const RpcMethod& method,
+                      grpc::ClientContext& own,
+                      grpc::ClientContext& user,
+                      grpc::CompletionQueue* cq) {
+  grpc::Channel& channel = *connection_of(intent.pick).channel();
+  const ObserverScope scope(BoundCall{shared_from_this(), &user, std::move(intent)});
+  const Call call = GrpcAccess::create_call(channel, plain(method), &own, cq);
+  return {call.call(), this, cq, call.client_rpc_info()};
+}
+
+Call CallBinder::fail(const absl::Status& status,
+                      const RpcMethod& method,
+                      grpc::ClientContext& context,
+                      grpc::CompletionQueue* cq,
+                      bool observed) {
+  const auto create = [&] {
+    return GrpcAccess::create_call(*anchor_, plain(method), &context, cq);
+  };
+  const Call call = [&] {
+    if (!observed) return create();
+    const ObserverScope scope(BoundCall{shared_from_this(), nullptr, {}});
+    return create();
+  }();
+  // gRPC's codes are absl's. The first end of a call wins, so no batch of it will do anything.
+  grpc_call_cancel_with_status(call.call(),
+                               static_cast<grpc_status_code>(status.code()),
+                               std::string(status.message()).c_str(),
+                               nullptr);
+  return call;
+}
+
+absl::Status CallBinder::failure(const lb::Pick& pick) const {
+  return explained(pick.status());
+}
+
+absl::Status CallBinder::explained(const absl::Status& status) const {
+  std::string text = absl::StrCat(status.message(), " (target ", options_.target);
+  if (!options_.node_id.empty()) absl::StrAppend(&text, ", node id ", options_.node_id);
+  return {status.code(), absl::StrCat(text, ")")};
+}
+
+absl::Status CallBinder::closed() const {
+  return explained(absl::UnavailableError("the signalbox runtime has been shut down"));
+}
+
+void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {
+  const OpsScope scope(ops);
+  ops->FillOps(call);
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/grpc_channel.hpp"
+
+#include <utility>
+
+#include "channel/call_binder.hpp"
+#include "channel/queued_call.hpp"
+#include "channel/state_watch.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using grpc::internal::Call;
+using grpc::internal::CallOpSetInterface;
+using grpc::internal::RpcMethod;
+
+class GrpcChannel final : public grpc::ChannelInterface {
+ public:
+  GrpcChannel(std::shared_ptr<CallBinder> binder, std::shared_ptr<StateWatch> watch)
+      : binder_(std::move(binder)), watch_(std::move(watch)) {}
+
+  grpc_connectivity_state GetState(bool try_to_connect) override {
+    return watch_->state(try_to_connect);
+  }
+
+ private:
+  Call CreateCall(const RpcMethod& method,
+                  grpc::ClientContext* context,
+                  grpc::CompletionQueue* cq) override;
+
+  // Calls have hooks of their own; only those that failed at once are without.
+  void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
+
+  // No handles: a call may end up on any connection.
+  void* RegisterMethod(const char*) override { return nullptr; }
+
+  grpc::CompletionQueue* CallbackCQ() override {
+    return GrpcAccess::callback_cq(binder_->anchor());
+  }
+
+  void NotifyOnStateChangeImpl(grpc_connectivity_state last,
+                               gpr_timespec deadline,
+                               grpc::CompletionQueue* cq,
+                               void* tag) override {
+    watch_->notify(last, deadline, cq, tag);
+  }
+
+  bool WaitForStateChangeImpl(grpc_connectivity_state last, gpr_timespec deadline) override {
+    return watch_->wait(last, deadline);
+  }
+
+  const std::shared_ptr<CallBinder> binder_;
+  const std::shared_ptr<StateWatch> watch_;
+};
+
+Call GrpcChannel::CreateCall(const RpcMethod& method,
+                             grpc::ClientContext* context,
+                             grpc::CompletionQueue* cq) {
+  CallIntent intent = CallBinder::begin(*context);
+  if (binder_->waiting().is_closed()) {
+    return binder_->fail(binder_->closed(), method, *context, cq);
+  }
+  binder_->pick(intent, method.name(), *context);
+  switch (CallBinder::judge(intent)) {
+    case Verdict::kBind:
+      return binder_->bind(std::move(intent), method, *context, *context, cq);
+    case Verdict::kFail:
+      return binder_->fail(binder_->failure(intent.pick), method, *context, cq);
+    case Verdict::kWait:
+      break;
+  }
+  binder_->counts().count_queued();
+  if (intent.pick.outcome() == PickOutcome::kComplete) binder_->counts().count_repicked();
+  return std::make_shared<QueuedCall>(binder_, std::move(intent), method, *context, cq)->hold();
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ChannelInterface> channel_over(std::shared_ptr<CallBinder> binder) {
+  return std::make_shared<GrpcChannel>(std::move(binder), nullptr);
+}
+
+std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options) {
+  auto binder = std::make_shared<CallBinder>(std::move(options));
+  auto watch = StateWatch::over(binder);
+  return std::make_shared<GrpcChannel>(std::move(binder), std::move(watch));
+}
+
+}  // namespace signalbox::channel

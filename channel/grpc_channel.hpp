@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The drop-in channel: a grpc::ChannelInterface that routes and picks by itself, and then gives
+// the call to the chosen connection. Every generated stub works with it unchanged.
+//
+//   stub ─▶ [GrpcChannel] ─▶ Router::pick ─┬ complete ─▶ a call of the connection's own channel
+//                                          ├ queue ────▶ queued_call, until a publication
+//                                          └ fail, drop ▶ a call that has failed already
+//
+// Invariants
+//   D1  A call that was picked holds its lb::Pick until it ends, and no longer.
+//   D2  A call that is known to never have reached a transport is picked again, not failed.
+//   D3  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
+//       closed, those that were sent run to their end, and those that wait, and new ones, fail.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <grpcpp/impl/channel_interface.h>
+
+#include "channel/connectivity_source.hpp"
+#include "channel/wait_list.hpp"
+#include "lb/router.hpp"
+#include "messages/striped.hpp"
+
+namespace signalbox::channel {
+
+/// What the channel counts itself; the router counts picks, and CallStats attempts.
+class ChannelCounts {
+ public:
+  void count_queued() const { counters_.add(0, 1); }
+
+  void count_repicked() const { counters_.add(1, 1); }
+
+  /// Calls that had to wait.
+  std::int64_t queued() const { return counters_.sum(0); }
+
+  /// Calls that were bound to a connection that died before they were sent, and picked again.
+  std::int64_t repicked() const { return counters_.sum(1); }
+
+ private:
+  StripedCounters<2> counters_;
+};
+
+struct GrpcChannelOptions {
+  lb::Router router;
+  std::shared_ptr<WaitList> waiting;
+  std::shared_ptr<ConnectivitySource> connectivity;
+  std::shared_ptr<const ChannelCounts> counts;
+  std::string target;   ///< "xds:///orders", for error texts.
+  std::string node_id;  ///< For error texts (A57); may be empty.
+};
+
+/// The connections that the router leads to must be actors::GrpcConnections whose channels were
+/// made with observer_factories() (channel/call_observer.hpp).
+std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options);
+
+}  // namespace signalbox::channel

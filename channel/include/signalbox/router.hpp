@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Pick API: which backend takes this call? For any data plane, with no RPC stack.
+//
+//   runtime->router("xds:///orders") ─▶ [Router] ─▶ pick ─▶ Pick: connection, timeout, receipt
+//
+//   auto pick = router->pick({.path = "/orders.v1.Orders/Place", .seed = my_random_number()});
+//   if (pick.outcome() == PickOutcome::kComplete) call(pick.connection()->address());
+//
+// A Pick is the call's receipt: keep it while the call runs, then report with finished(). It
+// counts the call as in flight on its cluster and its connection, and may outlive the runtime.
+//
+// Thread-safe. pick() and repick() take no lock and, when complete, allocate nothing.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+
+#include "lb/router.hpp"
+
+namespace signalbox {
+
+namespace channel {
+class Target;
+}  // namespace channel
+
+using lb::CallArgs;
+using lb::Pick;
+
+class Router {
+ public:
+  explicit Router(std::shared_ptr<channel::Target> target);
+
+  /// The first pick of a call. kComplete: use connection(). kQueue: wait() and repick(). kFail:
+  /// fails, or waits too if the call would rather wait than fail. kDrop: fails in any case.
+  Pick pick(const CallArgs& call) const { return router_.pick(call); }
+
+  /// Picks again for a call that waits; route, cluster and timeout stay (gRFC A31).
+  void repick(Pick& pick, const CallArgs& call) const { router_.repick(pick, call); }
+
+  /// Blocks until something newer than `pick` saw is published: true; or until the deadline, or
+  /// the end of the runtime: false.
+  bool wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const;
+
+  /// Calls `changed` once, on a thread of the runtime or this one, when something newer than
+  /// `pick` saw is published or the runtime ends.
+  void on_change(const Pick& pick, std::function<void()> changed) const;
+
+  /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.
+  void started(const Pick& pick) const;
+
+  /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total).
+  void finished(const Pick& pick, int code) const;
+
+ private:
+  std::shared_ptr<channel::Target> target_;
+  lb::Router router_;
+};
+
+}  // namespace signalbox

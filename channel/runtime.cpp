@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "signalbox/runtime.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/host.hpp"
+#include "actors/io/address_lookup.hpp"
+#include "actors/io/grpc_ads_transport.hpp"
+#include "actors/io/grpc_connector.hpp"
+#include "channel/call_observer.hpp"
+#include "channel/grpc_channel.hpp"
+#include "channel/target.hpp"
+#include "metrics/exporter.hpp"
+#include "xds/bootstrap.hpp"
+#include "xds/node.hpp"
+#include "xds/parse/parse_resource.hpp"
+
+namespace signalbox {
+namespace {
+
+absl::StatusOr<xds::Bootstrap> read_bootstrap(const RuntimeOptions& options) {
+  if (options.bootstrap_path)
+    return xds::load_bootstrap(xds::BootstrapFile{*options.bootstrap_path});
+  if (options.bootstrap_json)
+    return xds::load_bootstrap(xds::BootstrapText{*options.bootstrap_json});
+  const auto get = [](const char* name) -> const char* { return std::getenv(name); };
+  return xds::load_bootstrap(xds::BootstrapEnvironment{get});
+}
+
+std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
+  if (!options.name_lookup) return actors::make_system_lookup();
+  return actors::make_lookup(
+      [lookup = options.name_lookup](const DnsName& name) -> absl::StatusOr<std::vector<Address>> {
+        const auto texts = lookup(name.str());
+        if (!texts.ok()) return texts.status();
+        return std::vector<Address>(texts->begin(), texts->end());
+      });
+}
+
+std::shared_ptr<actors::AdsTransport> make_ads_transport(const RuntimeOptions& options,
+                                                         const xds::Bootstrap& bootstrap) {
+  actors::GrpcAdsOptions ads;
+  ads.server_uri = bootstrap.servers.front().server_uri;
+  ads.credentials = grpc::InsecureChannelCredentials();
+  ads.max_message_bytes = options.max_xds_message_bytes;
+  return actors::make_grpc_ads_transport(std::move(ads));
+}
+
+std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
+                                                  std::shared_ptr<actors::Reclaimer> reclaimer) {
+  actors::GrpcConnectorOptions connector;
+  connector.credentials = options.channel_credentials ? options.channel_credentials
+                                                      : grpc::InsecureChannelCredentials();
+  connector.arguments = options.channel_arguments;
+  connector.interceptors = channel::observer_factories;
+  connector.retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
+    reclaimer->retire(std::move(unused));
+  };
+  return std::make_shared<actors::GrpcConnector>(std::move(connector));
+}
+
+xds::ResponseDecoder make_decoder() {
+  return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+}
+
+std::uint64_t some_seed() {
+  std::random_device entropy;
+  return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
+}
+
+// "xds://authority/orders" and "xds:///orders" are served under the domain "orders" (A27).
+std::string authority_of(const std::string& target) {
+  const std::size_t path = target.find('/', std::string("xds://").size());
+  return path == std::string::npos ? target : target.substr(path + 1);
+}
+
+}  // namespace
+
+// In the order of construction: what is below uses what is above.
+struct Runtime::State {
+  xds::Bootstrap bootstrap;
+  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
+  std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
+  std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
+  actors::ReclaimerThread reclaimer;
+  std::unique_ptr<actors::Host> host;
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<channel::Target>> targets;
+  std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
+
+  absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
+};
+
+absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const std::string& name) {
+  const auto listener = xds::listener_resource_name(bootstrap, name);
+  if (!listener.ok()) return listener.status();
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<channel::Target>& known = targets[name];
+  if (auto existing = known.lock()) return existing;
+  auto fresh = std::make_shared<channel::Target>();
+  actors::ChannelPort port;
+  port.target = name;
+  port.listener_resource = *listener;
+  port.authority = authority_of(name);
+  fresh->open(*host, std::move(port));
+  known = fresh;
+  return fresh;
+}
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
+  auto bootstrap = read_bootstrap(options);
+  if (!bootstrap.ok()) return bootstrap.status();
+  if (bootstrap->servers.empty()) {
+    return absl::UnimplementedError(
+        "bootstrap: xds_servers is empty; a resource file alone is not supported yet");
+  }
+  const auto node = xds::make_node(bootstrap->node);
+  if (!node.ok()) return node.status();
+
+  auto state = std::make_unique<State>();
+  state->bootstrap = *std::move(bootstrap);
+  actors::Environment environment;
+  environment.reclaimer = state->reclaimer.handle();
+  environment.connector = make_connector(options, environment.reclaimer);
+  environment.ads_transport = make_ads_transport(options, state->bootstrap);
+  environment.name_lookup = make_lookup(options);
+  environment.instruments = state->instruments;
+  environment.decode_response = make_decoder();
+  environment.node_bytes = node->SerializeAsString();
+  environment.node_id = state->bootstrap.node.id;
+  environment.seed = options.seed.value_or(some_seed());
+  environment.resource_timeout = options.resource_timeout;
+  environment.policy.failover_timeout = options.failover_timeout;
+  environment.subchannel.initial_backoff = options.initial_backoff;
+  environment.subchannel.max_backoff = options.max_backoff;
+  state->host = std::make_unique<actors::Host>(
+      std::make_shared<const actors::Environment>(std::move(environment)),
+      std::max<std::size_t>(options.scheduler_threads, 1));
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+// First nobody publishes any more; then whoever still waits is told.
+Runtime::~Runtime() {
+  std::vector<std::shared_ptr<channel::Target>> open;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& [name, known] : state_->targets) {
+      if (auto target = known.lock()) open.push_back(std::move(target));
+    }
+  }
+  for (const auto& target : open)
+    target->detach();
+  state_->host.reset();
+  const auto reclaimer = state_->reclaimer.handle();
+  for (const auto& target : open) {
+    target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);
+  }
+}
+
+std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target) {
+  auto found = state_->target(target);
+  if (!found.ok()) {
+    // A target that nobody serves: closed from the beginning, and saying why.
+    auto lame = std::make_shared<channel::Target>();
+    lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());
+    found = std::move(lame);
+  }
+  channel::GrpcChannelOptions options{(*found)->router(),
+                                      (*found)->waiting(),
+                                      *found,
+                                      state_->counts,
+                                      target,
+                                      state_->bootstrap.node.id};
+  return channel::make_grpc_channel(std::move(options));
+}
+
+absl::StatusOr<std::shared_ptr<Router>> Runtime::router(const std::string& target) {
+  auto found = state_->target(target);
+  if (!found.ok()) return found.status();
+  return std::make_shared<Router>(*std::move(found));
+}
+
+std::shared_ptr<prometheus::Collectable> Runtime::metrics() const {
+  return state_->exporter;
+}
+
+std::string Runtime::metrics_text() const {
+  return state_->exporter->text();
+}
+
+absl::StatusOr<int> Runtime::serve_metrics(const std::string& address) {
+  auto server = metrics::serve_metrics(address, state_->exporter);
+  if (!server.ok()) return server.status();
+  const std::lock_guard lock(state_->mutex);
+  state_->servers.push_back(*std::move(server));
+  return state_->servers.back()->port();
+}
+
+std::int64_t Runtime::repicked() const {
+  return state_->counts->repicked();
+}
+
+}  // namespace signalbox

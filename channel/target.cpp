@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/target.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace signalbox::channel {
+namespace {
+
+// The port outlives no target: the actors hold it, and the target holds them.
+class ToTarget final : public actors::PublicationListener {
+ public:
+  explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}
+
+  void published(std::uint64_t /*sequence*/, ConnectivityState state) override {
+    if (const auto target = target_.lock()) target->published(state);
+  }
+
+ private:
+  std::weak_ptr<Target> target_;
+};
+
+}  // namespace
+
+Target::Target()
+    : cell_(std::make_shared<lb::SnapshotCell>()), waiting_(std::make_shared<WaitList>()) {}
+
+Target::~Target() {
+  detach();
+}
+
+void Target::open(actors::Host& host, actors::ChannelPort port) {
+  port.cell = cell_;
+  port.listener = std::make_shared<ToTarget>(weak_from_this());
+  const std::lock_guard lock(mutex_);
+  host_ = &host;
+  port_ = std::make_shared<const actors::ChannelPort>(std::move(port));
+  host.open(port_);
+}
+
+void Target::detach() {
+  const std::lock_guard lock(mutex_);
+  if (host_ != nullptr) host_->close(port_);
+  host_ = nullptr;
+  port_.reset();
+}
+
+void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
+  auto last = std::make_unique<lb::Snapshot>();
+  last->failure = why;
+  last->sequence = std::numeric_limits<std::uint64_t>::max();
+  reclaimer.retire(cell_->exchange(std::move(last)), [] {});
+  state_.store(ConnectivityState::kTransientFailure, std::memory_order_release);
+  waiting_->close();
+  tell_watchers();
+}
+
+// On a scheduler thread: the work is the waker's.
+void Target::published(ConnectivityState state) {
+  const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
+  const std::lock_guard lock(mutex_);
+  if (host_ == nullptr) return;
+  host_->waker().post([self = shared_from_this(), changed] {
+    self->waiting_->publish();
+    if (changed) self->tell_watchers();
+  });
+}
+
+ConnectivityState Target::state(bool try_to_connect) {
+  if (try_to_connect) {
+    const std::lock_guard lock(mutex_);
+    if (host_ != nullptr) host_->exit_idle(port_);
+  }
+  return state_.load(std::memory_order_acquire);
+}
+
+void Target::watch(std::function<void()> changed) {
+  const std::lock_guard lock(mutex_);
+  watchers_.push_back(std::move(changed));
+}
+
+void Target::tell_watchers() {
+  std::vector<std::function<void()>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    watchers = watchers_;
+  }
+  for (const auto& changed : watchers)
+    changed();
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Target — the data plane's side of one target: what is published, who waits, how it is.
+//
+//   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
+//   drop-in channel, Pick API ─▶ router, waiting, state()
+//
+// Shared by every channel and router of the target. After close() it serves one last snapshot,
+// which fails every call: the runtime is gone, its users need not be.
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/channel_port.hpp"
+#include "actors/host.hpp"
+#include "channel/connectivity_source.hpp"
+#include "channel/wait_list.hpp"
+#include "lb/router.hpp"
+
+namespace signalbox::channel {
+
+class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
+ public:
+  Target();
+  ~Target() override;
+
+  /// Begins to be served by `host`. `port` lacks only what is the target's: cell and listener.
+  void open(actors::Host& host, actors::ChannelPort port);
+
+  /// Ends that, before the host goes.
+  void detach();
+
+  /// The host is gone: whoever waits, and every later call, fails with `why`.
+  void close(const absl::Status& why, actors::Reclaimer& reclaimer);
+
+  lb::Router router() const { return lb::Router(cell_); }
+
+  const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
+
+  /// News of the channel actor; never blocks.
+  void published(ConnectivityState state);
+
+  // ConnectivitySource.
+  ConnectivityState state(bool try_to_connect) override;
+  void watch(std::function<void()> changed) override;
+
+ private:
+  void tell_watchers();
+
+  const std::shared_ptr<lb::SnapshotCell> cell_;
+  const std::shared_ptr<WaitList> waiting_;
+  std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
+  std::mutex mutex_;
+  actors::Host* host_ = nullptr;  // Null: not opened yet, or gone.
+  std::shared_ptr<const actors::ChannelPort> port_;
+  std::vector<std::function<void()>> watchers_;
+};
+
+}  // namespace signalbox::channel

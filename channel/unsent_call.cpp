@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/unsent_call.hpp"
+
+#include <utility>
+
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
+// After the buffers that it needs.
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+namespace signalbox::channel {
+
+using google::protobuf::MessageLite;
+
+std::unique_ptr<UnsentCall> UnsentCall::of(const UnsentBatch& unsent, CallIntent& intent) {
+  // A cast from the op set to one of its bases: generated stubs receive into a MessageLite.
+  auto* const receive = dynamic_cast<ReceiveOp*>(unsent.ops);
+  if (receive == nullptr) return nullptr;
+  return std::unique_ptr<UnsentCall>(new UnsentCall(unsent, receive, std::move(intent)));
+}
+
+UnsentCall::UnsentCall(const UnsentBatch& unsent, ReceiveOp* receive, CallIntent intent)
+    : binder_(unsent.binder),
+      user_(unsent.user),
+      batch_(unsent.batch),
+      receive_(receive),
+      reply_(static_cast<MessageLite*>(unsent.reply)),
+      method_(unsent.method),
+      metadata_(GrpcAccess::metadata(*unsent.user)),
+      stub_(channel_over(unsent.binder)),
+      intent_(std::move(intent)) {
+  request_.Swap(unsent.request);
+}
+
+UnsentCall::~UnsentCall() {
+  for (grpc_call* const call : earlier_)
+    grpc_call_unref(call);
+}
+
+void UnsentCall::start() {
+  binder_->counts().count_repicked();
+  auto context = std::make_unique<grpc::ClientContext>();
+  for (const auto& [key, value] : metadata_)
+    context->AddMetadata(key, value);
+  GrpcAccess::copy_settings(*user_, *context);
+  CallIntent intent = std::move(*intent_);
+  intent_.reset();
+  intent.unsent = &intent_;
+  response_.Clear();
+  {
+    const AttemptScope scope(std::move(intent));
+    stub_.PrepareUnaryCall(
+        context.get(), method_, grpc::StubOptions(), &request_, &response_, this);
+  }
+  // Cancelling the application's context cancels the attempt. One that was cancelled in the few
+  // instructions since the first call ended is not; gRPC promises no more.
+  earlier_.push_back(GrpcAccess::rebind(*user_, context->c_call()));
+  attempts_.push_back(std::move(context));
+  StartCall();
+}
+
+void UnsentCall::OnDone(const grpc::Status& status) {
+  if (intent_) return start();
+  deliver(status);
+}
+
+void UnsentCall::deliver(grpc::Status status) {
+  grpc::ClientContext& attempt = *attempts_.back();
+  for (const auto& header : attempt.GetServerInitialMetadata())
+    batch_->GetRecvInitialMetadata()->insert(header);
+  for (const auto& trailer : attempt.GetServerTrailingMetadata())
+    batch_->GetRecvTrailingMetadata()->insert(trailer);
+  if (status.ok()) {
+    status = grpc::SerializationTraits<MessageLite>::Deserialize(&response_, reply_);
+    receive_->got_message = status.ok();
+  }
+  *batch_->GetRecvStatus() = std::move(status);
+  batch_->Proceed();
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/channel_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "messages/lb_config.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant /*now*/) {
+  std::visit([this](const auto& what) { handle(what); }, event);
+  return std::exchange(effects_, {});
+}
+
+void ChannelCore::handle(const XdsConfigArrived& event) {
+  xds_ = with_kept_clusters(event.config);
+  Routes next;
+  next.clusters = clusters_of(*xds_);
+  for (const ClusterName& name : next.clusters) {
+    const auto [kept, added] = kept_.try_emplace(name);
+    if (added) kept->second.ref = make_ref_(name);
+    refs_[name] = kept->second.ref;
+  }
+  next.selector = make_config_selector(*xds_, refs_);
+  begin(std::move(next));
+}
+
+// The clusters stay until their calls have ended; new calls fail at once.
+void ChannelCore::handle(const XdsConfigLost& event) {
+  Routes next;
+  next.failure = event.status;
+  begin(std::move(next));
+}
+
+void ChannelCore::begin(Routes next) {
+  next.generation = generation_ + 1;
+  pending_ = std::move(next);
+  refer();
+  apply();
+}
+
+void ChannelCore::refer() {
+  std::set<ClusterName> names;
+  for (const auto& [name, unused] : kept_)
+    names.insert(name);
+  effects_.emplace_back(ReferToClusters{std::move(names)});
+}
+
+// One Apply: what the next selector names, and what is still referred to. In that one step the
+// root has a picker for all of it, so the answer needs no child.
+void ChannelCore::apply() {
+  ++generation_;
+  const Routes& newest = pending_ ? *pending_ : current_;
+  ClusterManagerConfig config;
+  for (const auto& [name, unused] : kept_) {
+    ClusterManagerConfig::Child child;
+    child.config = make_lb_config(CdsConfig{name});
+    child.retiring = !newest.clusters.contains(name);
+    config.children.emplace(name, std::move(child));
+  }
+  ConfigUpdated update;
+  update.generation = generation_;
+  update.config = make_lb_config(std::move(config));
+  update.xds = xds_;
+  effects_.emplace_back(ApplyToRoot{std::move(update)});
+}
+
+// A31-7: a selector is used only with a picker that has seen its generation. State edges and the
+// first picker of a generation go out at once; mere picker changes behind the burst.
+void ChannelCore::handle(const RootPublished& event) {
+  const bool answers_pending = pending_ && event.generation >= pending_->generation;
+  const bool beginning =
+      event.state == ConnectivityState::kIdle || event.state == ConnectivityState::kConnecting;
+  if (root_reviving_ && beginning && !answers_pending) return;
+  root_reviving_ = false;
+  const bool edge = root_.picker == nullptr || root_.state != event.state;
+  root_ = event;
+  if (answers_pending) {
+    const Routes old = std::exchange(current_, *std::exchange(pending_, std::nullopt));
+    publish();
+    retire_clusters(old);
+    return;
+  }
+  if (edge) {
+    publish();
+  } else if (!std::exchange(rebuild_pending_, true)) {
+    effects_.emplace_back(RebuildSoon{});
+  }
+}
+
+void ChannelCore::handle(const RebuildDue&) {
+  if (std::exchange(rebuild_pending_, false)) publish();
+}
+
+void ChannelCore::handle(const RootDied&) {
+  root_reviving_ = true;
+}
+
+void ChannelCore::publish() {
+  rebuild_pending_ = false;
+  Snapshot snapshot;
+  snapshot.generation = current_.generation;
+  snapshot.selector = current_.selector;
+  snapshot.picker = root_.picker;
+  snapshot.failure = current_.failure;
+  snapshot.sequence = ++sequence_;
+  const ConnectivityState state =
+      current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;
+  effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
+}
+
+// The snapshot just published took the old selector's place: what only that one named can be
+// chosen until readers have left the snapshot before it.
+void ChannelCore::retire_clusters(const Routes& old) {
+  for (const ClusterName& name : old.clusters) {
+    if (!current_.clusters.contains(name)) kept_.at(name).selectable_until = sequence_ - 1;
+  }
+}
+
+void ChannelCore::handle(const SnapshotGracePassed& event) {
+  grace_passed_ = std::max(grace_passed_, event.sequence);
+  drop_unreferenced();
+}
+
+void ChannelCore::handle(const TimerFired& event) {
+  if (event.timer.generation != scan_timer_) return;
+  scan_pending_ = false;
+  drop_unreferenced();
+}
+
+// Precondition of in_use() being final: no selector that can be called names the cluster.
+bool ChannelCore::may_go(const ClusterName& name, const Kept& kept) const {
+  const bool wanted =
+      current_.clusters.contains(name) || (pending_ && pending_->clusters.contains(name));
+  return !wanted && kept.selectable_until <= grace_passed_;
+}
+
+void ChannelCore::drop_unreferenced() {
+  std::vector<ClusterName> going;
+  bool look_again = false;
+  for (const auto& [name, kept] : kept_) {
+    if (!may_go(name, kept)) continue;
+    if (kept.ref->in_use()) {
+      look_again = true;
+    } else {
+      going.push_back(name);
+    }
+  }
+  for (const ClusterName& name : going) {
+    kept_.erase(name);
+    refs_.erase(name);
+  }
+  if (look_again && !std::exchange(scan_pending_, true)) {
+    effects_.emplace_back(StartTimer{TimerId{"scan", ++scan_timer_}, kScanInterval});
+  }
+  if (going.empty()) return;
+  std::set<ClusterName> left;
+  for (const auto& [name, unused] : kept_)
+    left.insert(name);
+  effects_.emplace_back(ReferToClusters{std::move(left)});
+  apply();
+}
+
+void ChannelCore::handle(const IdleExitRequested&) {
+  effects_.emplace_back(ExitIdleRoot{});
+}
+
+// A configuration made before the watcher heard of our references may lack clusters that we keep:
+// they go on with what was last known of them, until the watcher has added them again.
+XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
+  if (xds_ == nullptr) return arrived;
+  std::shared_ptr<XdsConfig> completed;
+  const auto carry_over = [&](const ClusterName& name) {
+    const auto last = xds_->clusters.find(name);
+    if (arrived->clusters.contains(name) || last == xds_->clusters.end()) return;
+    if (completed == nullptr) completed = std::make_shared<XdsConfig>(*arrived);
+    completed->clusters.insert(*last);
+    if (!last->second.ok()) return;
+    const auto* aggregate = std::get_if<AggregateLeaves>(&(*last->second)->children);
+    if (aggregate == nullptr) return;
+    for (const ClusterName& leaf : aggregate->leaves) {
+      const auto known = xds_->clusters.find(leaf);
+      if (known != xds_->clusters.end()) completed->clusters.insert(*known);
+    }
+  };
+  for (const auto& [name, unused] : kept_)
+    carry_over(name);
+  return completed == nullptr ? arrived : XdsConfigPtr(std::move(completed));
+}
+
+}  // namespace signalbox::lb

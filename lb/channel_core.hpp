@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// channel_core — applies configurations to one target, so that the routes and the clusters they
+// name are never torn apart, and a cluster goes only when nobody can refer to it (gRFC A31).
+//
+//   XdsConfig ─▶ ApplyToRoot{g} ─▶ (policy tree) ─▶ RootPublished{≥ g} ─▶ PublishSnapshot
+//                                                          GracePassed ─▶ scan ─▶ ApplyToRoot{g+1}
+//
+// Invariants
+//   C1  clusters(selector) ⊆ clusters(picker) in every published snapshot (A31-7, A31-18).
+//   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
+//       refers to it (A31-14, A31-15).
+//   C3  The last published snapshot serves until a better one is complete.
+//
+// Core of the channel actor; one per target.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "lb/route/config_selector.hpp"
+#include "lb/snapshot_cell.hpp"
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+// --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
+
+struct XdsConfigArrived {
+  XdsConfigPtr config;
+};
+
+/// There is no configuration (any more).
+struct XdsConfigLost {
+  absl::Status status;
+};
+
+/// The root of the policy tree published.
+struct RootPublished {
+  ConnectivityState state = ConnectivityState::kIdle;
+  PickerPtr picker;
+  Generation generation = 0;
+};
+
+/// The root's actor died, and will be restarted: until it has something better to say than that
+/// it begins, its last picker serves.
+struct RootDied {};
+
+/// No reader sees the snapshot with this sequence, or an earlier one, any more.
+struct SnapshotGracePassed {
+  std::uint64_t sequence = 0;
+};
+
+using ChannelEvent = std::variant<XdsConfigArrived,
+                                  XdsConfigLost,
+                                  RootPublished,
+                                  RootDied,
+                                  SnapshotGracePassed,
+                                  TimerFired,
+                                  IdleExitRequested,
+                                  RebuildDue>;
+
+// --- effects ----------------------------------------------------------------
+
+struct ApplyToRoot {
+  ConfigUpdated update;
+};
+
+struct ExitIdleRoot {};
+
+/// Copyable stand-in for the snapshot to be published.
+struct PublishSnapshot {
+  Snapshot snapshot;
+  ConnectivityState state = ConnectivityState::kIdle;
+};
+
+/// Tells the watcher which clusters must stay in the XdsConfig.
+struct ReferToClusters {
+  std::set<ClusterName> clusters;
+};
+
+using ChannelEffect = std::
+    variant<ApplyToRoot, ExitIdleRoot, PublishSnapshot, ReferToClusters, RebuildSoon, StartTimer>;
+using ChannelEffects = std::vector<ChannelEffect>;
+
+class ChannelCore {
+ public:
+  /// Makes the reference object of a cluster; its owner reclaims it when it is unused.
+  using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
+
+  /// `first_sequence`: of the first snapshot that this core publishes.
+  ChannelCore(MakeRef make_ref, std::uint64_t first_sequence)
+      : make_ref_(std::move(make_ref)), sequence_(first_sequence - 1) {}
+
+  ChannelEffects step(const ChannelEvent& event, Instant now);
+
+  /// How often clusters that calls still refer to are looked at again.
+  static constexpr Duration kScanInterval = std::chrono::milliseconds(100);
+
+ private:
+  struct Routes {
+    Generation generation = 0;
+    ConfigSelectorPtr selector;  // Null: no configuration.
+    std::set<ClusterName> clusters;
+    absl::Status failure;
+  };
+
+  /// A cluster in the tree.
+  struct Kept {
+    ClusterRefPtr ref;
+    /// The last published snapshot in which a selector could choose it; 0: none ever could. Says
+    /// nothing while the current selector names the cluster.
+    std::uint64_t selectable_until = 0;
+  };
+
+  void handle(const XdsConfigArrived& event);
+  void handle(const XdsConfigLost& event);
+  void handle(const RootPublished& event);
+  void handle(const RootDied& event);
+  void handle(const SnapshotGracePassed& event);
+  void handle(const TimerFired& event);
+  void handle(const IdleExitRequested& event);
+  void handle(const RebuildDue& event);
+
+  void begin(Routes next);
+  void refer();
+  void apply();
+  void publish();
+  void retire_clusters(const Routes& old);
+  void drop_unreferenced();
+  bool may_go(const ClusterName& name, const Kept& kept) const;
+  XdsConfigPtr with_kept_clusters(const XdsConfigPtr& arrived) const;
+
+  MakeRef make_ref_;
+  Generation generation_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t grace_passed_ = 0;
+  std::uint64_t scan_timer_ = 0;
+  bool scan_pending_ = false;
+  bool rebuild_pending_ = false;
+  bool root_reviving_ = false;
+  XdsConfigPtr xds_;
+  ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
+  std::map<ClusterName, Kept> kept_;
+  Routes current_;
+  std::optional<Routes> pending_;
+  RootPublished root_;
+  ChannelEffects effects_;
+};
+
+}  // namespace signalbox::lb

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/route/config_selector.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/route/route_match.hpp"
+#include "lb/route/timeout.hpp"
+#include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// One cluster that a route can choose, and the sum of the weights up to and with it.
+struct Share {
+  std::uint64_t end = 0;
+  ClusterRefPtr cluster;
+};
+
+struct Forward {
+  std::vector<Share> shares;
+  std::optional<Duration> timeout;
+};
+
+using Action = std::variant<Forward, absl::Status>;
+
+Forward compile(const ForwardAction& action,
+                std::optional<Duration> default_duration,
+                const ClusterRefs& refs) {
+  Forward forward;
+  std::uint64_t end = 0;
+  for (const WeightedCluster& choice : action.clusters) {
+    if (choice.weight == 0) continue;
+    const auto ref = refs.find(choice.cluster);
+    SIGNALBOX_INVARIANT(ref != refs.end() && ref->second != nullptr,
+                        absl::StrCat("there is a reference for ", choice.cluster.str()));
+    end += choice.weight;
+    forward.shares.push_back({end, ref->second});
+  }
+  SIGNALBOX_INVARIANT(end > 0, "the weights of a route sum to more than 0");
+  forward.timeout = effective_timeout(
+      std::nullopt,
+      action.grpc_timeout_header_max,
+      effective_max_stream_duration(action.max_stream_duration, default_duration));
+  return forward;
+}
+
+// A31-9: by weight alone; whether the cluster can serve is not looked at.
+const ClusterRef* choose_cluster(const std::vector<Share>& shares, std::uint64_t seed) {
+  if (shares.size() == 1) return shares.front().cluster.get();
+  const std::uint64_t point = draw_below(seed, Salt::kWeightedCluster, shares.back().end);
+  return std::ranges::upper_bound(shares, point, {}, &Share::end)->cluster.get();
+}
+
+class RouteSelector final : public ConfigSelector {
+ public:
+  RouteSelector(const VirtualHost& host,
+                std::optional<Duration> default_duration,
+                const ClusterRefs& refs)
+      : host_name_(host.name), table_(host) {
+    actions_.reserve(host.routes.size());
+    for (const Route& route : host.routes) {
+      actions_.push_back(std::visit(Overloaded{
+                                        [&](const ForwardAction& action) -> Action {
+                                          return compile(action, default_duration, refs);
+                                        },
+                                        [&](const UnsupportedAction& action) -> Action {
+                                          return absl::UnavailableError(
+                                              absl::StrCat("route \"",
+                                                           route.name,
+                                                           "\" of virtual host \"",
+                                                           host.name,
+                                                           "\" has an unsupported action: ",
+                                                           action.what));
+                                        },
+                                    },
+                                    route.action));
+    }
+  }
+
+  std::variant<Selection, absl::Status> select(const PickArgs& args) const override {
+    const std::optional<std::size_t> position = table_.find(args);
+    if (!position) {
+      return absl::UnavailableError(
+          absl::StrCat("no route for \"", args.path, "\" in virtual host \"", host_name_, "\""));
+    }
+    const Action& action = actions_[*position];
+    if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
+    const auto& forward = std::get<Forward>(action);
+    return Selection{choose_cluster(forward.shares, args.seed), forward.timeout};
+  }
+
+ private:
+  std::string host_name_;
+  RouteTable table_;
+  std::vector<Action> actions_;  // By position of the route.
+};
+
+const VirtualHost& virtual_host_of(const XdsConfig& config) {
+  SIGNALBOX_INVARIANT(config.virtual_host != nullptr, "a configuration has its virtual host");
+  return *config.virtual_host;
+}
+
+}  // namespace
+
+std::set<ClusterName> clusters_of(const XdsConfig& config) {
+  std::set<ClusterName> clusters;
+  for (const Route& route : virtual_host_of(config).routes) {
+    const auto* forward = std::get_if<ForwardAction>(&route.action);
+    if (forward == nullptr) continue;
+    for (const WeightedCluster& choice : forward->clusters) {
+      if (choice.weight > 0) clusters.insert(choice.cluster);
+    }
+  }
+  return clusters;
+}
+
+ConfigSelectorPtr make_config_selector(const XdsConfig& config, const ClusterRefs& refs) {
+  const std::optional<Duration> default_duration =
+      config.listener != nullptr ? config.listener->max_stream_duration : std::nullopt;
+  return std::make_shared<const RouteSelector>(virtual_host_of(config), default_duration, refs);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The most that a call may take, from three settings (gRFC A31, "Timeouts").
+//
+//   application's own ────────┐
+//   grpc_timeout_header_max ──┼▶ [effective_timeout] ─▶ deadline of the call, waiting included
+//   max_stream_duration ──────┘
+//
+// nullopt means unset on the way in and unlimited on the way out. A setting of 0 says "no limit",
+// which is not the same as being unset: a header maximum of 0 still hides max_stream_duration.
+
+#pragma once
+
+#include <optional>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::lb {
+
+/// The route's limit where it has one, even one of 0, else the listener's (A31-22, A31-28).
+std::optional<Duration> effective_max_stream_duration(std::optional<Duration> of_route,
+                                                      std::optional<Duration> of_listener);
+
+/// Never more than `application` (A31-26). With an `application` of nullopt: the cap itself.
+std::optional<Duration> effective_timeout(std::optional<Duration> application,
+                                          std::optional<Duration> header_max,
+                                          std::optional<Duration> max_stream_duration);
+
+}  // namespace signalbox::lb

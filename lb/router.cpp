@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/router.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// A54: codes that only a server may send. Coming from the control plane they would be mistaken for
+// the application's own.
+bool is_forbidden(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status allowed(absl::Status status, absl::string_view source) {
+  if (!is_forbidden(status.code())) return status;
+  return absl::InternalError(absl::StrCat("status from ",
+                                          source,
+                                          " that calls must not see: ",
+                                          absl::StatusCodeToString(status.code()),
+                                          ": ",
+                                          status.message()));
+}
+
+// What became of one question, before the references are taken.
+struct Answer {
+  PickOutcome outcome = PickOutcome::kQueue;
+  const Connection* connection = nullptr;
+  absl::Status status;
+};
+
+Answer without(const absl::Status& failure) {
+  if (failure.ok()) return {};
+  return {PickOutcome::kFail, nullptr, allowed(failure, "name resolution")};
+}
+
+// A picker of the user's own may be wrong: the call pays for it, not the process.
+Answer completed(const Complete& complete) {
+  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete.connection, {}};
+  return {PickOutcome::kDrop, nullptr, absl::InternalError("a picker chose no connection")};
+}
+
+Answer ask(const Snapshot& snapshot, const PickArgs& args) {
+  if (snapshot.picker == nullptr) return without(snapshot.failure);
+  PickResult result = snapshot.picker->pick(args);
+  if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+  const auto refused = [](PickOutcome outcome, absl::Status& status) -> Answer {
+    return {outcome, nullptr, allowed(std::move(status), "load balancing")};
+  };
+  return std::visit(Overloaded{
+                        [](const Complete& complete) { return completed(complete); },
+                        [](const Queue&) { return Answer{}; },
+                        [&](Fail& fail) { return refused(PickOutcome::kFail, fail.status); },
+                        [&](Drop& drop) { return refused(PickOutcome::kDrop, drop.status); },
+                    },
+                    result.outcome);
+}
+
+}  // namespace
+
+Pick Router::pick(const CallArgs& call) const {
+  Pick pick;
+  repick(pick, call);
+  return pick;
+}
+
+void Router::repick(Pick& pick, const CallArgs& call) const {
+  const SnapshotCell::Reader snapshot(*cell_);
+  pick.sequence_ = snapshot->sequence;
+  if (pick.cluster() == nullptr && !route(*snapshot, call, pick)) return;
+
+  const ClusterRef& cluster = *pick.cluster();
+  Answer answer = ask(*snapshot, PickArgs{call.path, call.headers, &cluster.name(), call.seed});
+  // Both references are taken inside the read section: once it has ended, nothing else keeps the
+  // cluster and the connection alive (A31-13).
+  pick.connection_ = answer.connection != nullptr ? Use(*answer.connection) : Use();
+  pick.outcome_ = answer.outcome;
+  pick.status_ = std::move(answer.status);
+  cluster.stats().count_pick(answer.outcome);
+}
+
+bool Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const {
+  if (snapshot.selector == nullptr) {
+    Answer answer = without(snapshot.failure);
+    pick.outcome_ = answer.outcome;
+    pick.status_ = std::move(answer.status);
+    return false;
+  }
+  auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
+  if (auto* status = std::get_if<absl::Status>(&selected)) {
+    // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
+    pick.outcome_ = PickOutcome::kDrop;
+    pick.status_ = allowed(std::move(*status), "routing");
+    return false;
+  }
+  const auto& selection = std::get<Selection>(selected);
+  pick.cluster_ = Use(*selection.cluster);
+  pick.timeout_ = selection.timeout;
+  return true;
+}
+
+std::uint64_t Router::sequence() const {
+  return SnapshotCell::Reader(*cell_)->sequence;
+}
+
+}  // namespace signalbox::lb

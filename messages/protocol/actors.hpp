@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interface of every kind of actor: which messages it understands. All are one-way.
+//
+//   supervisor ─┬▶ xds_client ─▶ ads_stream
+//               └▶ channel ─┬▶ xds_watcher ─▶ dns
+//                           └▶ policy (cluster_manager) ─▶ policy … ─▶ subchannel_map ─▶ subchannel
+//
+// The arrows are ownership: who spawns, monitors and restarts whom. actors/spawn.hpp makes them.
+
+#pragma once
+
+#include "messages/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+/// Any node of the policy tree.
+using PolicyActor = ActorOf<ConfigUpdated,
+                            ChildStateChanged,
+                            ChildApplied,
+                            ChildAskedReresolution,
+                            SubchannelStateChanged,
+                            TimerFired,
+                            PickAsked,
+                            IdleExitRequested,
+                            RebuildDue,
+                            RestartDue>;
+
+/// What a policy sees of the node above it.
+using PolicyParent = ActorOf<ChildStateChanged, ChildApplied, ChildAskedReresolution>;
+
+/// What a subchannel map sees of a policy that holds subchannels.
+using SubchannelObserver = ActorOf<SubchannelStateChanged>;
+
+using SubchannelMapActor = ActorOf<SubchannelAcquired,
+                                   SubchannelReleased,
+                                   SubchannelConnectAsked,
+                                   HolderSettled,
+                                   MapGenerationStarted,
+                                   MapGenerationApplied,
+                                   EndpointHealthChanged,
+                                   SubchannelStateChanged>;
+
+using SubchannelActor =
+    ActorOf<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
+
+using ChannelActor = ActorOf<EmitConfig,
+                             EmitError,
+                             ChildStateChanged,
+                             ChildApplied,
+                             ChildAskedReresolution,
+                             GracePassed,
+                             TimerFired,
+                             IdleExitRequested,
+                             RebuildDue,
+                             RestartDue,
+                             XdsClientReplaced>;
+
+/// What an xds_watcher sees of the channel.
+using ConfigListener = ActorOf<EmitConfig, EmitError>;
+
+using WatcherActor = ActorOf<ResourceChanged,
+                             AmbientErrorChanged,
+                             NameResolved,
+                             ClustersReferenced,
+                             ReresolutionRequested,
+                             TimerFired,
+                             XdsClientReplaced>;
+
+/// What the xds_client sees of a watcher.
+using ResourceObserver = ActorOf<ResourceChanged, AmbientErrorChanged>;
+
+using DnsActor = ActorOf<ResolveName>;
+
+using XdsClientActor = ActorOf<WatchStarted,
+                               WatchEnded,
+                               WatcherGone,
+                               ResourcesReceived,
+                               SubscriptionSent,
+                               ServerStatusChanged,
+                               TimerFired,
+                               RestartDue>;
+
+/// What an ads_stream sees of the xds_client.
+using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusChanged>;
+
+using AdsStreamActor =
+    ActorOf<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
+
+using SupervisorActor = ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue>;
+
+}  // namespace signalbox::protocol

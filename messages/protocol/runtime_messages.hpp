@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages that only shells exchange: supervision, replacement, opening and closing of channels.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <caf/actor.hpp>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::actors {
+struct ChannelPort;
+}  // namespace signalbox::actors
+
+namespace signalbox::protocol {
+
+/// The child's backend addresses look stale to it: resolve names anew.
+struct ChildAskedReresolution {
+  ChildName child;
+};
+
+/// The back-off before restarting `what` is over.
+struct RestartDue {
+  std::string what;
+};
+
+/// No reader can see the snapshot with this sequence, or an earlier one, any more.
+struct GracePassed {
+  std::uint64_t sequence = 0;
+};
+
+/// The xds_client died and this one took its place (a protocol::XdsClientActor).
+struct XdsClientReplaced {
+  caf::actor client;
+};
+
+/// Opens a channel; what it is made of stands in actors/channel_port.hpp.
+struct OpenChannel {
+  std::shared_ptr<const actors::ChannelPort> port;
+};
+
+struct CloseChannel {
+  std::shared_ptr<const actors::ChannelPort> port;
+};
+
+/// Somebody wants the channel out of IDLE.
+struct ChannelExitIdle {
+  std::shared_ptr<const actors::ChannelPort> port;
+};
+
+}  // namespace signalbox::protocol

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/exporter.hpp"
+
+#include <exception>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "prometheus/exposer.h"
+#include "prometheus/text_serializer.h"
+
+namespace signalbox::metrics {
+namespace {
+
+prometheus::MetricType type_of(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricKind::kGauge:
+      return prometheus::MetricType::Gauge;
+    case MetricKind::kHistogram:
+      return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+prometheus::ClientMetric::Histogram cumulative(const Histogram& histogram) {
+  prometheus::ClientMetric::Histogram out;
+  for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
+    out.sample_count += histogram.counts[i];
+    const double bound =
+        i < kFailoverBuckets.size() ? kFailoverBuckets[i] : std::numeric_limits<double>::infinity();
+    out.bucket.push_back({out.sample_count, bound});
+  }
+  out.sample_sum = histogram.sum;
+  return out;
+}
+
+prometheus::ClientMetric to_prometheus(const MetricRow& row, const Series& series) {
+  prometheus::ClientMetric metric;
+  for (std::size_t i = 0; i < series.labels.size(); ++i)
+    metric.label.push_back({std::string(row.labels[i].name), series.labels[i]});
+  switch (row.kind) {
+    case MetricKind::kCounter:
+      metric.counter.value = series.value;
+      break;
+    case MetricKind::kGauge:
+      metric.gauge.value = series.value;
+      break;
+    case MetricKind::kHistogram:
+      metric.histogram = cumulative(series.histogram);
+      break;
+  }
+  return metric;
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> Exporter::Collect() const {
+  std::vector<prometheus::MetricFamily> families;
+  for (const Family& family : instruments_->collect()) {
+    const MetricRow& row = *family.row;
+    prometheus::MetricFamily& out = families.emplace_back();
+    out.name = std::string(row.name);
+    out.help = std::string(row.help);
+    out.type = type_of(row.kind);
+    out.metric.reserve(family.series.size());
+    for (const Series& series : family.series)
+      out.metric.push_back(to_prometheus(row, series));
+  }
+  return families;
+}
+
+std::string Exporter::text() const {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, Collect());
+  return out.str();
+}
+
+MetricsServer::MetricsServer(std::shared_ptr<Exporter> exporter,
+                             std::unique_ptr<prometheus::Exposer> exposer)
+    : exporter_(std::move(exporter)), exposer_(std::move(exposer)) {
+  exposer_->RegisterCollectable(exporter_);
+  port_ = exposer_->GetListeningPorts().at(0);
+}
+
+MetricsServer::~MetricsServer() = default;
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> serve_metrics(const std::string& address,
+                                                             std::shared_ptr<Exporter> exporter) {
+  try {
+    auto exposer = std::make_unique<prometheus::Exposer>(address);
+    return std::unique_ptr<MetricsServer>(
+        new MetricsServer(std::move(exporter), std::move(exposer)));
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("metrics cannot be served on ", address, ": ", error.what()));
+  }
+}
+
+}  // namespace signalbox::metrics

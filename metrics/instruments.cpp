@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/instruments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::metrics {
+namespace {
+
+// --- words ----------------------------------------------------------------
+
+constexpr std::array<absl::string_view, kPickOutcomes> kResults{
+    "complete", "queue", "fail", "drop"};
+constexpr std::array<absl::string_view, kEndpointStates> kStates{
+    "ready", "connecting", "idle", "transient_failure", "draining", "ejected"};
+constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
+constexpr std::array<absl::string_view, 4> kReasons{
+    "failed", "timed_out", "recovered", "reconfigured"};
+constexpr std::array<absl::string_view, 4> kConnectivity{
+    "idle", "connecting", "ready", "transient_failure"};
+constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
+                                                             "CANCELLED",
+                                                             "UNKNOWN",
+                                                             "INVALID_ARGUMENT",
+                                                             "DEADLINE_EXCEEDED",
+                                                             "NOT_FOUND",
+                                                             "ALREADY_EXISTS",
+                                                             "PERMISSION_DENIED",
+                                                             "RESOURCE_EXHAUSTED",
+                                                             "FAILED_PRECONDITION",
+                                                             "ABORTED",
+                                                             "OUT_OF_RANGE",
+                                                             "UNIMPLEMENTED",
+                                                             "INTERNAL",
+                                                             "UNAVAILABLE",
+                                                             "DATA_LOSS",
+                                                             "UNAUTHENTICATED"};
+
+template <typename Enum, std::size_t N>
+std::string word(const std::array<absl::string_view, N>& words, Enum value) {
+  return std::string(words[static_cast<std::size_t>(value)]);
+}
+
+// --- calls ----------------------------------------------------------------
+
+struct CallCounts {
+  std::array<std::int64_t, kPickOutcomes> picks{};
+  std::array<std::int64_t, kStatusCodes> completed{};
+  std::int64_t started = 0;
+  std::int64_t active = 0;
+
+  // What has ended is read before what has started, or a call could end without having begun.
+  explicit CallCounts(const CallStats& stats) {
+    for (std::size_t code = 0; code < kStatusCodes; ++code)
+      completed[code] = stats.completed(code);
+    started = stats.started();
+    active = started;
+    for (const std::int64_t count : completed)
+      active -= count;
+    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
+      picks[outcome] = stats.picks(static_cast<PickOutcome>(outcome));
+  }
+
+  CallCounts() = default;
+};
+
+Series one(LabelValues labels, std::int64_t value) {
+  return {std::move(labels), static_cast<double>(value), {}};
+}
+
+}  // namespace
+
+Instruments::Instruments() {
+  series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
+}
+
+// --- from the control plane -----------------------------------------------
+
+void Instruments::observe(const Observation& observation) {
+  std::visit(Overloaded{
+                 [&](const PriorityActive& seen) {
+                   series_.set(Metric::kPriorityActive, {seen.cluster.str()}, seen.priority);
+                 },
+                 [&](const FailedOver& seen) {
+                   series_.add(Metric::kFailovers,
+                               {seen.cluster.str(),
+                                word(kDirections, seen.direction),
+                                word(kReasons, seen.reason)},
+                               1);
+                 },
+                 [&](const FailoverEnded& seen) {
+                   series_.record(Metric::kFailoverDuration,
+                                  {seen.cluster.str()},
+                                  std::chrono::duration<double>(seen.duration).count());
+                 },
+                 [&](const EndpointsCounted& seen) {
+                   for (std::size_t state = 0; state < kEndpointStates; ++state) {
+                     series_.set(Metric::kEndpoints,
+                                 {seen.cluster.str(), std::string(kStates[state])},
+                                 static_cast<double>(seen.by_state[state]));
+                   }
+                 },
+                 [&](const ConnectionAttempted& seen) {
+                   series_.add(Metric::kConnectionAttempts,
+                               {seen.cluster.str(), seen.connected ? "success" : "failure"},
+                               1);
+                 },
+                 [&](const ConnectionLost& seen) {
+                   series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
+                 },
+             },
+             observation);
+}
+
+void Instruments::set_xds_connected(absl::string_view server, bool connected) {
+  series_.set(Metric::kXdsConnected, {std::string(server)}, connected ? 1 : 0);
+}
+
+void Instruments::count_updates(absl::string_view server,
+                                ResourceType type,
+                                std::uint64_t valid,
+                                std::uint64_t invalid) {
+  const LabelValues labels{std::string(server), std::string(to_string(type))};
+  series_.add(Metric::kXdsUpdatesValid, labels, static_cast<double>(valid));
+  series_.add(Metric::kXdsUpdatesInvalid, labels, static_cast<double>(invalid));
+}
+
+void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {
+  series_.add(Metric::kActorDeaths, {std::string(actor), std::string(reason)}, 1);
+}
+
+void Instruments::set_config_generation(absl::string_view target, Generation generation) {
+  series_.set(Metric::kConfigGeneration, {std::string(target)}, static_cast<double>(generation));
+}
+
+void Instruments::add_policies(absl::string_view policy, int amount) {
+  series_.add(Metric::kPolicies, {std::string(policy)}, amount);
+}
+
+void Instruments::add_subchannels(ConnectivityState state, int amount) {
+  series_.add(Metric::kSubchannels, {word(kConnectivity, state)}, amount);
+}
+
+void Instruments::add_connections(const ClusterName& cluster, int amount) {
+  series_.add(Metric::kConnectionsOpen, {cluster.str()}, amount);
+}
+
+void Instruments::forget_cluster(const ClusterName& cluster) {
+  series_.forget(Metric::kPriorityActive, cluster.str());
+  series_.forget(Metric::kEndpoints, cluster.str());
+}
+
+// --- from the path of calls -----------------------------------------------
+
+std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view target,
+                                                         const ClusterName& cluster) {
+  const std::lock_guard lock(registry_mutex_);
+  Pair pair(std::string(target), cluster);
+  const auto found = call_stats_.find(pair);
+  if (found != call_stats_.end()) return found->second;
+  if (call_stats_.size() >= kMaxSeries) {
+    series_.count_overflow(Metric::kRpcsStarted);
+    pair = {std::string(kOther), ClusterName(std::string(kOther))};
+  }
+  auto& stats = call_stats_[std::move(pair)];
+  if (stats == nullptr) stats = std::make_shared<const CallStats>();
+  return stats;
+}
+
+std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_view actor) {
+  const std::lock_guard lock(registry_mutex_);
+  auto& count = actor_messages_[std::string(actor)];
+  if (count == nullptr) count = std::make_shared<const MessageCount>();
+  return count;
+}
+
+std::vector<Family> Instruments::collect_calls() const {
+  Family started{&row_of(Metric::kRpcsStarted), {}};
+  Family completed{&row_of(Metric::kRpcsCompleted), {}};
+  Family active{&row_of(Metric::kRpcsActive), {}};
+  Family picks{&row_of(Metric::kPicks), {}};
+  Family messages{&row_of(Metric::kActorMessages), {}};
+  std::map<ClusterName, CallCounts> by_cluster;
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [pair, stats] : call_stats_) {
+    const auto& [target, cluster] = pair;
+    const CallCounts counts(*stats);
+    started.series.push_back(one({target, cluster.str()}, counts.started));
+    for (std::size_t code = 0; code < kStatusCodes; ++code) {
+      // A series for each code of each cluster would be mostly zeros; OK is always there.
+      if (code != 0 && counts.completed[code] == 0) continue;
+      completed.series.push_back(
+          one({target, cluster.str(), std::string(kCodes[code])}, counts.completed[code]));
+    }
+    CallCounts& sum = by_cluster[cluster];
+    sum.active += counts.active;
+    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
+      sum.picks[outcome] += counts.picks[outcome];
+  }
+  for (const auto& [cluster, sum] : by_cluster) {
+    active.series.push_back(one({cluster.str()}, sum.active));
+    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
+      picks.series.push_back(
+          one({cluster.str(), std::string(kResults[outcome])}, sum.picks[outcome]));
+    }
+  }
+  for (const auto& [actor, count] : actor_messages_)
+    messages.series.push_back(one({actor}, count->sum(0)));
+  return {started, completed, active, picks, messages};
+}
+
+std::vector<Family> Instruments::collect() const {
+  std::vector<Family> families = series_.collect();
+  for (Family& family : collect_calls()) {
+    if (!family.series.empty()) families.push_back(std::move(family));
+  }
+  std::ranges::sort(families, {}, [](const Family& family) { return family.row->metric; });
+  return families;
+}
+
+}  // namespace signalbox::metrics

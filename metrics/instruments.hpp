@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Instruments — what one runtime counts: the door through which everything reaches its metrics.
+//
+//   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
+//   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
+//   router, data plane ─▶ CallStats ─────────────┘
+//
+// Thread-safe. A runtime has one of its own, so several runtimes in a process do not mix. The
+// path of calls never comes here: it holds its CallStats, whose stripes are summed at collection.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/call_stats.hpp"
+#include "messages/connectivity.hpp"
+#include "messages/observation.hpp"
+#include "messages/resource.hpp"
+#include "metrics/series.hpp"
+
+namespace signalbox::metrics {
+
+/// Messages that actors of one kind have handled; add(0, 1) for each.
+using MessageCount = StripedCounters<1>;
+
+class Instruments {
+ public:
+  Instruments();
+
+  void observe(const Observation& observation);
+
+  /// The counters of this pair: the same ones for as long as the Instruments live. Beyond
+  /// kMaxSeries pairs, newcomers share those of "other".
+  std::shared_ptr<const CallStats> call_stats(absl::string_view target, const ClusterName& cluster);
+
+  /// The count of this kind of actor: the same one for as long as the Instruments live. Kinds are
+  /// few and fixed.
+  std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
+
+  void set_xds_connected(absl::string_view server, bool connected);
+  void count_updates(absl::string_view server,
+                     ResourceType type,
+                     std::uint64_t valid,
+                     std::uint64_t invalid);
+  void count_actor_death(absl::string_view actor, absl::string_view reason);
+  void set_config_generation(absl::string_view target, Generation generation);
+
+  /// Live objects: +1 when one begins (or enters the state), -1 when it ends (or leaves it).
+  void add_policies(absl::string_view policy, int amount);
+  void add_subchannels(ConnectivityState state, int amount);
+  void add_connections(const ClusterName& cluster, int amount);
+
+  /// The cluster is no longer configured: its gauges end, its counters stay.
+  void forget_cluster(const ClusterName& cluster);
+
+  /// All that there is to export, now.
+  std::vector<Family> collect() const;
+
+ private:
+  using Pair = std::pair<std::string, ClusterName>;
+
+  std::vector<Family> collect_calls() const;
+
+  SeriesTable series_;
+  mutable std::mutex registry_mutex_;
+  std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
+};
+
+}  // namespace signalbox::metrics

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every metric that signalbox exports: its name, kind, labels and help, in one table.
+//
+//   instruments ─▶ a row here and its label values ─▶ exporter ─▶ Prometheus
+//
+// Names are promises to dashboards and alerts. A label is free text where its values come from
+// configuration: such a metric is held to a number of series (metrics/series.hpp).
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox::metrics {
+
+enum class Metric : std::uint8_t {
+  kBuildInfo,
+  kRpcsStarted,
+  kRpcsCompleted,
+  kRpcsActive,
+  kPicks,
+  kPriorityActive,
+  kFailovers,
+  kFailoverDuration,
+  kEndpoints,
+  kConnectionsOpen,
+  kConnectionAttempts,
+  kSubchannelDisconnections,
+  kXdsConnected,
+  kXdsUpdatesValid,
+  kXdsUpdatesInvalid,
+  kConfigGeneration,
+  kActorMessages,
+  kActorDeaths,
+  kPolicies,
+  kSubchannels,
+  kSeriesOverflow,
+};
+
+enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
+
+struct Label {
+  absl::string_view name;
+  bool free_text = false;
+};
+
+struct MetricRow {
+  Metric metric;
+  MetricKind kind;
+  absl::string_view name;
+  std::array<Label, 3> labels;  ///< Unused ones, at the end, have no name.
+  absl::string_view help;
+
+  constexpr std::size_t label_count() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(labels, [](const Label& label) { return !label.name.empty(); }));
+  }
+};
+
+inline constexpr Label kTarget{"target", true};
+inline constexpr Label kCluster{"cluster", true};
+inline constexpr Label kServer{"xds_server", true};
+inline constexpr Label kActor{"actor", false};
+
+inline constexpr std::array kMetrics{
+    MetricRow{Metric::kBuildInfo,
+              MetricKind::kGauge,
+              "signalbox_build_info",
+              {Label{"version"}, Label{"revision"}, Label{"compiler"}},
+              "Always 1; its labels say which build this is."},
+    MetricRow{Metric::kRpcsStarted,
+              MetricKind::kCounter,
+              "signalbox_rpcs_started_total",
+              {kTarget, kCluster},
+              "Calls that were started."},
+    MetricRow{Metric::kRpcsCompleted,
+              MetricKind::kCounter,
+              "signalbox_rpcs_completed_total",
+              {kTarget, kCluster, Label{"code"}},
+              "Calls that ended, by gRPC status code."},
+    MetricRow{Metric::kRpcsActive,
+              MetricKind::kGauge,
+              "signalbox_rpcs_active",
+              {kCluster},
+              "Calls that were started and have not ended."},
+    MetricRow{Metric::kPicks,
+              MetricKind::kCounter,
+              "signalbox_picks_total",
+              {kCluster, Label{"result"}},
+              "Picks, by what became of them; a call that waits picks more than once."},
+    MetricRow{Metric::kPriorityActive,
+              MetricKind::kGauge,
+              "signalbox_priority_active",
+              {kCluster},
+              "The priority that carries the calls: 0 is the primary, -1 is none."},
+    MetricRow{Metric::kFailovers,
+              MetricKind::kCounter,
+              "signalbox_failovers_total",
+              {kCluster, Label{"direction"}, Label{"reason"}},
+              "Moves of calls from one priority to another."},
+    MetricRow{Metric::kFailoverDuration,
+              MetricKind::kHistogram,
+              "signalbox_failover_duration_seconds",
+              {kCluster},
+              "Time from losing the last usable priority to having one again."},
+    MetricRow{Metric::kEndpoints,
+              MetricKind::kGauge,
+              "signalbox_endpoints",
+              {kCluster, Label{"state"}},
+              "Endpoints by state."},
+    MetricRow{Metric::kConnectionsOpen,
+              MetricKind::kGauge,
+              "signalbox_connections_open",
+              {kCluster},
+              "Established connections."},
+    MetricRow{Metric::kConnectionAttempts,
+              MetricKind::kCounter,
+              "signalbox_connection_attempts_total",
+              {kCluster, Label{"result"}},
+              "Connection attempts that ended."},
+    MetricRow{Metric::kSubchannelDisconnections,
+              MetricKind::kCounter,
+              "signalbox_subchannel_disconnections_total",
+              {kCluster},
+              "Established connections that were lost."},
+    MetricRow{Metric::kXdsConnected,
+              MetricKind::kGauge,
+              "signalbox_xds_connected",
+              {kServer},
+              "Whether the stream to the control plane works."},
+    MetricRow{Metric::kXdsUpdatesValid,
+              MetricKind::kCounter,
+              "signalbox_xds_resource_updates_valid_total",
+              {kServer, Label{"resource_type"}},
+              "Resources received and accepted."},
+    MetricRow{Metric::kXdsUpdatesInvalid,
+              MetricKind::kCounter,
+              "signalbox_xds_resource_updates_invalid_total",
+              {kServer, Label{"resource_type"}},
+              "Resources received and refused (NACK)."},
+    MetricRow{Metric::kConfigGeneration,
+              MetricKind::kGauge,
+              "signalbox_config_generation",
+              {kTarget},
+              "The generation of the configuration that serves."},
+    MetricRow{Metric::kActorMessages,
+              MetricKind::kCounter,
+              "signalbox_actor_messages_total",
+              {kActor},
+              "Messages that actors have handled."},
+    MetricRow{Metric::kActorDeaths,
+              MetricKind::kCounter,
+              "signalbox_actor_deaths_total",
+              {kActor, Label{"reason", true}},
+              "Actors that died of an error."},
+    MetricRow{Metric::kPolicies,
+              MetricKind::kGauge,
+              "signalbox_policies",
+              {Label{"policy", true}},
+              "Load-balancing policies that are alive."},
+    MetricRow{Metric::kSubchannels,
+              MetricKind::kGauge,
+              "signalbox_subchannels",
+              {Label{"state"}},
+              "Subchannels that are alive, by connectivity."},
+    MetricRow{Metric::kSeriesOverflow,
+              MetricKind::kCounter,
+              "signalbox_metric_series_overflow_total",
+              {Label{"metric"}},
+              "Updates that found their metric full: counted under \"other\" or left out."},
+};
+
+constexpr const MetricRow& row_of(Metric metric) {
+  return kMetrics[static_cast<std::size_t>(metric)];
+}
+
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < kMetrics.size(); ++i) {
+        if (static_cast<std::size_t>(kMetrics[i].metric) != i) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of Metric");
+
+/// Upper bounds in seconds; 11 tells "the timer fired" from "the timer, then a connection".
+inline constexpr std::array kFailoverBuckets{
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
+
+}  // namespace signalbox::metrics

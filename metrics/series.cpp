@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/series.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::metrics {
+namespace {
+
+LabelValues shared_labels(const MetricRow& row, LabelValues labels) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (row.labels[i].free_text) labels[i] = std::string(kOther);
+  }
+  return labels;
+}
+
+}  // namespace
+
+SeriesTable::Value& SeriesTable::find_or_share(Metric metric, LabelValues labels) {
+  const MetricRow& row = row_of(metric);
+  SIGNALBOX_INVARIANT(labels.size() == row.label_count(), "each label has its value");
+  Values& values = values_of(metric);
+  const auto found = values.find(labels);
+  if (found != values.end()) return found->second;
+  if (values.size() < kMaxSeries) return values[std::move(labels)];
+  ++values_of(Metric::kSeriesOverflow)[{std::string(row.name)}].number;
+  return values[shared_labels(row, std::move(labels))];
+}
+
+void SeriesTable::add(Metric metric, LabelValues labels, double amount) {
+  const std::lock_guard lock(mutex_);
+  find_or_share(metric, std::move(labels)).number += amount;
+}
+
+void SeriesTable::set(Metric metric, LabelValues labels, double value) {
+  const std::lock_guard lock(mutex_);
+  Values& values = values_of(metric);
+  if (values.size() >= kMaxSeries && !values.contains(labels)) {
+    ++values_of(Metric::kSeriesOverflow)[{std::string(row_of(metric).name)}].number;
+    return;
+  }
+  find_or_share(metric, std::move(labels)).number = value;
+}
+
+void SeriesTable::record(Metric metric, LabelValues labels, double seconds) {
+  const std::lock_guard lock(mutex_);
+  Histogram& histogram = find_or_share(metric, std::move(labels)).histogram;
+  const auto bucket = std::ranges::lower_bound(kFailoverBuckets, seconds);
+  ++histogram.counts[static_cast<std::size_t>(bucket - kFailoverBuckets.begin())];
+  histogram.sum += seconds;
+}
+
+void SeriesTable::count_overflow(Metric metric) {
+  const std::lock_guard lock(mutex_);
+  ++values_of(Metric::kSeriesOverflow)[{std::string(row_of(metric).name)}].number;
+}
+
+void SeriesTable::forget(Metric metric, absl::string_view first_label) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(values_of(metric),
+                [&](const auto& entry) { return entry.first.front() == first_label; });
+}
+
+std::vector<Family> SeriesTable::collect() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Family> families;
+  for (const MetricRow& row : kMetrics) {
+    const Values& values = values_[static_cast<std::size_t>(row.metric)];
+    if (values.empty()) continue;
+    Family& family = families.emplace_back(Family{&row, {}});
+    family.series.reserve(values.size());
+    for (const auto& [labels, value] : values)
+      family.series.push_back({labels, value.number, value.histogram});
+  }
+  return families;
+}
+
+}  // namespace signalbox::metrics

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SeriesTable — the values of all metrics that are updated now and then, by the control plane.
+//
+//   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
+//
+// Thread-safe, by one mutex: not for the path of calls, whose counters are striped (CallStats).
+//
+// Invariant
+//   M1  A metric has at most kMaxSeries series and a few for "other": what comes later is counted
+//       under label value "other". A gauge that is set cannot be shared, and is left out.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "metrics/names.hpp"
+
+namespace signalbox::metrics {
+
+inline constexpr std::size_t kMaxSeries = 2'000;
+inline constexpr absl::string_view kOther = "other";
+
+/// In the order of the metric's labels.
+using LabelValues = std::vector<std::string>;
+
+/// Counts per bucket, not cumulative; the last is for what is above all bounds.
+struct Histogram {
+  std::array<std::uint64_t, kFailoverBuckets.size() + 1> counts{};
+  double sum = 0;
+};
+
+struct Series {
+  LabelValues labels;
+  double value = 0;
+  Histogram histogram;  ///< Only where the metric is one.
+};
+
+struct Family {
+  const MetricRow* row = nullptr;
+  std::vector<Series> series;
+};
+
+class SeriesTable {
+ public:
+  void add(Metric metric, LabelValues labels, double amount);
+  void set(Metric metric, LabelValues labels, double value);
+  void record(Metric metric, LabelValues labels, double seconds);
+
+  /// Counts one update that found no room of its own.
+  void count_overflow(Metric metric);
+
+  /// Drops the series whose first label has this value.
+  void forget(Metric metric, absl::string_view first_label);
+
+  /// The metrics that have series, in the order of the table.
+  std::vector<Family> collect() const;
+
+ private:
+  struct Value {
+    double number = 0;
+    Histogram histogram;
+  };
+
+  using Values = std::map<LabelValues, Value>;
+
+  Values& values_of(Metric metric) { return values_[static_cast<std::size_t>(metric)]; }
+
+  // The value to be updated: its own or, where the metric is full, the one for "other".
+  Value& find_or_share(Metric metric, LabelValues labels);
+
+  mutable std::mutex mutex_;
+  std::array<Values, kMetrics.size()> values_;
+};
+
+}  // namespace signalbox::metrics

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChannelWorld — a drop-in channel with a control plane of a few lines: the test publishes pickers,
+// and what they lead to are real connections to real servers.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "actors/io/grpc_connector.hpp"
+#include "channel/call_observer.hpp"
+#include "channel/grpc_channel.hpp"
+#include "tests/e2e/echo_server.hpp"
+
+namespace signalbox::test {
+
+using namespace std::chrono_literals;
+
+/// What a picker answers, as a function.
+class ScriptedPicker final : public Picker {
+ public:
+  using Script = std::function<PickResult(const PickArgs&)>;
+
+  explicit ScriptedPicker(Script script) : script_(std::move(script)) {}
+
+  PickResult pick(const PickArgs& args) const override { return script_(args); }
+
+ private:
+  Script script_;
+};
+
+/// Sends all calls to one cluster.
+class OneRoute final : public lb::ConfigSelector {
+ public:
+  OneRoute(lb::ClusterRefPtr cluster, std::optional<Duration> timeout)
+      : cluster_(std::move(cluster)), timeout_(timeout) {}
+
+  std::variant<lb::Selection, absl::Status> select(const PickArgs&) const override {
+    return lb::Selection{cluster_.get(), timeout_};
+  }
+
+ private:
+  lb::ClusterRefPtr cluster_;
+  std::optional<Duration> timeout_;
+};
+
+class FakeConnectivity final : public channel::ConnectivitySource {
+ public:
+  ConnectivityState state(bool try_to_connect) override {
+    const std::lock_guard lock(mutex_);
+    asked_to_connect_ |= try_to_connect;
+    return state_;
+  }
+
+  void watch(std::function<void()> changed) override {
+    const std::lock_guard lock(mutex_);
+    watchers_.push_back(std::move(changed));
+  }
+
+  void set(ConnectivityState state) {
+    {
+      const std::lock_guard lock(mutex_);
+      state_ = state;
+    }
+    tell();
+  }
+
+  void tell() {
+    std::unique_lock lock(mutex_);
+    const auto watchers = watchers_;
+    lock.unlock();
+    for (const auto& changed : watchers)
+      changed();
+  }
+
+  bool asked_to_connect() {
+    const std::lock_guard lock(mutex_);
+    return asked_to_connect_;
+  }
+
+ private:
+  std::mutex mutex_;
+  ConnectivityState state_ = ConnectivityState::kIdle;
+  bool asked_to_connect_ = false;
+  std::vector<std::function<void()>> watchers_;
+};
+
+class ChannelWorld {
+ public:
+  ChannelWorld() {
+    channel::GrpcChannelOptions options{
+        lb::Router(cell), waiting, connectivity, counts, "xds:///orders", "node-7"};
+    channel = channel::make_grpc_channel(std::move(options));
+    stub = Echo::NewStub(channel);
+    publish(nullptr);
+  }
+
+  ~ChannelWorld() {
+    stub = nullptr;
+    channel = nullptr;
+    publish(nullptr);
+    attempts_.clear();
+  }
+
+  ChannelWorld(const ChannelWorld&) = delete;
+  ChannelWorld& operator=(const ChannelWorld&) = delete;
+
+  /// A live connection to the server.
+  ConnectionPtr connect(const Address& address) {
+    struct Arrival {
+      std::mutex mutex;
+      std::condition_variable changed;
+      ConnectionPtr connection;
+    };
+
+    auto arrival = std::make_shared<Arrival>();
+    attempts_.push_back(connector_.connect(address,
+                                           10s,
+                                           {[arrival](ConnectionPtr connection) {
+                                              const std::lock_guard lock(arrival->mutex);
+                                              arrival->connection = std::move(connection);
+                                              arrival->changed.notify_all();
+                                            },
+                                            nullptr,
+                                            nullptr}));
+    std::unique_lock lock(arrival->mutex);
+    REQUIRE(arrival->changed.wait_for(lock, 10s, [&] { return arrival->connection != nullptr; }));
+    return std::exchange(arrival->connection, nullptr);
+  }
+
+  /// Publishes a picker; null: there is no configuration, and calls wait.
+  void publish(ScriptedPicker::Script script) {
+    auto snapshot = std::make_unique<lb::Snapshot>();
+    if (script != nullptr) {
+      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout);
+      snapshot->picker = std::make_shared<ScriptedPicker>(std::move(script));
+    }
+    std::unique_ptr<const lb::Snapshot> old;
+    {
+      const std::lock_guard lock(publishing_);
+      snapshot->sequence = ++sequence_;
+      old = cell->exchange(std::move(snapshot));
+    }
+    lb::SnapshotCell::wait_for_readers();
+    old = nullptr;
+    waiting->publish();
+  }
+
+  void publish_queue() {
+    publish([](const PickArgs&) { return PickResult{}; });
+  }
+
+  void publish_failure(absl::Status status) {
+    publish([status = std::move(status)](const PickArgs&) {
+      PickResult result;
+      result.outcome = Fail{status};
+      return result;
+    });
+  }
+
+  /// In turn over the connections.
+  void publish_ready(std::vector<ConnectionPtr> connections) {
+    publish([connections = std::move(connections),
+             next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {
+      PickResult result;
+      result.outcome = Complete{connections[next->fetch_add(1) % connections.size()].get()};
+      return result;
+    });
+  }
+
+  /// Returns when that many calls wait.
+  void wait_for_queue(std::size_t calls) const {
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    while (waiting->size() != calls && std::chrono::steady_clock::now() < limit)
+      std::this_thread::yield();
+    REQUIRE(waiting->size() == calls);
+  }
+
+  /// Returns when nothing of any call is left.
+  void wait_for_no_uses() const {
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    while (cluster->in_use() && std::chrono::steady_clock::now() < limit)
+      std::this_thread::yield();
+    CHECK_FALSE(cluster->in_use());
+  }
+
+  std::shared_ptr<lb::SnapshotCell> cell = std::make_shared<lb::SnapshotCell>();
+  std::shared_ptr<channel::WaitList> waiting = std::make_shared<channel::WaitList>();
+  std::shared_ptr<FakeConnectivity> connectivity = std::make_shared<FakeConnectivity>();
+  std::shared_ptr<const channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
+  std::shared_ptr<const CallStats> stats = std::make_shared<CallStats>();
+  lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
+  std::optional<Duration> timeout;
+  std::shared_ptr<grpc::ChannelInterface> channel;
+  std::unique_ptr<Echo::Stub> stub;
+
+ private:
+  // Connections are kept for the whole test: destroying them in time is the runtime's business.
+  actors::GrpcConnectorOptions connector_options() {
+    actors::GrpcConnectorOptions options;
+    options.credentials = grpc::InsecureChannelCredentials();
+    options.interceptors = [] { return channel::observer_factories(); };
+    options.retire = [this](std::unique_ptr<const Tracked> tracked) {
+      const std::lock_guard lock(retiring_);
+      retired_.push_back(std::move(tracked));
+    };
+    return options;
+  }
+
+  std::mutex publishing_;
+  std::uint64_t sequence_ = 0;
+  std::mutex retiring_;
+  std::vector<std::unique_ptr<const Tracked>> retired_;
+  actors::GrpcConnector connector_{connector_options()};
+  std::vector<std::unique_ptr<actors::Connector::Attempt>> attempts_;
+};
+
+/// The ways in which an application can make one unary call.
+enum class Api { kSync, kAsync, kCallback };
+
+inline std::string to_string(Api api) {
+  return api == Api::kSync ? "sync" : api == Api::kAsync ? "async" : "callback";
+}
+
+/// Makes the call by that API, and waits for its end.
+inline grpc::Status call(Echo::Stub& stub,
+                         Api api,
+                         grpc::ClientContext& context,
+                         const EchoRequest& request,
+                         EchoReply& reply) {
+  if (api == Api::kSync) return stub.Unary(&context, request, &reply);
+  grpc::Status status(grpc::StatusCode::UNKNOWN, "the call has not ended");
+  if (api == Api::kAsync) {
+    grpc::CompletionQueue queue;
+    void* tag = nullptr;
+    bool ok = false;
+    auto reader = stub.AsyncUnary(&context, request, &queue);
+    reader->Finish(&reply, &status, &status);
+    const auto got = queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + 20s);
+    REQUIRE(got == grpc::CompletionQueue::GOT_EVENT);
+    CHECK(tag == &status);
+    CHECK(ok);
+    queue.Shutdown();
+    CHECK_FALSE(queue.Next(&tag, &ok));
+    return status;
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  stub.async()->Unary(&context, &request, &reply, [&](grpc::Status end) {
+    const std::lock_guard lock(mutex);
+    status = std::move(end);
+    done = true;
+    changed.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  REQUIRE(changed.wait_for(lock, 20s, [&] { return done; }));
+  return status;
+}
+
+}  // namespace signalbox::test

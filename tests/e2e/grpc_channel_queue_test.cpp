@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+
+#include "channel/queued_call.hpp"
+#include "tests/e2e/channel_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+TEST_CASE("queued_call: a call without a configuration waits for one, and is then as any other",
+          "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_queue();  // Routed, and still no pick.
+    world.publish_ready({connection});
+  });
+  grpc::ClientContext context;
+  EchoRequest request;
+  EchoReply reply;
+  request.set_text("at last");
+  const auto status = call(*world.stub, api, context, request, reply);
+  later.join();
+  REQUIRE(status.ok());
+  CHECK(reply.text() == "at last");
+  CHECK(absl::EndsWith(context.peer(), ":" + std::to_string(reply.port())));
+  CHECK(context.GetServerInitialMetadata().count("server") == 1);
+  CHECK(context.GetServerTrailingMetadata().count("load") == 1);
+  CHECK(world.counts->queued() == 1);
+  CHECK(world.waiting->size() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: batches that are started one by one all reach the server",
+          "[channel][queue]") {
+  const bool queued = GENERATE(false, true);
+  INFO((queued ? "waited" : "ready"));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  if (!queued) world.publish_ready({connection});
+
+  SECTION("async, with the initial metadata apart") {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    EchoReply reply;
+    grpc::Status status;
+    auto reader = world.stub->AsyncUnary(&context, {}, &queue);
+    reader->ReadInitialMetadata(&context);
+    reader->Finish(&reply, &status, &status);
+    if (queued) world.publish_ready({connection});
+    void* tag = nullptr;
+    bool ok = false;
+    std::set<void*> tags;  // gRPC promises no order of two batches.
+    for (int events = 0; events < 2; ++events) {
+      REQUIRE(queue.Next(&tag, &ok));
+      CHECK(ok);
+      tags.insert(tag);
+    }
+    CHECK(tags == std::set<void*>{&context, &status});
+    CHECK(context.GetServerInitialMetadata().count("server") == 1);
+    CHECK(status.ok());
+    CHECK(reply.port() == server.service().port);
+    queue.Shutdown();
+    CHECK_FALSE(queue.Next(&tag, &ok));
+  }
+  SECTION("callback, with a reactor") {
+    class Reactor final : public grpc::ClientUnaryReactor {
+     public:
+      void OnReadInitialMetadataDone(bool ok) override { metadata = ok; }
+
+      void OnDone(const grpc::Status& end) override {
+        const std::lock_guard lock(mutex);
+        status = end;
+        done = true;
+        changed.notify_all();
+      }
+
+      std::mutex mutex;
+      std::condition_variable changed;
+      grpc::Status status;
+      bool metadata = false;
+      bool done = false;
+    };
+
+    grpc::ClientContext context;
+    EchoRequest request;
+    EchoReply reply;
+    Reactor reactor;
+    world.stub->async()->Unary(&context, &request, &reply, &reactor);
+    reactor.StartCall();
+    if (queued) world.publish_ready({connection});
+    std::unique_lock lock(reactor.mutex);
+    REQUIRE(reactor.changed.wait_for(lock, 10s, [&] { return reactor.done; }));
+    CHECK(reactor.status.ok());
+    CHECK(reactor.metadata);
+    CHECK(reply.port() == server.service().port);
+  }
+  CHECK(world.counts->queued() == (queued ? 1 : 0));
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: it ends at its deadline, and says what it waited for", "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  world.publish_queue();
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_deadline(std::chrono::system_clock::now() + 60ms);
+  const auto status = call(*world.stub, api, context, {}, reply);
+  CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(absl::StrContains(status.error_message(),
+                          "while waiting for a connection (target xds:///orders, node id node-7)"));
+  CHECK(world.waiting->size() == 0);
+  CHECK(world.stats->started() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: a timeout that is learnt while waiting counts from the call's start",
+          "[channel][queue][A31]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  world.timeout = 80ms;
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_queue();
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  const auto start = std::chrono::steady_clock::now();
+  const auto status = call(*world.stub, api, context, {}, reply);
+  later.join();
+  CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(std::chrono::steady_clock::now() - start >= 75ms);
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: cancelling it ends it", "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  world.publish_queue();
+  grpc::ClientContext context;
+  EchoReply reply;
+  std::thread other([&] {
+    world.wait_for_queue(1);
+    context.TryCancel();
+  });
+  const auto status = call(*world.stub, api, context, {}, reply);
+  other.join();
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(world.waiting->size() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: one that is cancelled before it is started ends when it is",
+          "[channel][queue]") {
+  ChannelWorld world;
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  EchoReply reply;
+  grpc::Status status;
+  auto reader = world.stub->PrepareAsyncUnary(&context, {}, &queue);
+  context.TryCancel();
+  reader->StartCall();
+  reader->Finish(&reply, &status, &status);
+  void* tag = nullptr;
+  bool ok = false;
+  REQUIRE(queue.Next(&tag, &ok));
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
+}
+
+TEST_CASE("queued_call: a failure that is published fails it, unless it is wait_for_ready",
+          "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const bool wait_for_ready = GENERATE(false, true);
+  INFO(to_string(api));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_failure(absl::UnavailableError("all down"));
+    if (wait_for_ready) world.publish_ready({connection});
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_wait_for_ready(wait_for_ready);
+  const auto status = call(*world.stub, api, context, {}, reply);
+  later.join();
+  CHECK(status.ok() == wait_for_ready);
+  if (!wait_for_ready) {
+    CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(status.error_message() == "all down (target xds:///orders, node id node-7)");
+  }
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: a wait_for_ready call waits where others fail", "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  world.publish_failure(absl::UnavailableError("all down"));
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_ready({connection});
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_wait_for_ready(true);
+  CHECK(call(*world.stub, api, context, {}, reply).ok());
+  later.join();
+}
+
+TEST_CASE("queued_call: the end of the runtime fails the calls that wait", "[channel][queue]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  ChannelWorld world;
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.waiting->close();
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_wait_for_ready(true);
+  const auto status = call(*world.stub, api, context, {}, reply);
+  later.join();
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(absl::StartsWith(status.error_message(), "the signalbox runtime has been shut down"));
+}
+
+TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls alone",
+          "[channel][queue]") {
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  grpc::CompletionQueue queue;
+
+  struct Call {
+    grpc::ClientContext context;
+    EchoReply reply;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<EchoReply>> reader;
+  };
+
+  std::vector<Call> calls(10);
+  for (auto& each : calls) {
+    each.reader = world.stub->AsyncUnary(&each.context, {}, &queue);
+    each.reader->Finish(&each.reply, &each.status, &each);
+  }
+  world.stub = nullptr;
+  world.channel = nullptr;
+  // The queue may be told to end, too: it ends after the calls.
+  queue.Shutdown();
+  SECTION("and they go on when there is a connection") {
+    world.publish_ready({connection});
+    void* tag = nullptr;
+    bool ok = false;
+    std::size_t events = 0;
+    while (queue.Next(&tag, &ok))
+      ++events;
+    CHECK(events == calls.size());
+    for (const auto& each : calls)
+      CHECK(each.status.ok());
+  }
+  SECTION("and they end when they are cancelled") {
+    for (auto& each : calls)
+      each.context.TryCancel();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue.Next(&tag, &ok)) {
+    }
+    for (const auto& each : calls)
+      CHECK(each.status.error_code() == grpc::StatusCode::CANCELLED);
+  }
+}
+
+TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel][queue][race]") {
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::atomic<bool> stop{false};
+  std::atomic<int> ok{0};
+  std::atomic<int> expected_ends{0};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (unsigned thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&, thread] {
+      std::minstd_rand random(thread + 1);
+      for (int i = 0; i < 400; ++i) {
+        grpc::ClientContext context;
+        EchoReply reply;
+        const auto kind = random() % 8;
+        if (kind == 0) {
+          context.set_deadline(std::chrono::system_clock::now() +
+                               std::chrono::microseconds(random() % 2'000));
+        }
+        std::thread canceller;
+        if (kind == 1) canceller = std::thread([&context] { context.TryCancel(); });
+        const auto status = world.stub->Unary(&context, {}, &reply);
+        if (canceller.joinable()) canceller.join();
+        const auto code = status.error_code();
+        if (status.ok()) {
+          ++ok;
+        } else if ((kind == 0 && code == grpc::StatusCode::DEADLINE_EXCEEDED) ||
+                   (kind == 1 && code == grpc::StatusCode::CANCELLED)) {
+          ++expected_ends;
+        } else {
+          wrong = static_cast<int>(100 * kind + code);
+        }
+      }
+    });
+  }
+  // Once a picker serves, and while it does, whoever still waits has lost its wake-up.
+  std::atomic<bool> lost{false};
+  std::thread publisher([&] {
+    while (!stop) {
+      world.publish_queue();
+      world.publish(nullptr);
+      world.publish_ready({connection});
+      const auto limit = std::chrono::steady_clock::now() + 5s;
+      while (world.waiting->size() != 0 && !lost) {
+        lost = std::chrono::steady_clock::now() > limit;
+        std::this_thread::yield();
+      }
+    }
+  });
+  for (auto& caller : callers)
+    caller.join();
+  stop = true;
+  publisher.join();
+  CHECK_FALSE(lost);
+  CHECK(wrong == 0);
+  CHECK(ok > 1'000);
+  CHECK(ok + expected_ends == 1'600);
+  CHECK(world.counts->queued() > 0);
+  CHECK(world.waiting->size() == 0);
+  world.wait_for_no_uses();
+  CHECK_FALSE(connection->in_use());
+}
+
+}  // namespace
+}  // namespace signalbox::test

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/grpc_connector.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include <arpa/inet.h>
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/echo_server.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using test::EchoServer;
+
+// Everything that one attempt was told, in order.
+class Record {
+ public:
+  Connector::Events events() {
+    return {[this](ConnectionPtr connection) {
+              note("connected", absl::OkStatus(), std::move(connection));
+            },
+            [this](absl::Status status) { note("failed", std::move(status), nullptr); },
+            [this](absl::Status status) { note("closed", std::move(status), nullptr); }};
+  }
+
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [&] { return words_.size() >= count; });
+  }
+
+  std::vector<std::string> words() {
+    const std::lock_guard lock(mutex_);
+    return words_;
+  }
+
+  ConnectionPtr connection() {
+    const std::lock_guard lock(mutex_);
+    return connection_;
+  }
+
+  void forget_connection() {
+    const std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+  }
+
+  absl::Status status() {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  void note(std::string word, absl::Status status, ConnectionPtr connection) {
+    const std::lock_guard lock(mutex_);
+    words_.push_back(std::move(word));
+    status_ = std::move(status);
+    if (connection != nullptr) connection_ = std::move(connection);
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> words_;
+  absl::Status status_;
+  ConnectionPtr connection_;
+};
+
+// Where connections go to die: destroyed when the test says so.
+class Graveyard {
+ public:
+  std::function<void(std::unique_ptr<const Tracked>)> retire() {
+    return [this](std::unique_ptr<const Tracked> tracked) {
+      const std::lock_guard lock(mutex_);
+      retired_.push_back(std::move(tracked));
+      changed_.notify_all();
+    };
+  }
+
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [&] { return retired_.size() >= count; });
+  }
+
+  const Tracked& front() { return *retired_.front(); }
+
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return retired_.size();
+  }
+
+  void clear() {
+    std::vector<std::unique_ptr<const Tracked>> dead;
+    const std::lock_guard lock(mutex_);
+    dead.swap(retired_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<const Tracked>> retired_;
+};
+
+GrpcConnectorOptions options(Graveyard& graveyard) {
+  GrpcConnectorOptions options;
+  options.credentials = grpc::InsecureChannelCredentials();
+  options.retire = graveyard.retire();
+  return options;
+}
+
+const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
+  return static_cast<const GrpcConnection&>(*connection);
+}
+
+grpc::Status echo(const ConnectionPtr& connection) {
+  const auto stub = test::Echo::NewStub(grpc_connection(connection).channel());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + 5s);
+  test::EchoRequest request;
+  test::EchoReply reply;
+  return stub->Unary(&context, request, &reply);
+}
+
+// A port that takes TCP connections and never says a word, or, closed, refuses them.
+class MuteSocket {
+ public:
+  MuteSocket() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const generic = reinterpret_cast<sockaddr*>(&name);
+    socklen_t length = sizeof(name);
+    REQUIRE(::bind(socket_, generic, length) == 0);
+    REQUIRE(::getsockname(socket_, generic, &length) == 0);
+    port_ = ntohs(name.sin_port);
+  }
+
+  ~MuteSocket() { ::close(socket_); }
+
+  MuteSocket(const MuteSocket&) = delete;
+  MuteSocket& operator=(const MuteSocket&) = delete;
+
+  void listen() { REQUIRE(::listen(socket_, 16) == 0); }
+
+  Address address() const { return Address("127.0.0.1:" + std::to_string(port_)); }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+TEST_CASE("grpc_connector: tells connected, then closed when the server goes, and calls work",
+          "[io][connector]") {
+  Graveyard graveyard;
+  Record record;
+  EchoServer server;
+  GrpcConnector connector(options(graveyard));
+  const auto attempt = connector.connect(server.address(), 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == std::vector<std::string>{"connected"});
+  CHECK(record.connection()->address() == server.address());
+  CHECK(grpc_connection(record.connection()).is_ready());
+  CHECK(echo(record.connection()).ok());
+
+  server.stop();
+  REQUIRE(record.wait_for(2));
+  CHECK(record.words() == std::vector<std::string>{"connected", "closed"});
+  CHECK(record.status().code() == absl::StatusCode::kUnavailable);
+  CHECK(absl::StrContains(record.status().message(), server.address().str()));
+  CHECK_FALSE(grpc_connection(record.connection()).is_ready());
+}
+
+TEST_CASE("grpc_connector: a refused connection fails with its address and the reason",
+          "[io][connector]") {
+  Graveyard graveyard;
+  Record record;
+  const MuteSocket closed;
+  GrpcConnector connector(options(graveyard));
+  const auto attempt = connector.connect(closed.address(), 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK(record.words() == std::vector<std::string>{"failed"});
+  CHECK(record.status().code() == absl::StatusCode::kUnavailable);
+  CHECK(absl::StrContains(record.status().message(), closed.address().str()));
+  CHECK(absl::StrContains(record.status().message(), "Connection refused"));
+}
+
+TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
+          "[io][connector]") {
+  Graveyard graveyard;
+  Record record;
+  MuteSocket mute;
+  mute.listen();
+  GrpcConnector connector(options(graveyard));
+  const auto start = std::chrono::steady_clock::now();
+  const auto attempt = connector.connect(mute.address(), 150ms, record.events());
+  REQUIRE(record.wait_for(1));
+  const auto taken = std::chrono::steady_clock::now() - start;
+  CHECK(record.words() == std::vector<std::string>{"failed"});
+  CHECK(taken >= 150ms);
+  CHECK(taken < 5s);
+  CHECK(absl::StrContains(record.status().message(), mute.address().str()));
+}
+
+TEST_CASE("grpc_connector: attempts to one address share one channel while it lives",
+          "[io][connector]") {
+  Graveyard graveyard;
+  Record first;
+  Record second;
+  Record third;
+  EchoServer server;
+  GrpcConnector connector(options(graveyard));
+  auto one = connector.connect(server.address(), 10s, first.events());
+  auto two = connector.connect(server.address(), 10s, second.events());
+  REQUIRE(first.wait_for(1));
+  REQUIRE(second.wait_for(1));
+  auto three = connector.connect(server.address(), 10s, third.events());
+  REQUIRE(third.wait_for(1));
+  CHECK(first.connection() == second.connection());
+  CHECK(first.connection() == third.connection());
+
+  SECTION("and one that is dropped leaves it to the others") {
+    one.reset();
+    two.reset();
+    CHECK(echo(third.connection()).ok());
+    server.stop();
+    REQUIRE(third.wait_for(2));
+    CHECK(first.words() == std::vector<std::string>{"connected"});
+    CHECK(second.words() == std::vector<std::string>{"connected"});
+  }
+  SECTION("and it is retired when the last of them and of its users is gone") {
+    one.reset();
+    two.reset();
+    three.reset();
+    first.forget_connection();
+    second.forget_connection();
+    CHECK(graveyard.size() == 0);
+    third.forget_connection();
+    REQUIRE(graveyard.wait_for(1));
+    Record later;
+    const auto again = connector.connect(server.address(), 10s, later.events());
+    REQUIRE(later.wait_for(1));
+    CHECK(later.connection().get() != &graveyard.front());
+    CHECK(echo(later.connection()).ok());
+  }
+}
+
+TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers and the connector",
+          "[io][connector]") {
+  Graveyard graveyard;
+  EchoServer server;
+  std::shared_ptr<grpc::Channel> kept;
+  {
+    Record record;
+    GrpcConnector connector(options(graveyard));
+    const auto attempt = connector.connect(server.address(), 10s, record.events());
+    REQUIRE(record.wait_for(1));
+    kept = grpc_connection(record.connection()).channel();
+    const Use use(*record.connection());
+    record.forget_connection();
+    CHECK(graveyard.size() == 0);
+  }
+  REQUIRE(graveyard.wait_for(1));
+  CHECK_FALSE(graveyard.front().in_use());
+  graveyard.clear();
+  // The watch on it is still armed: what it hears when the channel ends goes nowhere.
+  const auto stub = test::Echo::NewStub(kept);
+  grpc::ClientContext context;
+  test::EchoReply reply;
+  CHECK(stub->Unary(&context, {}, &reply).ok());
+}
+
+TEST_CASE("grpc_connector: an attempt that is given up is told nothing", "[io][connector]") {
+  Graveyard graveyard;
+  MuteSocket mute;
+  mute.listen();
+  GrpcConnector connector(options(graveyard));
+  for (int round = 0; round < 50; ++round) {
+    auto record = std::make_unique<Record>();
+    auto attempt = connector.connect(mute.address(), 2ms, record->events());
+    if (round % 2 == 0) std::this_thread::yield();
+    attempt.reset();
+    record.reset();  // A callback after this is a use after free.
+  }
+  CHECK(graveyard.size() == 0);
+}
+
+TEST_CASE("grpc_connector: an attempt may be dropped from inside its own callback",
+          "[io][connector]") {
+  Graveyard graveyard;
+  EchoServer server;
+  GrpcConnector connector(options(graveyard));
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::unique_ptr<Connector::Attempt> attempt;
+  std::unique_lock lock(mutex);
+  attempt = connector.connect(server.address(),
+                              10s,
+                              {[&](const ConnectionPtr&) {
+                                 const std::lock_guard inside(mutex);
+                                 attempt.reset();
+                                 done = true;
+                                 changed.notify_all();
+                               },
+                               nullptr,
+                               nullptr});
+  REQUIRE(changed.wait_for(lock, 10s, [&] { return done; }));
+  lock.unlock();
+  CHECK(graveyard.wait_for(1));
+}
+
+TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", "[io][connector]") {
+  Graveyard graveyard;
+  Record before;
+  Record after;
+  auto server = std::make_unique<EchoServer>();
+  const Address address = server->address();
+  const int port = server->service().port;
+  server.reset();
+  GrpcConnector connector(options(graveyard));
+  auto attempt = connector.connect(address, 10s, before.events());
+  REQUIRE(before.wait_for(1));
+  REQUIRE(before.words() == std::vector<std::string>{"failed"});
+  server = std::make_unique<EchoServer>(port);
+  attempt = connector.connect(address, 10s, after.events());
+  REQUIRE(after.wait_for(1));
+  CHECK(after.words() == std::vector<std::string>{"connected"});
+  CHECK(before.words().size() == 1);
+}
+
+TEST_CASE("grpc_connector: IPv6 addresses are written in brackets", "[io][connector]") {
+  CHECK(grpc_target(Address("[::1]:80")) == "ipv6:///[::1]:80");
+  CHECK(grpc_target(Address("127.0.0.1:80")) == "ipv4:///127.0.0.1:80");
+}
+
+}  // namespace
+}  // namespace signalbox::actors

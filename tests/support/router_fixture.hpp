@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A router over a cell that the test publishes into, with pickers that answer what it says.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lb/router.hpp"
+#include "messages/xds_config.hpp"
+#include "tests/support/route_fixture.hpp"
+
+namespace signalbox::testing {
+
+/// Every call goes where `action` says.
+inline XdsConfig all_to(const ForwardAction& action) {
+  return config_of({route(prefix(""), action)});
+}
+
+/// Answers what the test says.
+class ScriptedPicker final : public Picker {
+ public:
+  explicit ScriptedPicker(std::function<PickResult(const PickArgs&)> answer)
+      : answer_(std::move(answer)) {}
+
+  PickResult pick(const PickArgs& args) const override { return answer_(args); }
+
+ private:
+  std::function<PickResult(const PickArgs&)> answer_;
+};
+
+inline PickerPtr answering(std::function<PickResult(const PickArgs&)> answer) {
+  return std::make_shared<ScriptedPicker>(std::move(answer));
+}
+
+inline PickResult result(std::variant<Complete, Queue, Fail, Drop> outcome) {
+  PickResult answer;
+  answer.outcome = std::move(outcome);
+  return answer;
+}
+
+class AskLog final : public AskTarget {
+ public:
+  void tell(const PickAsk& ask) const override { asks.push_back(ask); }
+
+  mutable std::vector<PickAsk> asks;
+};
+
+/// A router over a cell, and the means to publish into it.
+class RouterFixture {
+ public:
+  void publish(std::optional<XdsConfig> config, PickerPtr picker, absl::Status failure = {}) {
+    auto snapshot = std::make_unique<lb::Snapshot>();
+    if (config) {
+      for (const auto& [name, ref] : refs_for(*config))
+        refs.try_emplace(name, ref);
+      snapshot->selector = lb::make_config_selector(*config, refs);
+    }
+    snapshot->picker = std::move(picker);
+    snapshot->failure = std::move(failure);
+    snapshot->sequence = ++sequence;
+    const auto old = cell->exchange(std::move(snapshot));
+    lb::SnapshotCell::wait_for_readers();
+  }
+
+  const lb::ClusterRef& ref(const char* cluster) const { return *refs.at(ClusterName(cluster)); }
+
+  std::shared_ptr<lb::SnapshotCell> cell = std::make_shared<lb::SnapshotCell>();
+  lb::Router router{cell};
+  lb::ClusterRefs refs;
+  std::uint64_t sequence = 0;
+  std::shared_ptr<Connection> backend = std::make_shared<Connection>(Address("10.0.0.1:80"));
+};
+
+}  // namespace signalbox::testing

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The front door: what ./run asks of apt-get, cmake and ctest, and what it refuses. The tools are fakes on PATH that
+write down how they were called; the checkout is a copy whose path holds a space."""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+FAKES = {
+    "dpkg-query": 'for name in "$@"; do case "$name" in -*|*" "*) ;; *) [[ " $ABSENT " == *" $name "* ]] '
+                  '|| echo "$name installed" ;; esac; done',
+    "apt-get": 'note apt-get "$@"; [[ -z "${APT_FAILS:-}" ]]',
+    "sudo": '[[ "${1:-}" == -n ]] && shift; [[ -z "${SUDO_FAILS:-}" ]] && exec "$@"',
+    "cmake": 'note cmake "$@"; if [[ " $* " == *" --build "* ]]; then exit "${BUILD_STATUS:-0}"; fi',
+    "ctest": 'if [[ "$*" == *--print-labels* ]]; then printf "All Labels:\\n  spec\\n  unit\\n"; exit; fi; '
+             'note ctest "$@"; exit "${CTEST_STATUS:-0}"',
+}
+PROGRAM = 'note "$(basename "$0")" "in $PWD" "$@"'
+PROGRAMS = ["build/release/tools/signalbox", "build/debug/tests/sim/signalbox_sim"]
+
+
+def script(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    note = 'note() { local IFS="|"; printf "%s\\n" "$*" >>"$NOTES"; }'
+    path.write_text(f"#!/usr/bin/env bash\n{note}\n{body}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="signalbox run ")
+        self.addCleanup(folder.cleanup)
+        self.here = Path(folder.name).resolve()
+        self.checkout = self.here / "check out"
+        (self.checkout / "conf").mkdir(parents=True)
+        shutil.copy(CHECKOUT / "run", self.checkout / "run")
+        shutil.copy(CHECKOUT / "conf" / "packages.txt", self.checkout / "conf" / "packages.txt")
+        for name, body in FAKES.items():
+            script(self.here / "bin" / name, body)
+        for program in PROGRAMS:
+            script(self.checkout / program, PROGRAM)
+        self.elsewhere = self.here / "else where"
+        self.elsewhere.mkdir()
+
+    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
+        """Exit status, everything printed, and the fakes' notes."""
+        notes = self.here / "notes"
+        notes.write_text("", encoding="utf-8")
+        kept = {name: value for name, value in os.environ.items() if name != "SIGNALBOX_SKIP_SETUP"}
+        path = f"{self.here / 'bin'}:{os.environ['PATH']}"
+        answer = subprocess.run(
+            [str(self.checkout / "run"), *arguments],
+            env={**kept, "PATH": path, "NOTES": str(notes), "ABSENT": "", **environment},
+            cwd=self.elsewhere, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, check=False)
+        return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
+
+    def test_help_is_there_for_every_command(self) -> None:
+        for command in ("demo", "test", "sim", "check"):
+            for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
+                with self.subTest(arguments):
+                    status, said, notes = self.run_it(*arguments)
+                    self.assertEqual((status, notes), (0, []))
+                    self.assertIn(f"Usage: ./run {command}", said)
+                    self.assertIn("Example", said)
+        self.assertIn("Usage: ./run COMMAND", self.run_it()[1])
+
+    def test_what_does_not_exist_is_refused(self) -> None:
+        for arguments, named in [
+            (("dance",), "'dance'"), (("help", "dance"), "'dance'"), (("test", "polka"), "'polka'"),
+            (("test", "a b"), "'a b'"), (("sim",), "got ''"), (("sim", "0"), "got '0'"), (("sim", "x"), "got 'x'"),
+            (("sim", "1", "2"), "'2'"), (("sim", "1", "--seed"), "--seed"), (("sim", "1", "--seed", "y"), "got 'y'"),
+            (("check", "now"), "no arguments"),
+        ]:
+            with self.subTest(arguments):
+                status, said, _ = self.run_it(*arguments)
+                self.assertEqual(status, 2)
+                self.assertIn(named, said)
+
+    def test_the_demo_is_built_and_becomes_the_command_in_the_callers_folder(self) -> None:
+        status, _, notes = self.run_it("demo", "--seconds", "30", "--json", "a b.json")
+        self.assertEqual(status, 0)
+        self.assertEqual(notes, [
+            "cmake|--preset|release|-DSIGNALBOX_BUILD_TESTS=OFF",
+            "cmake|--build|--preset|release|--target|signalbox_tools",
+            f"signalbox|in {self.elsewhere}|demo|--seconds|30|--json|a b.json",
+        ])
+
+    def test_the_demo_installs_only_what_is_missing_of_the_build_packages(self) -> None:
+        status, _, notes = self.run_it("demo", ABSENT="libcaf-dev catch2 mold")
+        self.assertEqual(status, 0)
+        self.assertEqual(notes[:2], ["apt-get|update",
+                                     "apt-get|install|-y|--no-install-recommends|libcaf-dev|mold"])
+
+    def test_the_tests_install_both_sections(self) -> None:
+        notes = self.run_it("test", ABSENT="libcaf-dev catch2")[2]
+        self.assertEqual(notes[1], "apt-get|install|-y|--no-install-recommends|libcaf-dev|catch2")
+
+    def test_a_refused_installation_prints_the_line_to_run(self) -> None:
+        line = "  apt-get update && apt-get install -y --no-install-recommends mold"
+        refusals = [{"APT_FAILS": "1"}] + ([{"SUDO_FAILS": "1"}] if os.geteuid() != 0 else [])
+        for refusal in refusals:
+            with self.subTest(refusal):
+                status, said, notes = self.run_it("demo", ABSENT="mold", **refusal)
+                self.assertEqual(status, 2)
+                self.assertIn(line, said.splitlines())
+                self.assertFalse(any(note.startswith("cmake") for note in notes))
+
+    def test_set_up_can_be_skipped(self) -> None:
+        status, _, notes = self.run_it("demo", ABSENT="mold", SIGNALBOX_SKIP_SETUP="1")
+        self.assertEqual((status, notes[0][:5]), (0, "cmake"))
+
+    def test_a_failed_build_ends_it(self) -> None:
+        status, _, notes = self.run_it("demo", BUILD_STATUS="1")
+        self.assertEqual((status, len(notes)), (1, 2))
+
+    def test_the_tests_are_ctests_and_so_is_their_status(self) -> None:
+        for arguments, labels in [((), ""), (("unit",), "|-L|^(unit)$"), (("unit", "spec"), "|-L|^(unit|spec)$")]:
+            with self.subTest(arguments):
+                status, _, notes = self.run_it("test", *arguments, CTEST_STATUS="8")
+                self.assertEqual(status, 8)
+                self.assertTrue(notes[-1].startswith(f"ctest|--test-dir|{self.checkout}/build/debug|"), notes)
+                self.assertTrue(notes[-1].endswith(f"|-j2{labels}"), notes)
+
+    def test_the_simulator_gets_its_numbers(self) -> None:
+        for arguments, passed in [(("7",), "--seeds|7"), (("7", "--seed", "9"), "--seeds|7|--seed|9"),
+                                  (("--seed=9", "7"), "--seeds|7|--seed|9")]:
+            with self.subTest(arguments):
+                status, _, notes = self.run_it("sim", *arguments)
+                self.assertEqual(status, 0)
+                self.assertEqual(notes[1], "cmake|--build|--preset|debug|--target|signalbox_sim")
+                self.assertEqual(notes[2], f"signalbox_sim|in {self.elsewhere}|{passed}")
+
+    def test_a_cache_of_another_place_is_made_anew(self) -> None:
+        cache = self.checkout / "build" / "release" / "CMakeCache.txt"
+        cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/moved/away\n", encoding="utf-8")
+        self.assertIn("--fresh", self.run_it("demo")[2][0])
+        cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.checkout}\n", encoding="utf-8")
+        self.assertNotIn("--fresh", self.run_it("demo")[2][0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules that neither compiler nor formatter can see, on text, in well under a second.
+
+    files of the checkout ─▶ rules as data (includes.txt, bans.txt) and the checks below ─▶ path:line: what; advice
+
+Looks at what git tracks and at what it would track; without git, at everything but build folders.
+Exit status: 0 no violation, 1 violations, 2 the rules cannot be read.
+"""
+
+import argparse
+import fnmatch
+import functools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Iterator, NamedTuple
+
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+HERE = Path(__file__).resolve().parent
+LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # One sub-folder deep at most.
+LAYERS_ADVICE = "the layers are drawn in ARCHITECTURE.md, the table is tests/tidy/includes.txt"
+
+
+class Violation(NamedTuple):
+    path: str
+    line: int
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}; {self.advice}"
+
+
+class RulesError(Exception):
+    """A row of the rules that says nothing we understand."""
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def list_files(root: Path) -> list[str]:
+    """Paths from the root, with `/`, sorted."""
+    if (root / ".git").exists():
+        ask = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        answer = subprocess.run(ask, capture_output=True, check=False)
+        if answer.returncode == 0:
+            names = answer.stdout.decode().split("\0")
+            return sorted({name for name in names if name and (root / name).is_file()})
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f not in (".git", "__pycache__") and not f.startswith("build")]
+        found += [(Path(folder) / name).relative_to(root).as_posix() for name in names]
+    return sorted(found)
+
+
+def read_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None  # A binary file has no style.
+
+
+TOKEN = re.compile(
+    r'(?P<comment>//[^\n]*|/\*.*?\*/)'
+    r'|R"(?P<fence>[^(\s]{0,16})\(.*?\)(?P=fence)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'",  # Not the ' of 1'000.
+    re.DOTALL,
+)
+
+
+def strip(text: str, strings_too: bool) -> str:
+    """The text without comments (and string literals); every line stays where it was."""
+
+    def blank(match: re.Match) -> str:
+        if match["comment"] is None and not strings_too:
+            return match[0]
+        return " " + "\n" * match[0].count("\n")
+
+    return TOKEN.sub(blank, text)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def rows(name: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate((HERE / name).read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line.strip()
+
+
+def is_under(path: str, place: str) -> bool:
+    """Is the path in this folder, or this file whatever its ending?"""
+    return path == place or path.startswith((place + "/", place + "."))
+
+
+class Word(NamedTuple):
+    patterns: list[str]
+    advice: str
+
+
+class IncludeTable:
+    """includes.txt: who may include what."""
+
+    def __init__(self) -> None:
+        self.words: dict[str, Word] = {}
+        self.folders: dict[str, list[str]] = {}
+        self.extras: dict[str, list[str]] = {}
+        for number, row in rows("includes.txt"):
+            if row.startswith("let ") and "=" in row and ";" in row:
+                word, rest = row[4:].split("=", 1)
+                patterns, advice = rest.split(";", 1)
+                self.words[word.strip()] = Word(patterns.split(), advice.strip())
+            elif " | " in row:
+                folder, allowed = row.split(" | ", 1)
+                self.folders[folder.strip()] = allowed.split()
+            elif " + " in row:
+                path, allowed = row.split(" + ", 1)
+                self.extras[path.strip()] = allowed.split()
+            else:
+                raise RulesError(f"includes.txt:{number}: neither `let`, `folder | …` nor `path + …`")
+        known = {"*", "std", *self.words, *self.folders}
+        for place, allowed in [*self.folders.items(), *self.extras.items()]:
+            if not known.issuperset(allowed):
+                raise RulesError(f"includes.txt: {place}: unknown {set(allowed) - known}")
+
+    @functools.lru_cache(maxsize=None)
+    def folder_of(self, path: str) -> str | None:
+        """The longest folder of the table that holds this path."""
+        return max((f for f in self.folders if path.startswith(f + "/")), key=len, default=None)
+
+    def allowed(self, path: str) -> list[str]:
+        folder = self.folder_of(path)
+        extras = [word for place, words in self.extras.items() if is_under(path, place) for word in words]
+        return [*self.folders[folder], folder, *extras]
+
+    @functools.lru_cache(maxsize=None)
+    def word_of(self, header: str) -> str | None:
+        if re.fullmatch(r"[a-z_0-9]+", header):
+            return "std"
+        for word, (patterns, _) in self.words.items():
+            if any(fnmatch.fnmatchcase(header, pattern) for pattern in patterns):
+                return word
+        return None
+
+
+class Ban(NamedTuple):
+    where: list[str]
+    exempt: list[str]
+    kind: str  # "code", "text" or "name"
+    shown: str
+    pattern: re.Pattern
+    advice: str
+
+    def holds_for(self, path: str) -> bool:
+        def matches(place: str) -> bool:
+            if "*" in place:
+                return fnmatch.fnmatchcase(PurePosixPath(path).name, place)
+            return is_under(path, place)
+
+        if self.kind == "code" and not path.endswith((".hpp", ".cpp")):
+            return False
+        return any(map(matches, self.where)) and not any(map(matches, self.exempt))
+
+
+def word_pattern(plain: str) -> re.Pattern:
+    before = r"(?<!\w)" if plain[0].isalnum() else r"(?<![\w.}])" if plain[0] == "/" else ""
+    after = r"(?!\w)" if plain[-1].isalnum() else ""
+    return re.compile(before + re.escape(plain) + after)
+
+
+def load_bans() -> list[Ban]:
+    bans = []
+    for number, row in rows("bans.txt"):
+        columns = [column.strip() for column in row.split(" | ")]
+        if len(columns) != 3 or not all(columns):
+            raise RulesError(f"bans.txt:{number}: wants `where | pattern | say instead`")
+        places, plain, advice = columns
+        kind = next((k for k in ("text", "name") if plain.startswith(k + ":")), "code")
+        shown = plain if kind == "code" else plain.removeprefix(kind + ":")
+        where = [p for p in places.split() if not p.startswith("-")]
+        exempt = [p[1:] for p in places.split() if p.startswith("-")]
+        bans.append(Ban(where, exempt, kind, shown, word_pattern(shown), advice))
+    return bans
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+class Source:
+    """One text file and what of it is code."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.is_cpp = path.endswith((".hpp", ".cpp"))
+        self.is_header = path.endswith(".hpp")
+
+    @functools.cached_property
+    def code(self) -> str:
+        return strip(self.text, strings_too=True) if self.is_cpp else self.text
+
+    @functools.cached_property
+    def includes(self) -> list[tuple[int, str, bool]]:
+        """(line, header, quoted)"""
+        pattern = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+        code = strip(self.text, strings_too=False)
+        return [(line_of(code, m.start()), m[2], m[1] == '"') for m in pattern.finditer(code)]
+
+
+def line_of(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def check_includes(source: Source, table: IncludeTable) -> Iterator[Violation]:
+    if not source.is_cpp:
+        return
+    folder = table.folder_of(source.path)
+    if folder is None:
+        yield Violation(source.path, 1, "C++ outside of the layers",
+                        "every folder with C++ has a row in tests/tidy/includes.txt")
+        return
+    allowed = table.allowed(source.path)
+    for line, header, quoted in source.includes:
+        word = table.word_of(header) or table.folder_of(header)
+        if word is None and quoted and header.endswith(".hpp"):
+            yield Violation(source.path, line, f'"{header}" is not written from the root',
+                            'say "folder/name.hpp"')
+        elif "*" not in allowed and word not in allowed:
+            advice = table.words[word].advice if word in table.words else LAYERS_ADVICE
+            yield Violation(source.path, line, f"{folder}/ may not include {header}", advice)
+
+
+def check_own_header_first(source: Source, files: set[str]) -> Iterator[Violation]:
+    if not source.path.endswith(".cpp") or not source.includes:
+        return
+    own = source.path.removesuffix(".cpp") + ".hpp"
+    line, first, _ = source.includes[0]
+    if own in files and first != own:
+        yield Violation(source.path, line, f"the first include is {first}",
+                        f'begin with "{own}", so that it is proven to compile alone')
+
+
+def check_bans(source: Source, bans: list[Ban]) -> Iterator[Violation]:
+    for ban in bans:
+        if not ban.holds_for(source.path):
+            continue
+        if ban.kind == "name":
+            if ban.shown in PurePosixPath(source.path).stem.split("_"):
+                yield Violation(source.path, 1, f"'{ban.shown}' in a file's name", ban.advice)
+            continue
+        text = source.text if ban.kind == "text" else source.code
+        if ban.shown not in text:
+            continue
+        for match in ban.pattern.finditer(text):
+            yield Violation(source.path, line_of(text, match.start()), f"'{ban.shown}' is banned here", ban.advice)
+
+
+def check_opening(source: Source) -> Iterator[Violation]:
+    """SPDX line; a header's overview; `#pragma once` right after it."""
+    name = PurePosixPath(source.path).name
+    endings = (".hpp", ".cpp", ".proto", ".py", ".sh", ".cmake")
+    if not (name.endswith(endings) or name in ("CMakeLists.txt", "run")):
+        return
+    lines = source.text.splitlines()
+    if not any(SPDX in line for line in lines[:1 if source.is_cpp else 2]):
+        yield Violation(source.path, 1, "no SPDX line", f"every source opens with `{SPDX}` in a comment")
+    if not source.is_header:
+        return
+    opening = []
+    for line in lines:
+        if line.strip() and not line.startswith("//"):
+            break
+        opening.append(line)
+    said = [line.strip("/ ") for line in opening if SPDX not in line]
+    if not any(re.search("[A-Za-z]", line) and line != source.path for line in said):
+        yield Violation(source.path, 2, "no overview",
+                        "a header opens with a `//` comment: what it is, where in the flow, its invariants")
+    if lines[len(opening):len(opening) + 1] != ["#pragma once"]:
+        yield Violation(source.path, min(len(opening) + 1, max(len(lines), 1)), "no #pragma once",
+                        "it follows the overview")
+
+
+def check_place(source: Source) -> Iterator[Violation]:
+    parts = source.path.split("/")
+    if source.path.endswith((".h", ".hh", ".hxx", ".cc", ".cxx", ".c")):
+        yield Violation(source.path, 1, "a foreign ending", "C++ files end in .hpp and .cpp")
+    if source.is_cpp and parts[0] in LAYERS and len(parts) > 3:
+        yield Violation(source.path, 1, "a folder too deep", "a layer has one level of sub-folders")
+
+
+def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violation]:
+    """Some CMakeLists.txt from the file's folder upwards names it, by its path from there."""
+    if not source.path.endswith(".cpp"):
+        return
+    path = PurePosixPath(source.path)
+    for folder in path.parents:
+        text = cmake_lists.get("" if str(folder) == "." else f"{folder}/")
+        if text is None:
+            continue
+        name = re.escape(path.relative_to(folder).as_posix())
+        if re.search(rf"(?<![\w.-])(?<!(?<!\}})/){name}(?![\w.])", text):
+            return
+    yield Violation(source.path, 1, "no CMakeLists.txt names it",
+                    "add it to the list of its target, or delete it")
+
+
+def check_tree(root: Path) -> tuple[int, list[Violation]]:
+    """How many files were looked at, and what is wrong with them."""
+    table = IncludeTable()
+    bans = load_bans()
+    paths = list_files(root)
+    texts = {path: text for path in paths if (text := read_text(root / path)) is not None}
+    cmake_lists = {
+        path.removesuffix("CMakeLists.txt"): re.sub(r"#[^\n]*", "", text)
+        for path, text in texts.items()
+        if PurePosixPath(path).name == "CMakeLists.txt"
+    }
+    violations: list[Violation] = []
+    for path, text in texts.items():
+        source = Source(path, text)
+        violations += check_opening(source)
+        violations += check_place(source)
+        violations += check_includes(source, table)
+        violations += check_own_header_first(source, set(paths))
+        violations += check_bans(source, bans)
+        violations += check_listed(source, cmake_lists)
+    return len(texts), sorted(violations)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the house rules on the text of a checkout.")
+    parser.add_argument("--root", type=Path, default=HERE.parent.parent, help="the checkout (default: this one)")
+    root = parser.parse_args().root.resolve()
+    try:
+        count, violations = check_tree(root)
+    except RulesError as error:
+        print(f"tidy: {error}", file=sys.stderr)
+        return 2
+    for violation in violations:
+        print(violation)
+    print(f"tidy: {count} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

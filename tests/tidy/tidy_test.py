@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tidy.py reports each kind of violation in a tiny tree that holds just that one, and nothing in a clean tree."""
+
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TIDY = Path(__file__).resolve().parent / "tidy.py"
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+
+CLEAN = {
+    "CMakeLists.txt": f"# {SPDX}\nadd_subdirectory(lb)\n",
+    "lb/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_lb\n  snapshot_cell.cpp\n  policy/priority.cpp)\n",
+    "lb/policy/priority.hpp": f"""// {SPDX}
+// lb/policy/priority.hpp
+//
+// priority — it never throws, and std::mutex is but a word in a comment.
+
+#pragma once
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "messages/ids.hpp"
+""",
+    "lb/policy/priority.cpp": f"""// {SPDX}
+#include "lb/policy/priority.hpp"
+
+#include <re2/re2.h>
+
+const char* said() {{ return "throw std::mutex"; }}  // 1'000
+int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
+""",
+    "lb/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
+    "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n",
+    "messages/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
+    "actors/io/dns.hpp": f"// {SPDX}\n// Names.\n\n#pragma once\n\n#include <grpcpp/grpcpp.h>\n#include <netdb.h>\n",
+    "xds/parse.hpp": f'// {SPDX}\n// Bytes.\n\n#pragma once\n\n#include "signalbox/envoy/lds.pb.h"\n',
+    "conf/word.txt": "build/tmp/ and https://example.com/home/ are no machine paths\n",
+    "run": f"#!/usr/bin/env bash\n# {SPDX}\n",
+}
+
+
+def header(body: str) -> str:
+    return f"// {SPDX}\n// What it is.\n\n#pragma once\n\n{body}"
+
+
+def source(body: str) -> str:
+    return f"// {SPDX}\n{body}"
+
+
+# (what is wrong, file, its text, "line: some of what is said")
+VIOLATIONS = [
+    ("lb includes xds", "lb/a.hpp", header('#include "xds/parse.hpp"\n'), "6: lb/ may not include xds/parse.hpp"),
+    ("xds includes lb", "xds/a.hpp", header('#include "lb/a.hpp"\n'), "6: xds/ may not include lb/a.hpp"),
+    ("messages includes lb", "messages/a.hpp", header('#include "lb/a.hpp"\n'), "6: messages/ may not include"),
+    ("lb includes CAF", "lb/a.hpp", header('#include "caf/all.hpp"\n'), "6: lb/ may not include caf/all.hpp; cores"),
+    ("lb includes CAF in brackets", "lb/a.hpp", header("#include <caf/all.hpp>\n"), "6: lb/ may not include caf/"),
+    ("messages includes CAF", "messages/a.hpp", header("#include <caf/all.hpp>\n"), "6: messages/ may not include"),
+    ("channel includes CAF", "channel/a.hpp", header("#include <caf/all.hpp>\n"), "6: channel/ may not include"),
+    ("tools includes CAF", "tools/a.hpp", header("#include <caf/all.hpp>\n"), "6: tools/ may not include"),
+    ("lb includes the protocol", "lb/a.hpp", header('#include "messages/protocol/caf.hpp"\n'), "6: lb/ may not"),
+    ("lb includes protobuf", "lb/a.hpp", header("#include <google/protobuf/any.h>\n"), "6: lb/ may not"),
+    ("messages includes a .pb.h", "messages/a.hpp", header('#include "xds/proto/a.pb.h"\n'), "6: messages/ may not"),
+    ("actors include a .pb.h", "actors/a.hpp", header('#include "xds/proto/a.pb.h"\n'), "6: actors/ may not include"),
+    ("actors/io includes a .pb.h", "actors/io/a.hpp", header('#include "a/b.grpc.pb.h"\n'), "6: actors/io/ may not"),
+    ("actors include gRPC", "actors/a.hpp", header("#include <grpcpp/grpcpp.h>\n"), "6: actors/ may not include"),
+    ("xds includes gRPC", "xds/a.hpp", header("#include <grpc/grpc.h>\n"), "6: xds/ may not include grpc/grpc.h; gRPC"),
+    ("lb includes urcu", "lb/a.hpp", header("#include <urcu-bp.h>\n"), "6: lb/ may not include urcu-bp.h; only lb/snap"),
+    ("metrics include lb", "metrics/a.hpp", header('#include "lb/a.hpp"\n'), "6: metrics/ may not include"),
+    ("lb includes logging", "lb/a.hpp", header("#include <spdlog/spdlog.h>\n"), "6: lb/ may not include spdlog"),
+    ("actors include the face", "actors/a.hpp", header('#include "signalbox/runtime.hpp"\n'), "6: actors/ may not"),
+    ("an unknown library", "lb/a.hpp", header("#include <boost/any.hpp>\n"), "6: lb/ may not include boost/any.hpp"),
+    ("an include not from the root", "lb/a.hpp", header('#include "policy.hpp"\n'), '6: "policy.hpp" is not written'),
+    ("C++ in conf", "conf/a.hpp", header(""), "1: C++ outside of the layers"),
+    ("its own header is not first", "lb/policy/priority.cpp",
+     source('#include <vector>\n#include "lb/policy/priority.hpp"\n'), "2: the first include is vector"),
+    ("a clock in a core", "lb/a.hpp", header("auto t = std::chrono::steady_clock::now();\n"), "6: 'steady_clock::now'"),
+    ("a mutex in a core", "xds/a.hpp", header("std::mutex mutex_;\n"), "6: 'std::mutex' is banned here; a core has"),
+    ("chance in a shell", "actors/a.hpp", header("std::random_device dice;\n"), "6: 'std::random_device'"),
+    ("a sleep in a shell", "actors/a.hpp", header("std::this_thread::sleep_for(d);\n"), "6: 'sleep_for'"),
+    ("a sleep in a test", "tests/sim/a.hpp", header("std::this_thread::sleep_for(d);\n"), "6: 'sleep_for'"),
+    ("a cast in a core", "lb/a.hpp", header("auto* p = dynamic_cast<A*>(b);\n"), "6: 'dynamic_cast'"),
+    ("a throw in a core", "lb/a.hpp", header("void f() { throw 1; }\n"), "6: 'throw' is banned here; absl::Status"),
+    ("a throw after a comment", "lb/a.hpp", header("/* a\n b */ void f() { throw 1; }\n"), "7: 'throw'"),
+    ("a throw in messages", "messages/a.hpp", header("void f() { throw 1; }\n"), "6: 'throw'"),
+    ("a link", "actors/a.hpp", header("self->link_to(child);\n"), "6: 'link_to'"),
+    ("a detached thread", "channel/a.hpp", header("thread.detach();\n"), "6: '.detach()'"),
+    ("std::string_view in messages", "messages/a.hpp", header("std::string_view s;\n"), "6: 'std::string_view'"),
+    ("assert", "lb/a.hpp", header("assert(true);\n"), "6: 'assert'"),
+    ("an atomic shared_ptr", "channel/a.hpp", header("std::atomic<std::shared_ptr<int>> p;\n"), "6: 'std::atomic<"),
+    ("using namespace in a header", "lb/a.hpp", header("using namespace std;\n"), "6: 'using namespace'"),
+    ("a loose end", "lb/a.hpp", header("// TODO later\n"), "6: 'TODO'"),
+    ("a vague name", "lb/pick_utils.hpp", header(""), "1: 'utils' in a file's name"),
+    ("a machine path", "conf/a.yaml", "file: /home/me/x\n", "1: '/home/' is banned here; no machine path"),
+    ("a machine path in a string", "tests/a.hpp", header('auto p = "/tmp/x";\n'), "6: '/tmp/'"),
+    ("no SPDX line in a header", "lb/a.hpp", "// What.\n\n#pragma once\n", "1: no SPDX line"),
+    ("no SPDX line in a script", "conf/a.sh", "#!/bin/sh\n", "1: no SPDX line"),
+    ("no overview", "lb/a.hpp", f"// {SPDX}\n\n#pragma once\n", "2: no overview"),
+    ("an overview that is but the path", "lb/a.hpp", f"// {SPDX}\n// lb/a.hpp\n\n#pragma once\n", "2: no overview"),
+    ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
+    ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
+    ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
+    ("a folder too deep", "lb/policy/more/a.hpp", header(""), "1: a folder too deep"),
+    ("a source in no list", "lb/policy/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
+    ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
+]
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+
+
+def tidy(root: Path) -> tuple[int, list[str]]:
+    run = subprocess.run([sys.executable, str(TIDY), "--root", str(root)], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout.splitlines()
+
+
+class TidyTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="signalbox tidy ")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        write(self.root, CLEAN)
+
+    def test_a_clean_tree_passes(self) -> None:
+        self.assertEqual(tidy(self.root), (0, [f"tidy: {len(CLEAN)} files, 0 violations"]))
+
+    def test_each_violation_is_reported_where_it_is(self) -> None:
+        write(self.root, {"metrics/CMakeLists.txt": f"# {SPDX}\n# lost.cpp\n"})
+        for what, path, text, said in VIOLATIONS:
+            with self.subTest(what):
+                file = self.root / path
+                before = file.read_text(encoding="utf-8") if file.exists() else None
+                write(self.root, {path: text})
+                status, lines = tidy(self.root)
+                self.assertEqual(status, 1, lines)
+                self.assertTrue(any(line.startswith(f"{path}:{said}") for line in lines), lines)
+                foreign = [line for line in lines[:-1] if not line.startswith(path + ":")]
+                self.assertEqual(foreign, [])
+                self.assertTrue(all(re.match(r"[^:]+:\d+: .+; .+", line) for line in lines[:-1]), lines)
+                if before is None:
+                    file.unlink()
+                else:
+                    write(self.root, {path: before})
+
+    def test_git_decides_what_is_ours(self) -> None:
+        write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})
+        subprocess.run(["git", "init", "--quiet", str(self.root)], check=True)
+        status, lines = tidy(self.root)
+        self.assertEqual(status, 1)
+        self.assertTrue(any(line.startswith("lb/untracked.hpp:") for line in lines), lines)
+        self.assertFalse(any(line.startswith("mine/") for line in lines), lines)
+
+    def test_four_hundred_files_take_less_than_a_second(self) -> None:
+        body = header("#include <vector>\n" + "int add(int a, int b) { return a + b; }  // Sum.\n" * 150)
+        write(self.root, {f"lb/file_{number}.hpp": body for number in range(400)})
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        self.assertEqual(tidy(self.root)[0], 0)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 1.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

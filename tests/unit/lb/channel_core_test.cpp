@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/channel_core.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+const Instant kNow{};
+
+template <typename Effect>
+std::vector<Effect> all_of(const ChannelEffects& effects) {
+  std::vector<Effect> found;
+  for (const ChannelEffect& effect : effects) {
+    if (const auto* one = std::get_if<Effect>(&effect)) found.push_back(*one);
+  }
+  return found;
+}
+
+ConfigUpdated applied(const ChannelEffects& effects) {
+  const auto orders = all_of<ApplyToRoot>(effects);
+  REQUIRE(orders.size() == 1);
+  return orders.front().update;
+}
+
+std::set<ClusterName> names(std::initializer_list<const char*> texts) {
+  std::set<ClusterName> result;
+  for (const char* text : texts)
+    result.insert(ClusterName(text));
+  return result;
+}
+
+// The clusters of the tree, and which of them are retiring.
+std::set<ClusterName> tree_of(const ConfigUpdated& update, bool only_retiring = false) {
+  std::set<ClusterName> result;
+  for (const auto& [name, child] : std::get<ClusterManagerConfig>(*update.config).children) {
+    if (child.retiring || !only_retiring) result.insert(name);
+  }
+  return result;
+}
+
+XdsConfigPtr routes_to(std::initializer_list<const char*> clusters) {
+  auto routes = std::make_shared<RouteConfig>();
+  VirtualHost host;
+  host.domains = {"*"};
+  for (const char* cluster : clusters) {
+    Route route;
+    route.match.path = TextMatcher{TextMatcher::Kind::kExact, std::string("/") + cluster, false};
+    ForwardAction action;
+    action.clusters.push_back(WeightedCluster{ClusterName(cluster), 1});
+    route.action = std::move(action);
+    host.routes.push_back(std::move(route));
+  }
+  routes->virtual_hosts.push_back(std::move(host));
+  auto config = std::make_shared<XdsConfig>();
+  config->listener = std::make_shared<const Listener>();
+  config->route_config = routes;
+  config->virtual_host = &config->route_config->virtual_hosts.front();
+  for (const char* cluster : clusters) {
+    auto found = std::make_shared<ClusterConfig>();
+    auto resource = std::make_shared<Cluster>();
+    resource->name = ClusterName(cluster);
+    found->cluster = std::move(resource);
+    config->clusters.emplace(ClusterName(cluster), ClusterConfigPtr(std::move(found)));
+  }
+  return config;
+}
+
+// A channel whose root answers when it is told to.
+class Channel {
+ public:
+  ChannelEffects config(std::initializer_list<const char*> clusters) {
+    return step(XdsConfigArrived{routes_to(clusters)});
+  }
+
+  ChannelEffects root(Generation generation, ConnectivityState state = ConnectivityState::kReady) {
+    return step(RootPublished{state, make_queue_picker(), generation});
+  }
+
+  ChannelEffects grace(std::uint64_t sequence) { return step(SnapshotGracePassed{sequence}); }
+
+  ChannelEffects step(const ChannelEvent& event) { return core_.step(event, kNow); }
+
+  /// A call that chose the cluster, until it is destroyed.
+  Use call_to(const char* cluster) { return Use(*refs_.at(ClusterName(cluster)).lock()); }
+
+  bool knows(const char* cluster) { return !refs_.at(ClusterName(cluster)).expired(); }
+
+ private:
+  std::map<ClusterName, std::weak_ptr<const ClusterRef>> refs_;
+  ChannelCore core_{[this](const ClusterName& name) {
+                      auto ref = std::make_shared<const ClusterRef>(
+                          name, std::make_shared<const CallStats>());
+                      refs_[name] = ref;
+                      return ref;
+                    },
+                    1};
+};
+
+PublishSnapshot published(const ChannelEffects& effects) {
+  const auto snapshots = all_of<PublishSnapshot>(effects);
+  REQUIRE(snapshots.size() == 1);
+  return snapshots.front();
+}
+
+}  // namespace
+
+TEST_CASE("channel_core: a selector is used only after the root has answered its generation",
+          "[lb][channel_core][A31-7][A31-18]") {
+  Channel channel;
+  const auto first = channel.config({"a"});
+  CHECK(applied(first).generation == 1);
+  CHECK(all_of<PublishSnapshot>(first).empty());
+
+  const auto snapshot = published(channel.root(1)).snapshot;
+  CHECK(snapshot.selector != nullptr);
+  CHECK(snapshot.picker != nullptr);
+  CHECK(snapshot.generation == 1);
+
+  SECTION("newer pickers go out under the old selector until then") {
+    CHECK(applied(channel.config({"a", "b"})).generation == 2);
+    const auto late = published(channel.root(1, ConnectivityState::kConnecting)).snapshot;
+    CHECK(late.selector == snapshot.selector);
+    CHECK(late.sequence > snapshot.sequence);
+
+    const auto next = published(channel.root(2)).snapshot;
+    CHECK(next.selector != snapshot.selector);
+    CHECK(next.generation == 2);
+  }
+}
+
+TEST_CASE("channel_core: a new cluster is in the tree that comes with the selector naming it",
+          "[lb][channel_core][A31-18]") {
+  Channel channel;
+  channel.config({"a"});
+  channel.root(1);
+  CHECK(tree_of(applied(channel.config({"a", "b"}))) == names({"a", "b"}));
+}
+
+TEST_CASE("channel_core: a cluster is removed in two steps",
+          "[lb][channel_core][A31-14][A31-15][A31-16]") {
+  Channel channel;
+  channel.config({"a", "b"});
+  const std::uint64_t old_sequence = published(channel.root(1)).snapshot.sequence;
+  auto call = channel.call_to("b");
+
+  // Step 1: the selector cannot choose it any more, the tree still has it.
+  const auto step1 = channel.config({"a"});
+  CHECK(tree_of(applied(step1)) == names({"a", "b"}));
+  CHECK(tree_of(applied(step1), true) == names({"b"}));
+  channel.root(2);
+
+  SECTION("not before the old selector can be called no more") {
+    call = Use();
+    CHECK(channel.grace(old_sequence - 1).empty());
+    CHECK(tree_of(applied(channel.grace(old_sequence))) == names({"a"}));
+  }
+  SECTION("not while a call refers to it") {
+    const auto waiting = channel.grace(old_sequence);
+    CHECK(all_of<ApplyToRoot>(waiting).empty());
+    const auto timers = all_of<StartTimer>(waiting);
+    REQUIRE(timers.size() == 1);
+    CHECK(timers.front().delay == ChannelCore::kScanInterval);
+
+    const auto still = channel.step(TimerFired{timers.front().timer});
+    CHECK(all_of<ApplyToRoot>(still).empty());
+    REQUIRE(all_of<StartTimer>(still).size() == 1);
+
+    call = Use();
+    const auto gone = channel.step(TimerFired{all_of<StartTimer>(still).front().timer});
+    CHECK(applied(gone).generation == 3);
+    CHECK(tree_of(applied(gone)) == names({"a"}));
+    REQUIRE(all_of<ReferToClusters>(gone).size() == 1);
+    CHECK(all_of<ReferToClusters>(gone).front().clusters == names({"a"}));
+  }
+  SECTION("and not at all if the routes name it again meanwhile") {
+    call = Use();
+    channel.config({"a", "b"});
+    channel.root(3);
+    CHECK(all_of<ApplyToRoot>(channel.grace(old_sequence + 1)).empty());
+    CHECK(channel.knows("b"));
+  }
+}
+
+TEST_CASE("channel_core: a cluster of a configuration that was overtaken goes as well",
+          "[lb][channel_core][A31-15]") {
+  Channel channel;
+  channel.config({"a"});
+  channel.root(1);
+  channel.config({"a", "passing"});
+  channel.config({"a"});
+  const std::uint64_t sequence = published(channel.root(3)).snapshot.sequence;
+  CHECK(tree_of(applied(channel.grace(sequence - 1))) == names({"a"}));
+}
+
+TEST_CASE("channel_core: clusters that are kept stay in the configuration that the tree is given",
+          "[lb][channel_core][A31-14]") {
+  Channel channel;
+  channel.config({"a", "b"});
+  channel.root(1);
+  const auto call = channel.call_to("b");
+
+  const auto effects = channel.config({"a"});
+  CHECK(applied(effects).xds->clusters.contains(ClusterName("b")));
+  CHECK(all_of<ReferToClusters>(effects).front().clusters == names({"a", "b"}));
+}
+
+TEST_CASE("channel_core: a lost configuration fails new calls and keeps the tree for old ones",
+          "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a"});
+  const std::uint64_t sequence = published(channel.root(1)).snapshot.sequence;
+  auto call = channel.call_to("a");
+
+  const auto lost = channel.step(XdsConfigLost{absl::UnavailableError("no such listener")});
+  CHECK(tree_of(applied(lost)) == names({"a"}));
+  const auto failing = published(channel.root(2));
+  CHECK(failing.snapshot.selector == nullptr);
+  CHECK(failing.snapshot.failure.message() == "no such listener");
+  CHECK(failing.state == ConnectivityState::kTransientFailure);
+
+  const auto waiting = channel.grace(sequence);
+  call = Use();
+  const auto gone = channel.step(TimerFired{all_of<StartTimer>(waiting).front().timer});
+  CHECK(tree_of(applied(gone)).empty());
+}
+
+TEST_CASE("channel_core: state edges are published at once, mere pickers behind the burst",
+          "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a"});
+  channel.root(1, ConnectivityState::kConnecting);
+  CHECK(all_of<PublishSnapshot>(channel.root(1, ConnectivityState::kReady)).size() == 1);
+
+  const auto first = channel.root(1);
+  CHECK(all_of<PublishSnapshot>(first).empty());
+  CHECK(all_of<RebuildSoon>(first).size() == 1);
+  CHECK(channel.root(1).empty());
+  CHECK(all_of<PublishSnapshot>(channel.step(RebuildDue{})).size() == 1);
+  CHECK(channel.step(RebuildDue{}).empty());
+}
+
+TEST_CASE("channel_core: the last picker serves while the root comes back", "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a"});
+  channel.root(1);
+  channel.step(RootDied{});
+  CHECK(channel.root(1, ConnectivityState::kConnecting).empty());
+  CHECK(channel.root(1, ConnectivityState::kIdle).empty());
+  CHECK(all_of<RebuildSoon>(channel.root(1)).size() == 1);
+
+  SECTION("but a new selector needs the new root's picker") {
+    channel.step(RootDied{});
+    channel.config({"a", "b"});
+    CHECK(published(channel.root(2, ConnectivityState::kConnecting)).snapshot.generation == 2);
+  }
+}
+
+TEST_CASE("channel_core: sequences rise by one from the first that it was given",
+          "[lb][channel_core]") {
+  Channel channel;
+  channel.config({"a"});
+  CHECK(published(channel.root(1)).snapshot.sequence == 1);
+  CHECK(published(channel.root(1, ConnectivityState::kIdle)).snapshot.sequence == 2);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/router.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/route_fixture.hpp"
+#include "tests/support/router_fixture.hpp"
+
+namespace {
+
+// How often this thread has allocated.
+thread_local std::uint64_t allocations = 0;
+
+}  // namespace
+
+// The whole test program counts. All forms are replaced, or memory checkers would see one form's
+// memory given back to another.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
+
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
+  throw std::bad_alloc();
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocations;
+  const auto unit = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
+  throw std::bad_alloc();
+}
+
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace signalbox::lb {
+namespace {
+
+using namespace signalbox::testing;
+using namespace std::chrono_literals;
+
+const CallArgs kCall{"/s/M", nullptr, 7};
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: completes a pick and holds what it chose",
+                 "[lb][router]") {
+  std::string asked_for;
+  publish(all_to(to("orders")), answering([&](const PickArgs& args) {
+            asked_for = args.cluster->str();
+            return result(Complete{backend.get()});
+          }));
+  {
+    const Pick pick = router.pick(kCall);
+    CHECK(pick.outcome() == PickOutcome::kComplete);
+    CHECK(pick.connection() == backend.get());
+    CHECK(pick.cluster() == &ref("orders"));
+    CHECK(pick.status().ok());
+    CHECK(pick.sequence() == 1);
+    CHECK(asked_for == "orders");
+    CHECK(backend->uses() == 1);
+    CHECK(ref("orders").uses() == 1);
+  }
+  CHECK_FALSE(backend->in_use());
+  CHECK_FALSE(ref("orders").in_use());
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick outlives the snapshot, and may end on another thread",
+                 "[lb][router][A31-13]") {
+  publish(all_to(to("orders")),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  Pick pick = router.pick(kCall);
+  publish(std::nullopt, nullptr);
+  CHECK(backend->in_use());
+  CHECK(ref("orders").in_use());
+
+  std::thread([held = std::move(pick)]() mutable { const Pick ended = std::move(held); }).join();
+  CHECK_FALSE(backend->in_use());
+  CHECK_FALSE(ref("orders").in_use());
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call", "[lb][router]") {
+  struct Row {
+    const char* when;
+    PickResult answer;
+    PickOutcome outcome;
+    absl::StatusCode code;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"it queues", result(Queue{}), PickOutcome::kQueue, absl::StatusCode::kOk},
+      {"it fails",
+       result(Fail{absl::UnavailableError("all down")}),
+       PickOutcome::kFail,
+       absl::StatusCode::kUnavailable},
+      {"it drops",
+       result(Drop{absl::UnavailableError("overload")}),
+       PickOutcome::kDrop,
+       absl::StatusCode::kUnavailable},
+      {"it completes with nothing",
+       result(Complete{}),
+       PickOutcome::kDrop,
+       absl::StatusCode::kInternal},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    publish(all_to(to("orders")), answering([&](const PickArgs&) { return row.answer; }));
+    const Pick pick = router.pick(kCall);
+    CHECK(pick.outcome() == row.outcome);
+    CHECK(pick.status().code() == row.code);
+    CHECK(pick.connection() == nullptr);
+    CHECK(pick.cluster() == &ref("orders"));
+  }
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: hides the codes that only servers may send", "[lb][A54]") {
+  const auto code = GENERATE(values<absl::StatusCode>({
+      absl::StatusCode::kInvalidArgument,
+      absl::StatusCode::kNotFound,
+      absl::StatusCode::kAlreadyExists,
+      absl::StatusCode::kFailedPrecondition,
+      absl::StatusCode::kAborted,
+      absl::StatusCode::kOutOfRange,
+      absl::StatusCode::kDataLoss,
+  }));
+  const absl::Status original(code, "no such thing");
+  const auto is_hidden = [&](const absl::Status& status) {
+    CHECK(status.code() == absl::StatusCode::kInternal);
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains(absl::StatusCodeToString(code)) && Catch::Contains("no such thing"));
+  };
+  DYNAMIC_SECTION(absl::StatusCodeToString(code)) {
+    publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{original}); }));
+    is_hidden(router.pick(kCall).status());
+    publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Drop{original}); }));
+    is_hidden(router.pick(kCall).status());
+    publish(std::nullopt, nullptr, original);
+    is_hidden(router.pick(kCall).status());
+  }
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: a failure that claims to be OK is none", "[lb][A54]") {
+  publish(all_to(to("a")),
+          answering([](const PickArgs&) { return result(Fail{absl::OkStatus()}); }));
+  const Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kFail);
+  CHECK(pick.status().code() == absl::StatusCode::kInternal);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: the other codes pass as they are", "[lb][A54]") {
+  const auto code = GENERATE(values<absl::StatusCode>({
+      absl::StatusCode::kCancelled,
+      absl::StatusCode::kUnknown,
+      absl::StatusCode::kDeadlineExceeded,
+      absl::StatusCode::kPermissionDenied,
+      absl::StatusCode::kResourceExhausted,
+      absl::StatusCode::kUnimplemented,
+      absl::StatusCode::kInternal,
+      absl::StatusCode::kUnavailable,
+      absl::StatusCode::kUnauthenticated,
+  }));
+  const absl::Status original(code, "as it is");
+  publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{original}); }));
+  CHECK(router.pick(kCall).status() == original);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: waits while there is no configuration", "[lb][router]") {
+  const Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kQueue);
+  CHECK(pick.cluster() == nullptr);
+  CHECK(pick.sequence() == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: fails when there can be no configuration",
+                 "[lb][router]") {
+  publish(std::nullopt, nullptr, absl::UnavailableError("no such listener"));
+  const Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kFail);
+  CHECK(pick.status() == absl::UnavailableError("no such listener"));
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: waits while there is no picker", "[lb][router]") {
+  publish(all_to(to("orders")), nullptr);
+  const Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kQueue);
+  CHECK(pick.cluster() == &ref("orders"));
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: ends a call that has no route", "[lb][router][A31-6]") {
+  publish(config_of({route(exact("/other"), to("a"))}),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  const Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kDrop);
+  CHECK(pick.status().code() == absl::StatusCode::kUnavailable);
+  CHECK(pick.cluster() == nullptr);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: tells what a picker asks for", "[lb][router]") {
+  const AskLog log;
+  publish(all_to(to("a")), answering([&](const PickArgs&) {
+            PickResult answer;
+            answer.ask = PickAsk{PickAsk::Kind::kConnect, Address("10.0.0.1:80")};
+            answer.ask_target = &log;
+            return answer;
+          }));
+  CHECK(router.pick(kCall).outcome() == PickOutcome::kQueue);
+  CHECK(log.asks == std::vector<PickAsk>{{PickAsk::Kind::kConnect, Address("10.0.0.1:80")}});
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: asks again without routing again", "[lb][A31-1][A31-10]") {
+  ForwardAction first = to("first");
+  first.max_stream_duration = 3s;
+  publish(all_to(first), answering([](const PickArgs&) { return result(Queue{}); }));
+  Pick pick = router.pick(kCall);
+  REQUIRE(pick.outcome() == PickOutcome::kQueue);
+
+  std::string asked_for;
+  publish(all_to(to("second")), answering([&](const PickArgs& args) {
+            asked_for = args.cluster->str();
+            return result(Complete{backend.get()});
+          }));
+  router.repick(pick, kCall);
+
+  CHECK(pick.outcome() == PickOutcome::kComplete);
+  CHECK(asked_for == "first");
+  CHECK(pick.cluster() == &ref("first"));
+  CHECK(pick.timeout() == 3s);
+  CHECK(pick.sequence() == 2);
+  CHECK(ref("first").uses() == 1);
+  CHECK(ref("second").uses() == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: routes a call that waited for a configuration", "[lb]") {
+  Pick pick = router.pick(kCall);
+  ForwardAction action = to("orders");
+  action.grpc_timeout_header_max = 2s;
+  publish(all_to(action),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  CHECK(router.sequence() == 1);
+  CHECK(pick.sequence() != router.sequence());
+  router.repick(pick, kCall);
+
+  CHECK(pick.outcome() == PickOutcome::kComplete);
+  CHECK(pick.timeout() == 2s);
+  CHECK(ref("orders").uses() == 1);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: a repick forgets the former answer", "[lb][router]") {
+  publish(all_to(to("a")),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  Pick pick = router.pick(kCall);
+  publish(all_to(to("a")),
+          answering([](const PickArgs&) { return result(Fail{absl::UnavailableError("gone")}); }));
+  router.repick(pick, kCall);
+  CHECK(pick.outcome() == PickOutcome::kFail);
+  CHECK(pick.connection() == nullptr);
+  CHECK_FALSE(backend->in_use());
+
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
+  router.repick(pick, kCall);
+  CHECK(pick.outcome() == PickOutcome::kQueue);
+  CHECK(pick.status().ok());
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", "[lb][router]") {
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
+  Pick pick = router.pick(kCall);
+  publish(all_to(to("a")),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  router.repick(pick, kCall);
+
+  CHECK(ref("a").stats().picks(PickOutcome::kQueue) == 1);
+  CHECK(ref("a").stats().picks(PickOutcome::kComplete) == 1);
+  CHECK(ref("a").stats().picks(PickOutcome::kFail) == 0);
+  CHECK(ref("a").stats().picks(PickOutcome::kDrop) == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[lb][router]") {
+  Route chosen = route(prefix("/s/"), to({{"a", 1}, {"b", 2}}));
+  chosen.match.headers = {{"env", exact("canary"), false}, {"shard", IntegerRange{0, 9}, false}};
+  chosen.match.fraction_per_million = 1'000'000;
+  const XdsConfig config =
+      config_of({route(exact("/s/Other"), to("a")), route(regex("/t/.*"), to("a")), chosen});
+  publish(config, answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  const TestHeaders headers{{"env", "canary"}, {"shard", "4"}};
+  const auto picks = [&] {
+    bool complete = true;
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+      const Pick pick = router.pick({"/s/M", &headers, seed});
+      complete = complete && pick.outcome() == PickOutcome::kComplete;
+    }
+    return complete;
+  };
+
+  REQUIRE(picks());  // The regular expression has met the path, the thread its RCU record.
+  const std::uint64_t before = allocations;
+  const bool complete = picks();
+  const std::uint64_t after = allocations;
+  CHECK(complete);
+  CHECK(after == before);
+}
+
+}  // namespace
+}  // namespace signalbox::lb

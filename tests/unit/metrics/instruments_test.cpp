@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/instruments.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/metrics/metrics_fixture.hpp"
+
+namespace signalbox::metrics {
+namespace {
+
+using namespace signalbox::testing;
+using namespace std::chrono_literals;
+
+const ClusterName kOrders{"orders"};
+
+TEST_CASE("instruments: say which build they belong to", "[metrics][instruments]") {
+  const Instruments instruments;
+  REQUIRE(series_count(instruments, Metric::kBuildInfo) == 1);
+  const Series info = instruments.collect().front().series.front();
+  CHECK(info.value == 1);
+  CHECK_FALSE(info.labels[0].empty());
+  CHECK_FALSE(info.labels[1].empty());
+  CHECK_FALSE(info.labels[2].empty());
+}
+
+TEST_CASE("instruments: show the priority that is active now", "[metrics][instruments][A56]") {
+  Instruments instruments;
+  instruments.observe(PriorityActive{kOrders, 0});
+  instruments.observe(PriorityActive{kOrders, 2});
+  CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == 2);
+  instruments.observe(PriorityActive{kOrders, -1});
+  CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
+}
+
+TEST_CASE("instruments: count failovers by direction and reason", "[metrics][instruments][A56]") {
+  Instruments instruments;
+  const FailedOver down{kOrders, FailoverDirection::kDown, FailoverReason::kTimedOut};
+  instruments.observe(down);
+  instruments.observe(down);
+  instruments.observe(FailedOver{kOrders, FailoverDirection::kUp, FailoverReason::kRecovered});
+  CHECK(value(instruments, Metric::kFailovers, {"orders", "down", "timed_out"}) == 2);
+  CHECK(value(instruments, Metric::kFailovers, {"orders", "up", "recovered"}) == 1);
+}
+
+TEST_CASE("instruments: sort failovers into buckets, the bound included",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (const Duration duration :
+       {Duration(1ms), Duration(2ms), Duration(10s + 1ms), Duration(2min)})
+    instruments.observe(FailoverEnded{kOrders, duration});
+  const auto histogram = series(instruments, Metric::kFailoverDuration, {"orders"})->histogram;
+  CHECK(histogram.counts[0] == 1);   // ≤ 1 ms
+  CHECK(histogram.counts[1] == 1);   // ≤ 5 ms
+  CHECK(histogram.counts[12] == 1);  // ≤ 11 s
+  CHECK(histogram.counts[16] == 1);  // more than 60 s
+  CHECK(histogram.sum == Approx(130.004));
+}
+
+TEST_CASE("instruments: show endpoints in every state, zeros too", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.observe(EndpointsCounted{kOrders, {3, 0, 1, 2, 0, 4}});
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 3);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 0);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "idle"}) == 1);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "transient_failure"}) == 2);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "draining"}) == 0);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ejected"}) == 4);
+}
+
+TEST_CASE("instruments: count attempts and losses of connections", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.observe(ConnectionAttempted{kOrders, true});
+  instruments.observe(ConnectionAttempted{kOrders, false});
+  instruments.observe(ConnectionAttempted{kOrders, false});
+  instruments.observe(ConnectionLost{kOrders});
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 1);
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "failure"}) == 2);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+}
+
+TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.add_policies("priority", 1);
+  instruments.add_policies("priority", 1);
+  instruments.add_policies("priority", -1);
+  instruments.add_subchannels(ConnectivityState::kReady, 1);
+  instruments.add_subchannels(ConnectivityState::kReady, -1);
+  instruments.add_subchannels(ConnectivityState::kTransientFailure, 1);
+  instruments.add_connections(kOrders, 1);
+  instruments.count_actor_death("policy", "runtime_error");
+  CHECK(value(instruments, Metric::kPolicies, {"priority"}) == 1);
+  CHECK(value(instruments, Metric::kSubchannels, {"ready"}) == 0);
+  CHECK(value(instruments, Metric::kSubchannels, {"transient_failure"}) == 1);
+  CHECK(value(instruments, Metric::kConnectionsOpen, {"orders"}) == 1);
+  CHECK(value(instruments, Metric::kActorDeaths, {"policy", "runtime_error"}) == 1);
+}
+
+TEST_CASE("instruments: know how the control plane does", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.set_xds_connected("xds.host:443", true);
+  instruments.count_updates("xds.host:443", ResourceType::kCluster, 5, 0);
+  instruments.count_updates("xds.host:443", ResourceType::kCluster, 1, 2);
+  instruments.set_config_generation("orders", 7);
+  CHECK(value(instruments, Metric::kXdsConnected, {"xds.host:443"}) == 1);
+  CHECK(value(instruments, Metric::kXdsUpdatesValid, {"xds.host:443", "CDS"}) == 6);
+  CHECK(value(instruments, Metric::kXdsUpdatesInvalid, {"xds.host:443", "CDS"}) == 2);
+  CHECK(value(instruments, Metric::kConfigGeneration, {"orders"}) == 7);
+  instruments.set_xds_connected("xds.host:443", false);
+  CHECK(value(instruments, Metric::kXdsConnected, {"xds.host:443"}) == 0);
+}
+
+TEST_CASE("instruments: give a pair the same counters for ever", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto stats = instruments.call_stats("shop", kOrders);
+  CHECK(instruments.call_stats("shop", kOrders) == stats);
+  CHECK(instruments.call_stats("till", kOrders) != stats);
+  CHECK(instruments.call_stats("shop", ClusterName("stock")) != stats);
+}
+
+TEST_CASE("instruments: sum calls over targets where the metric has no target",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (const char* target : {"shop", "till"}) {
+    const auto stats = instruments.call_stats(target, kOrders);
+    stats->count_pick(PickOutcome::kQueue);
+    stats->count_pick(PickOutcome::kComplete);
+    stats->count_started();
+    stats->count_started();
+    stats->count_completed(14);
+  }
+  CHECK(value(instruments, Metric::kRpcsStarted, {"shop", "orders"}) == 2);
+  CHECK(value(instruments, Metric::kRpcsCompleted, {"till", "orders", "UNAVAILABLE"}) == 1);
+  CHECK(value(instruments, Metric::kRpcsCompleted, {"till", "orders", "OK"}) == 0);
+  CHECK(value(instruments, Metric::kRpcsCompleted, {"till", "orders", "ABORTED"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kRpcsActive, {"orders"}) == 2);
+  CHECK(value(instruments, Metric::kPicks, {"orders", "queue"}) == 2);
+  CHECK(value(instruments, Metric::kPicks, {"orders", "complete"}) == 2);
+  CHECK(value(instruments, Metric::kPicks, {"orders", "drop"}) == 0);
+}
+
+TEST_CASE("instruments: name every status code", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto stats = instruments.call_stats("shop", kOrders);
+  for (int code = 0; code < 17; ++code)
+    stats->count_completed(code);
+  stats->count_completed(99);
+  CHECK(series_count(instruments, Metric::kRpcsCompleted) == 17);
+  CHECK(value(instruments, Metric::kRpcsCompleted, {"shop", "orders", "UNKNOWN"}) == 2);
+  CHECK(value(instruments, Metric::kRpcsCompleted, {"shop", "orders", "UNAUTHENTICATED"}) == 1);
+}
+
+TEST_CASE("instruments: count what actors handle", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto count = instruments.actor_messages("policy");
+  count->add(0, 1);
+  std::thread([&] { instruments.actor_messages("policy")->add(0, 2); }).join();
+  CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 3);
+}
+
+TEST_CASE("instruments: a full metric counts newcomers under other, M1", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto name = [](std::size_t i) { return ClusterName("c" + std::to_string(i)); };
+  for (std::size_t i = 0; i < kMaxSeries + 10; ++i)
+    instruments.observe(ConnectionLost{name(i)});
+  CHECK(series_count(instruments, Metric::kSubchannelDisconnections) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"other"}) == 10);
+  const LabelValues metric{std::string(row_of(Metric::kSubchannelDisconnections).name)};
+  CHECK(value(instruments, Metric::kSeriesOverflow, metric) == 10);
+
+  instruments.observe(ConnectionLost{name(3)});
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"c3"}) == 2);
+  CHECK(value(instruments, Metric::kSeriesOverflow, metric) == 10);
+}
+
+TEST_CASE("instruments: other keeps the labels that are not free text, M1",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 1; ++i)
+    instruments.observe(ConnectionAttempted{ClusterName("c" + std::to_string(i)), true});
+  instruments.observe(ConnectionAttempted{ClusterName("late"), false});
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"other", "success"}) == 1);
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"other", "failure"}) == 1);
+}
+
+TEST_CASE("instruments: a full gauge leaves newcomers out, M1", "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 1; ++i)
+    instruments.observe(PriorityActive{ClusterName("c" + std::to_string(i)), 1});
+  CHECK(series_count(instruments, Metric::kPriorityActive) == kMaxSeries);
+  CHECK(value(instruments, Metric::kPriorityActive, {"other"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_priority_active"}) == 1);
+}
+
+TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries; ++i)
+    instruments.call_stats("shop", ClusterName("c" + std::to_string(i)));
+  const auto late = instruments.call_stats("shop", ClusterName("late"));
+  CHECK(instruments.call_stats("shop", ClusterName("later")) == late);
+  CHECK(instruments.call_stats("shop", ClusterName("c7")) != late);
+  late->count_started();
+  CHECK(value(instruments, Metric::kRpcsStarted, {"other", "other"}) == 1);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_rpcs_started_total"}) == 2);
+}
+
+TEST_CASE("instruments: forget the gauges of a cluster that is gone", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.observe(PriorityActive{kOrders, 0});
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}});
+  instruments.observe(EndpointsCounted{ClusterName("stock"), {1, 0, 0, 0, 0, 0}});
+  instruments.observe(ConnectionLost{kOrders});
+  instruments.forget_cluster(kOrders);
+  CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kEndpoints, {"stock", "ready"}) == 1);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+}
+
+TEST_CASE("instruments: calls never look ended before they began", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto stats = instruments.call_stats("shop", kOrders);
+  std::thread calls([&] {
+    for (int i = 0; i < 20'000; ++i) {
+      stats->count_started();
+      stats->count_completed(0);
+    }
+  });
+  double least = 0;
+  for (int i = 0; i < 500; ++i)
+    least = std::min(least, *value(instruments, Metric::kRpcsActive, {"orders"}));
+  calls.join();
+  CHECK(least == 0);
+  CHECK(value(instruments, Metric::kRpcsActive, {"orders"}) == 0);
+}
+
+}  // namespace
+}  // namespace signalbox::metrics

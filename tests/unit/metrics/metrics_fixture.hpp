@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading metrics in a test: the value of one series, by name and labels.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "metrics/instruments.hpp"
+
+namespace signalbox::testing {
+
+inline std::optional<metrics::Series> series(const metrics::Instruments& instruments,
+                                             metrics::Metric metric,
+                                             const metrics::LabelValues& labels) {
+  for (const metrics::Family& family : instruments.collect()) {
+    if (family.row->metric != metric) continue;
+    for (const metrics::Series& one : family.series) {
+      if (one.labels == labels) return one;
+    }
+  }
+  return std::nullopt;
+}
+
+inline std::optional<double> value(const metrics::Instruments& instruments,
+                                   metrics::Metric metric,
+                                   const metrics::LabelValues& labels) {
+  const auto found = series(instruments, metric, labels);
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+inline std::size_t series_count(const metrics::Instruments& instruments, metrics::Metric metric) {
+  for (const metrics::Family& family : instruments.collect()) {
+    if (family.row->metric == metric) return family.series.size();
+  }
+  return 0;
+}
+
+}  // namespace signalbox::testing

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/client/ads_session.hpp"
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include <catch2/catch.hpp>
+
+#include "messages/overloaded.hpp"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+constexpr auto kLds = ResourceType::kListener;
+constexpr auto kRds = ResourceType::kRouteConfig;
+constexpr auto kCds = ResourceType::kCluster;
+constexpr auto kEds = ResourceType::kEndpoints;
+
+// Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed.
+absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
+  const std::vector<std::string> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 3));
+  for (const ResourceType type : {kLds, kRds, kCds, kEds}) {
+    if (words.size() < 3 || words[0] != to_string(type)) continue;
+    DecodedResponse response;
+    response.received.type = type;
+    response.received.version = words[1];
+    response.nonce = words[2];
+    if (words.size() > 3) response.nack_detail = words[3];
+    return response;
+  }
+  return absl::InvalidArgumentError("no response");
+}
+
+std::string serialised_node() {
+  envoy::config::core::v3::Node node;
+  node.set_id("node-1");
+  return node.SerializeAsString();
+}
+
+// "LDS v1 n1 [a b]", with " node" and " NACK: reason" where they are.
+std::string describe_request(const std::string& bytes) {
+  envoy::service::discovery::v3::DiscoveryRequest request;
+  REQUIRE(request.ParseFromString(bytes));
+  const auto type = resource_type_of(request.type_url());
+  REQUIRE(type.has_value());
+  std::string text = absl::StrCat(to_string(*type),
+                                  " ",
+                                  request.version_info(),
+                                  "/",
+                                  request.response_nonce(),
+                                  " [",
+                                  absl::StrJoin(request.resource_names(), " "),
+                                  "]");
+  if (request.has_node()) absl::StrAppend(&text, " node=", request.node().id());
+  if (request.has_error_detail()) {
+    absl::StrAppend(
+        &text, " NACK ", request.error_detail().code(), ": ", request.error_detail().message());
+  }
+  return text;
+}
+
+std::string describe(const AdsSessionEffect& effect) {
+  return std::visit(
+      Overloaded{
+          [](const OpenStream& open) { return absl::StrCat("open ", open.stream); },
+          [](const SendBytes& send) {
+            return absl::StrCat("send ", send.stream, ": ", describe_request(send.bytes));
+          },
+          [](const ResourcesReceived& received) {
+            return absl::StrCat("received ", to_string(received.type), " ", received.version);
+          },
+          [](const SubscriptionSent& sent) {
+            return absl::StrCat(
+                "asked ", to_string(sent.type), " [", absl::StrJoin(sent.names, " "), "]");
+          },
+          [](const ServerStatusChanged& status) { return status.status.ToString(); },
+          [](const StartTimer& start) { return absl::StrCat("timer ", start.timer.name); },
+          [](const CancelTimer& cancel) { return absl::StrCat("cancel ", cancel.timer.name); },
+      },
+      effect);
+}
+
+class Session {
+ public:
+  explicit Session(std::uint64_t seed = 1)
+      : core_(AdsSessionOptions{"cp:1", serialised_node(), seed, decode, {}, 1s}) {}
+
+  Lines step(const AdsSessionEvent& event) {
+    Lines lines;
+    for (const AdsSessionEffect& effect : core_.step(event, now)) {
+      if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
+      lines.push_back(describe(effect));
+    }
+    return lines;
+  }
+
+  Lines subscribe(ResourceType type, std::set<std::string> names) {
+    return step(Subscribe{type, std::move(names)});
+  }
+
+  Lines opened(std::uint64_t stream) { return step(AdsStreamOpened{stream}); }
+
+  Lines bytes(std::uint64_t stream, std::string text) {
+    return step(AdsBytesReceived{stream, std::move(text)});
+  }
+
+  Lines closed(std::uint64_t stream, absl::Status status = absl::OkStatus()) {
+    return step(AdsStreamClosed{stream, std::move(status)});
+  }
+
+  // Lets the running timer elapse.
+  Lines elapse() {
+    now += timer.delay;
+    return step(TimerFired{timer.timer});
+  }
+
+  Instant now;
+  StartTimer timer;
+
+ private:
+  AdsSession core_;
+};
+
+}  // namespace
+
+TEST_CASE("ads session: opens a stream when something is wanted, and asks once it is open",
+          "[xds][ads_session][A57]") {
+  Session session;
+  CHECK(session.subscribe(kLds, {}).empty());
+  CHECK(session.subscribe(kLds, {"l"}) == Lines{"open 1"});
+  CHECK(session.subscribe(kCds, {"b", "a"}).empty());
+  CHECK(session.opened(1) == Lines{"send 1: LDS / [l] node=node-1",
+                                   "asked LDS [l]",
+                                   "send 1: CDS / [a b]",
+                                   "asked CDS [a b]"});
+}
+
+TEST_CASE("ads session: a response is answered by exactly one ACK or NACK with its nonce",
+          "[xds][ads_session][A46]") {
+  Session session;
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  CHECK(session.bytes(1, "CDS v1 n1") == Lines{"send 1: CDS v1/n1 [a]", "received CDS v1"});
+  // A NACK keeps the last good version, and the resources that are valid are used.
+  CHECK(session.bytes(1, "CDS v2 n2 cluster a: bad") ==
+        Lines{"send 1: CDS v1/n2 [a] NACK 3: cluster a: bad", "received CDS v2"});
+  CHECK(session.bytes(1, "CDS v3 n3") == Lines{"send 1: CDS v3/n3 [a]", "received CDS v3"});
+}
+
+TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",
+          "[xds][ads_session][A46]") {
+  AdsSessionOptions options;
+  options.node = serialised_node();
+  options.decode = decode_response;
+  AdsSession session(options);
+  session.step(Subscribe{kCds, {"a"}}, {});
+  session.step(AdsStreamOpened{1}, {});
+
+  envoy::service::discovery::v3::DiscoveryResponse response;
+  response.set_type_url(std::string(kClusterTypeUrl));
+  response.set_version_info("v1");
+  response.set_nonce("n1");
+  auto& any = *response.add_resources();
+  any.set_type_url(std::string(kClusterTypeUrl));
+  any.set_value("not a cluster");
+  const auto effects = session.step(AdsBytesReceived{1, response.SerializeAsString()}, {});
+  REQUIRE(effects.size() == 2);
+  const auto& sent = std::get<SendBytes>(effects[0]);
+  const auto& received = std::get<ResourcesReceived>(effects[1]);
+  REQUIRE(received.unnamed_errors.size() == 1);
+  CHECK(describe_request(sent.bytes) == "CDS /n1 [a] NACK 3: " + received.unnamed_errors[0]);
+}
+
+TEST_CASE("ads session: a NACK before anything was accepted has no version", "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kEds, {"e"});
+  session.opened(1);
+  CHECK(session.bytes(1, "EDS v1 n1 bad") ==
+        Lines{"send 1: EDS /n1 [e] NACK 3: bad", "received EDS v1"});
+}
+
+TEST_CASE("ads session: a changed subscription is sent at once, with version and nonce",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  session.bytes(1, "CDS v1 n1");
+  CHECK(session.subscribe(kCds, {"a", "b"}) == Lines{"send 1: CDS v1/n1 [a b]", "asked CDS [a b]"});
+  CHECK(session.subscribe(kCds, {"a", "b"}).empty());
+}
+
+TEST_CASE("ads session: an empty list unsubscribes, but is never a wildcard by accident",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  CHECK(session.subscribe(kCds, {}).empty());
+  session.subscribe(kCds, {"a"});
+  session.bytes(1, "CDS v1 n1");
+  CHECK(session.subscribe(kCds, {}) == Lines{"send 1: CDS v1/n1 []", "asked CDS []"});
+  CHECK(session.subscribe(kCds, {}).empty());
+  // A response that crosses the unsubscription is still answered.
+  CHECK(session.bytes(1, "CDS v2 n2") == Lines{"send 1: CDS v2/n2 []", "received CDS v2"});
+
+  SECTION("nor is it on the next stream") {
+    session.closed(1);
+    session.elapse();
+    CHECK(session.opened(2) == Lines{"send 2: LDS / [l] node=node-1", "asked LDS [l]"});
+  }
+}
+
+TEST_CASE("ads session: what was never asked for on this stream is not answered",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  CHECK(session.bytes(1, "CDS v1 n1").empty());
+  CHECK(session.bytes(1, "not a response").empty());
+  CHECK(session.bytes(1, "LDS v1 n1").size() == 2);
+}
+
+TEST_CASE("ads session: versions outlive the stream, nonces and the node's introduction do not",
+          "[xds][ads_session][A57]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  session.bytes(1, "LDS v7 n9");
+  session.bytes(1, "LDS v8 n10 bad");
+  session.now += 5s;
+  CHECK(session.closed(1) == Lines{"asked LDS []", "open 2"});
+  CHECK(session.opened(2) == Lines{"send 2: LDS v7/ [l] node=node-1", "asked LDS [l]"});
+}
+
+TEST_CASE("ads session: a stream that closes without a response is an error until one comes",
+          "[xds][ads_session][A57]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  CHECK(session.closed(1, absl::UnavailableError("connection refused")) ==
+        Lines{"UNAVAILABLE: xDS server cp:1: connection refused", "timer reopen"});
+  CHECK(session.elapse() == Lines{"open 2"});
+  session.opened(2);
+  CHECK(session.closed(2) == Lines{"asked LDS []",
+                                   "UNAVAILABLE: xDS server cp:1: stream closed without a response",
+                                   "timer reopen"});
+  session.elapse();
+  session.opened(3);
+  CHECK(session.bytes(3, "LDS v1 n1") == Lines{"OK", "send 3: LDS v1/n1 [l]", "received LDS v1"});
+  CHECK(session.bytes(3, "LDS v2 n2").size() == 2);
+}
+
+TEST_CASE("ads session: a stream that closes after a response is no error",
+          "[xds][ads_session][A57]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  session.bytes(1, "LDS v1 n1");
+  session.now += 400ms;
+  CHECK(session.closed(1, absl::UnavailableError("reset")) ==
+        Lines{"asked LDS []", "timer reopen"});
+  CHECK(session.timer.delay == 600ms);
+  CHECK(session.elapse() == Lines{"open 2"});
+}
+
+TEST_CASE("ads session: backs off 1 s x 1.6 up to 120 s, 20 % either way, until a response",
+          "[xds][ads_session][A57]") {
+  const auto seed = GENERATE(range(0, 50));
+  Session session(static_cast<std::uint64_t>(seed));
+  session.subscribe(kLds, {"l"});
+  double base = 1.0;
+  std::uint64_t stream = 1;
+  for (int attempt = 0; attempt < 14; ++attempt) {
+    session.closed(stream++);
+    const double seconds = std::chrono::duration<double>(session.timer.delay).count();
+    CHECK(seconds >= std::max(1.0, 0.8 * base) - 1e-6);
+    CHECK(seconds <= 1.2 * base + 1e-6);
+    CHECK(session.elapse() == Lines{absl::StrCat("open ", stream)});
+    base = std::min(base * 1.6, 120.0);
+  }
+  session.opened(stream);
+  session.bytes(stream, "LDS v1 n1");
+  session.now += 1h;
+  CHECK(session.closed(stream).back() == absl::StrCat("open ", stream + 1));
+  session.closed(stream + 1);
+  CHECK(session.timer.delay <= 1200ms);
+}
+
+TEST_CASE("ads session: waits differ between seeds and are equal for one", "[xds][ads_session]") {
+  const auto first_wait = [](std::uint64_t seed) {
+    Session session(seed);
+    session.subscribe(kLds, {"l"});
+    session.closed(1);
+    session.elapse();
+    session.closed(2);
+    return session.timer.delay;
+  };
+  CHECK(first_wait(1) == first_wait(1));
+  CHECK(first_wait(1) != first_wait(2));
+}
+
+TEST_CASE("ads session: never opens two streams within a second", "[xds][ads_session][B8]") {
+  const auto seed = GENERATE(range(0, 20));
+  Session session(static_cast<std::uint64_t>(seed));
+  session.subscribe(kLds, {"l"});
+  Instant last_opened = session.now;
+  for (std::uint64_t stream = 1; stream < 100; ++stream) {
+    // Some answer and close at once, some just close, some are refused.
+    const auto fate = (stream + static_cast<std::uint64_t>(seed)) % 3;
+    if (fate > 0) session.opened(stream);
+    if (fate > 1) session.bytes(stream, "LDS v1 n1");
+    session.now += 1ms;
+    const Lines closing = session.closed(stream);
+    REQUIRE(closing.back() == "timer reopen");
+    REQUIRE(session.elapse() == Lines{absl::StrCat("open ", stream + 1)});
+    REQUIRE(session.now - last_opened >= 1s);
+    last_opened = session.now;
+  }
+}
+
+TEST_CASE("ads session: events of a stream or timer that is past are dropped",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  session.closed(1);
+  const TimerId old_timer = session.timer.timer;
+  CHECK(session.bytes(1, "LDS v1 n1").empty());
+  CHECK(session.opened(1).empty());
+  CHECK(session.closed(1).empty());
+  session.elapse();
+  CHECK(session.opened(1).empty());
+  CHECK(session.step(TimerFired{old_timer}).empty());
+  session.closed(2);
+  CHECK(session.step(TimerFired{old_timer}).empty());
+}
+
+TEST_CASE("ads session: rests when nothing is wanted after a wait", "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.closed(1);
+  session.subscribe(kLds, {});
+  CHECK(session.elapse().empty());
+  CHECK(session.subscribe(kRds, {"r"}) == Lines{"open 2"});
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/client/client_core.hpp"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include <catch2/catch.hpp>
+
+#include "messages/overloaded.hpp"
+#include "tests/support/xds_resources.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+using tests::cds;
+using tests::eds;
+using tests::eds_cluster;
+using tests::lds;
+using tests::locality;
+
+constexpr auto kCds = ResourceType::kCluster;
+
+std::string describe(const ClientEffect& effect) {
+  return std::visit(
+      Overloaded{
+          [](const Subscribe& subscribe) {
+            return absl::StrCat("subscribe ",
+                                to_string(subscribe.type),
+                                " [",
+                                absl::StrJoin(subscribe.names, " "),
+                                "]");
+          },
+          [](const NotifyWatcher& notify) {
+            const auto* changed = std::get_if<ResourceChanged>(&notify.what);
+            const auto* ambient = std::get_if<AmbientErrorChanged>(&notify.what);
+            const std::string what =
+                changed == nullptr       ? absl::StrCat("ambient ", ambient->status.ToString())
+                : changed->resource.ok() ? "value"
+                                         : changed->resource.status().ToString();
+            const ResourceKey& key = changed == nullptr ? ambient->key : changed->key;
+            return absl::StrCat(notify.watcher, ": ", key.name, " ", what);
+          },
+          [](const CountUpdates& count) {
+            return absl::StrCat("count ", count.valid, " ", count.invalid);
+          },
+          [](const StartTimer& start) { return absl::StrCat("timer ", start.timer.name); },
+          [](const CancelTimer& cancel) { return absl::StrCat("cancel ", cancel.timer.name); },
+      },
+      effect);
+}
+
+class Client {
+ public:
+  explicit Client(ClientOptions options = {}) : core_(options) {}
+
+  Lines step(const ClientEvent& event) {
+    Lines lines;
+    for (const ClientEffect& effect : core_.step(event, Instant{})) {
+      if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
+      lines.push_back(describe(effect));
+    }
+    return lines;
+  }
+
+  Lines watch(WatcherId watcher, const ResourceKey& key) {
+    return step(WatchStarted{watcher, key});
+  }
+
+  Lines unwatch(WatcherId watcher, const ResourceKey& key) {
+    return step(WatchEnded{watcher, key});
+  }
+
+  Lines asked(std::set<std::string> names) { return step(SubscriptionSent{kCds, names}); }
+
+  Lines receive(std::vector<ReceivedResource> resources) {
+    return step(ResourcesReceived{kCds, "v", std::move(resources), {}});
+  }
+
+  Lines server(absl::Status status) { return step(ServerStatusChanged{std::move(status)}); }
+
+  StartTimer timer;
+
+ private:
+  ClientCore core_;
+};
+
+ReceivedResource good(const std::string& name, const std::string& service = "e") {
+  return {name, Resource{eds_cluster(name, service)}};
+}
+
+ReceivedResource bad(const std::string& name) {
+  return {name, absl::InvalidArgumentError("type: not supported")};
+}
+
+const absl::Status kServerLost = absl::UnavailableError("xDS server cp: refused");
+
+}  // namespace
+
+TEST_CASE("client core: two watchers of a resource share one subscription, and both are told",
+          "[xds][client][A37-10]") {
+  Client client;
+  CHECK(client.watch(1, cds("a")) == Lines{"subscribe CDS [a]"});
+  CHECK(client.watch(2, cds("a")).empty());
+  CHECK(client.watch(2, cds("b")) == Lines{"subscribe CDS [a b]"});
+  CHECK(client.receive({good("a"), good("other")}) ==
+        Lines{"1: a value", "2: a value", "count 2 0"});
+  CHECK(client.unwatch(1, cds("a")).empty());
+  CHECK(client.unwatch(2, cds("a")) == Lines{"subscribe CDS [b]"});
+  CHECK(client.unwatch(2, cds("a")).empty());
+}
+
+TEST_CASE("client core: a new watcher is told at once what is known", "[xds][client][A88]") {
+  Client client;
+  client.watch(1, cds("a"));
+  SECTION("the resource") {
+    client.receive({good("a")});
+    CHECK(client.watch(2, cds("a")) == Lines{"2: a value"});
+  }
+  SECTION("the resource, then what is ambient") {
+    client.receive({good("a")});
+    client.receive({bad("a")});
+    CHECK(client.watch(2, cds("a")) ==
+          Lines{"2: a value", "2: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported"});
+  }
+  SECTION("that it is invalid") {
+    client.receive({bad("a")});
+    CHECK(client.watch(2, cds("a")) ==
+          Lines{"2: a UNAVAILABLE: CDS resource \"a\": type: not supported"});
+  }
+  SECTION("that the server cannot be reached") {
+    client.server(kServerLost);
+    CHECK(client.watch(2, cds("a")) == Lines{"2: a UNAVAILABLE: xDS server cp: refused"});
+  }
+  SECTION("nothing, while it is being waited for") {
+    CHECK(client.watch(2, cds("a")).empty());
+  }
+}
+
+TEST_CASE("client core: forgets a resource when its last watcher goes", "[xds][client]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  client.unwatch(1, cds("a"));
+  CHECK(client.watch(1, cds("a")) == Lines{"subscribe CDS [a]"});
+}
+
+TEST_CASE("client core: all watches of a watcher that is gone end at once", "[xds][client]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.watch(1, cds("b"));
+  client.watch(1, lds("l"));
+  client.watch(2, cds("b"));
+  CHECK(client.step(WatcherGone{1}) == Lines{"subscribe LDS []", "subscribe CDS [b]"});
+  CHECK(client.receive({good("b")}) == Lines{"2: b value", "count 1 0"});
+}
+
+TEST_CASE("client core: valid resources of a rejected response are used", "[xds][client][A46]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.watch(2, cds("b"));
+  CHECK(client.receive({bad("a"), good("b")}) ==
+        Lines{"1: a UNAVAILABLE: CDS resource \"a\": type: not supported",
+              "2: b value",
+              "count 1 1"});
+}
+
+TEST_CASE("client core: a resource that was good stays, with an ambient error beside it",
+          "[xds][client][A88]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  SECTION("when it is rejected") {
+    CHECK(client.receive({bad("a")}) ==
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported", "count 0 1"});
+    SECTION("and the error is over when the same one comes again") {
+      CHECK(client.receive({good("a")}) == Lines{"1: a ambient OK", "count 1 0"});
+    }
+    SECTION("and the error is over when a new one comes") {
+      CHECK(client.receive({good("a", "e2")}) ==
+            Lines{"1: a value", "1: a ambient OK", "count 1 0"});
+    }
+  }
+  SECTION("when it is deleted") {
+    CHECK(client.receive({}) ==
+          Lines{"1: a ambient NOT_FOUND: CDS resource \"a\" does not exist", "count 0 0"});
+    CHECK(client.receive({}) == Lines{"count 0 0"});
+  }
+  SECTION("when the server is lost") {
+    CHECK(client.server(kServerLost) == Lines{"1: a ambient UNAVAILABLE: xDS server cp: refused"});
+    CHECK(client.server(kServerLost).empty());
+    CHECK(client.server(absl::OkStatus()) == Lines{"1: a ambient OK"});
+  }
+  SECTION("when all of it happens, and an error ends with its own cause") {
+    client.receive({bad("a")});
+    CHECK(client.server(kServerLost) ==
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported; "
+                "xDS server cp: refused"});
+    CHECK(client.server(absl::OkStatus()) ==
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported"});
+  }
+}
+
+TEST_CASE("client core: fail_on_data_errors takes a resource away that went bad",
+          "[xds][client][A88]") {
+  ClientOptions options;
+  options.fail_on_data_errors = true;
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  CHECK(client.server(kServerLost) == Lines{"1: a ambient UNAVAILABLE: xDS server cp: refused"});
+  client.server(absl::OkStatus());
+  SECTION("rejected") {
+    CHECK(client.receive({bad("a")}).front() ==
+          "1: a UNAVAILABLE: CDS resource \"a\": type: not supported");
+  }
+  SECTION("deleted") {
+    CHECK(client.receive({}).front() == "1: a NOT_FOUND: CDS resource \"a\" does not exist");
+  }
+  CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
+}
+
+TEST_CASE("client core: absence says nothing where a response need not be complete",
+          "[xds][client][A88]") {
+  Client client;
+  SECTION("of a type that is sent piece by piece") {
+    client.watch(1, eds("e"));
+    client.step(ResourcesReceived{ResourceType::kEndpoints,
+                                  "v",
+                                  {{"e", Resource{tests::endpoints({{locality("l", {"a"})}})}}},
+                                  {}});
+    CHECK(client.step(ResourcesReceived{ResourceType::kEndpoints, "v", {}, {}}) ==
+          Lines{"count 0 0"});
+  }
+  SECTION("when the response may answer an earlier request") {
+    client.watch(1, cds("a"));
+    client.asked({"a"});
+    CHECK(client.receive({}) == Lines{"count 0 0"});
+  }
+  SECTION("when one resource could not even be named") {
+    client.watch(1, cds("a"));
+    client.receive({good("a")});
+    CHECK(client.step(ResourcesReceived{kCds, "v", {}, {"undecodable"}}) == Lines{"count 0 1"});
+  }
+}
+
+TEST_CASE("client core: an unchanged resource is not told again", "[xds][client]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  CHECK(client.receive({good("a")}) == Lines{"count 1 0"});
+  CHECK(client.receive({good("a", "other")}) == Lines{"1: a value", "count 1 0"});
+}
+
+TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][client][A57]") {
+  Client client;
+  client.watch(1, cds("a"));
+  CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
+  CHECK(client.timer.delay == 15s);
+  const StartTimer first = client.timer;
+
+  SECTION("told once the time is over") {
+    CHECK(client.step(TimerFired{first.timer}) ==
+          Lines{"1: a NOT_FOUND: CDS resource \"a\" does not exist"});
+    CHECK(client.step(TimerFired{first.timer}).empty());
+    CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
+  }
+  SECTION("not if it comes") {
+    CHECK(client.receive({good("a")}) == Lines{"cancel CDS/a", "1: a value", "count 1 0"});
+    CHECK(client.step(TimerFired{first.timer}).empty());
+  }
+  SECTION("not if it comes but is invalid") {
+    CHECK(client.receive({bad("a")}).front() == "cancel CDS/a");
+  }
+  SECTION("not for a second request on the same stream, which changes nothing") {
+    client.watch(1, cds("b"));
+    CHECK(client.asked({"a", "b"}) == Lines{"timer CDS/b"});
+  }
+  SECTION("not while there is no stream, and from the start on the next one") {
+    CHECK(client.asked({}) == Lines{"cancel CDS/a"});
+    CHECK(client.step(TimerFired{first.timer}).empty());
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
+    CHECK(client.timer.timer != first.timer);
+    CHECK(client.step(TimerFired{first.timer}).empty());
+  }
+  SECTION("not once nobody watches it") {
+    CHECK(client.unwatch(1, cds("a")) == Lines{"cancel CDS/a", "subscribe CDS []"});
+  }
+  SECTION("not on the next stream if it is cached") {
+    client.receive({good("a")});
+    client.asked({});
+    CHECK(client.asked({"a"}).empty());
+  }
+}
+
+TEST_CASE("client core: time running out is UNAVAILABLE where so configured",
+          "[xds][client][A88]") {
+  ClientOptions options;
+  options.resource_timer_is_transient_error = true;
+  options.resource_timeout = 30s;
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.asked({"a"});
+  CHECK(client.timer.delay == 30s);
+  CHECK(client.step(TimerFired{client.timer.timer}) ==
+        Lines{"1: a UNAVAILABLE: CDS resource \"a\" was not received from the server in time"});
+}
+
+TEST_CASE("client core: a lost server is an error for what is not cached", "[xds][client][A57]") {
+  Client client;
+  client.watch(1, cds("a"));
+  CHECK(client.server(kServerLost) == Lines{"1: a UNAVAILABLE: xDS server cp: refused"});
+  CHECK(client.server(absl::OkStatus()).empty());
+  CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
+}
+
+TEST_CASE("client core: a resource is equal to itself and to no other", "[xds][client][cache]") {
+  const Resource cluster{eds_cluster("a", "e")};
+  CHECK(same_content(cluster, Resource{eds_cluster("a", "e")}));
+  CHECK_FALSE(same_content(cluster, Resource{eds_cluster("a", "f")}));
+  CHECK_FALSE(same_content(cluster, Resource{tests::aggregate("a", {"e"})}));
+  const Resource inline_listener{tests::inline_listener("l", tests::routes_to("r", {"a"}))};
+  CHECK(same_content(inline_listener,
+                     Resource{tests::inline_listener("l", tests::routes_to("r", {"a"}))}));
+  CHECK_FALSE(same_content(inline_listener,
+                           Resource{tests::inline_listener("l", tests::routes_to("r", {"b"}))}));
+  CHECK_FALSE(same_content(inline_listener, Resource{tests::rds_listener("l", "r")}));
+  CHECK_FALSE(same_content(inline_listener, cluster));
+  const auto in = [](const char* address) {
+    return Resource{tests::endpoints({{locality("x", {address})}})};
+  };
+  CHECK(same_content(in("1"), in("1")));
+  CHECK_FALSE(same_content(in("1"), in("2")));
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+
+#include "xds/bootstrap.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+Bootstrap with_default(const std::string& name_template) {
+  Bootstrap bootstrap;
+  bootstrap.client_default_listener_resource_name_template = name_template;
+  bootstrap.authorities["auth"].client_listener_resource_name_template = "xdstp://auth/L/%s?x=%s";
+  bootstrap.authorities["a:1"].client_listener_resource_name_template = "xdstp://a:1/%s";
+  return bootstrap;
+}
+
+TEST_CASE("listener name: is the template with the target's name in it", "[xds][A47]") {
+  struct Row {
+    const char* when;
+    const char* name_template;
+    const char* target;
+    const char* name;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"old style", "%s", "xds:///orders", "orders"},
+      {"old style with a port", "%s", "xds:///orders.example:80", "orders.example:80"},
+      {"old style keeps odd characters", "pre/%s", "xds:///a%20[b]/c", "pre/a [b]/c"},
+      {"without slashes", "%s", "xds:orders", "orders"},
+      {"new style encodes", "xdstp://x/L/%s", "xds:///a%20[b]/c", "xdstp://x/L/a%20%5Bb%5D/c"},
+      {"new style keeps what a path may hold",
+       "xdstp://x/%s",
+       "xds:///a:1@b,c",
+       "xdstp://x/a:1@b,c"},
+      {"a template without a place for the name", "fixed", "xds:///orders", "fixed"},
+      {"an authority, twice the name", "%s", "xds://auth/a[", "xdstp://auth/L/a%5B?x=a%5B"},
+      {"an encoded authority", "%s", "xds://a%3A1/b", "xdstp://a:1/b"},
+      {"a query is left out", "%s", "xds:///orders?a=b#c", "orders"},
+      {"a name that looks like a template", "%s", "xds:///a%25s", "a%s"},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const auto name = listener_resource_name(with_default(row.name_template), row.target);
+    INFO(name.status().message());
+    REQUIRE(name.ok());
+    CHECK(*name == row.name);
+  }
+}
+
+TEST_CASE("listener name: refuses targets that name no listener", "[xds][A47]") {
+  struct Row {
+    const char* target;
+    const char* told;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"", "expected xds:///name"},
+      {"orders", "expected xds:///name"},
+      {"dns:///orders", "expected xds:///name"},
+      {"xds:", "name is empty"},
+      {"xds:///", "name is empty"},
+      {"xds://auth", "name is empty"},
+      {"xds://auth/", "name is empty"},
+      {"xds://other/orders", "the bootstrap has no authority \"other\""},
+      {"xds:///a%2", "two hexadecimal digits"},
+      {"xds:///a%zz", "two hexadecimal digits"},
+      {"xds://%/a", "two hexadecimal digits"},
+  }));
+  DYNAMIC_SECTION(row.target) {
+    const auto name = listener_resource_name(with_default("%s"), row.target);
+    REQUIRE_FALSE(name.ok());
+    CHECK(name.status().code() == absl::StatusCode::kInvalidArgument);
+    CHECK(absl::StrContains(name.status().message(), row.told));
+    CHECK(absl::StrContains(name.status().message(), std::string("\"") + row.target + "\""));
+  }
+}
+
+}  // namespace
+}  // namespace signalbox::xds

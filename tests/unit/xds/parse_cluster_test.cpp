@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cluster has beside its discovery (tests/spec/a37_validation_test): the LB policy and the
+// connect timeout.
+#include <chrono>
+
+#include <catch2/catch.hpp>
+
+#include "messages/cluster.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/limits.hpp"
+#include "xds/parse/cluster.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using namespace std::chrono_literals;
+using ClusterProto = envoy::config::cluster::v3::Cluster;
+
+const std::string kPolicies = "type.googleapis.com/envoy.extensions.load_balancing_policies.";
+
+std::string with(const std::string& fields) {
+  return R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } } )" + fields;
+}
+
+ReceivedResource parse(const std::string& fields) {
+  return parse_cluster(serialise<ClusterProto>(with(fields)));
+}
+
+std::string error_in(const std::string& fields) {
+  return error_of(parse(fields));
+}
+
+std::string error_text(const std::string& what) {
+  return R"(CDS resource "orders": )" + what;
+}
+
+// One entry of a policy list.
+std::string entry(const std::string& type, const std::string& config = "") {
+  return "policies { typed_extension_config { typed_config { [" + kPolicies + type + "] { " +
+         config + " } } } } ";
+}
+
+const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
+const std::string kUnknown =
+    R"(policies { typed_extension_config { typed_config {
+         type_url: "type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev"
+       } } } )";
+
+std::string wrr_locality(const std::string& list) {
+  return entry("wrr_locality.v3.WrrLocality", "endpoint_picking_policy { " + list + " }");
+}
+
+std::string list(const std::string& entries) {
+  return "load_balancing_policy { " + entries + " }";
+}
+
+const std::string kWrr = kPolicies + "wrr_locality.v3.WrrLocality";
+
+}  // namespace
+
+TEST_CASE("parse_cluster: takes the first LB policy of the list that it supports",
+          "[xds][parse][A52]") {
+  const auto round_robin = make_lb_config(RoundRobinConfig{});
+
+  struct Row {
+    const char* when;
+    std::string entries;
+    LbConfigPtr policy;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"it is round_robin", kRoundRobin, round_robin},
+      {"it is pick_first",
+       entry("pick_first.v3.PickFirst"),
+       make_lb_config(PickFirstConfig{false})},
+      {"it is pick_first that shuffles",
+       entry("pick_first.v3.PickFirst", "shuffle_address_list: true"),
+       make_lb_config(PickFirstConfig{true})},
+      {"it is wrr_locality",
+       wrr_locality(kRoundRobin),
+       make_lb_config(WrrLocalityConfig{round_robin})},
+      {"unknown ones stand before it", kUnknown + kUnknown + kRoundRobin, round_robin},
+      {"unknown ones stand before it inside wrr_locality",
+       wrr_locality(kUnknown + kRoundRobin),
+       make_lb_config(WrrLocalityConfig{round_robin})},
+      {"what stands after it is not looked at", kRoundRobin + "policies {}", round_robin},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    CHECK(same_config(value_of<Cluster>(parse(list(row.entries))).lb_policy, row.policy));
+    // It outranks lb_policy.
+    CHECK(same_config(value_of<Cluster>(parse(list(row.entries) + " lb_policy: MAGLEV")).lb_policy,
+                      row.policy));
+  }
+}
+
+TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][parse][A52]") {
+  const std::string top = "load_balancing_policy";
+  const std::string config = ".policies[0].typed_extension_config.typed_config";
+
+  struct Row {
+    const char* when;
+    std::string fields;
+    std::string error;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"the list is empty", list(""), top + ": must name a policy that is supported, found none"},
+      {"all are unknown",
+       list(kUnknown),
+       top + ": must name a policy that is supported, found "
+             "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+      {"an entry says nothing", list("policies {}"), top + config + ": must be set, found none"},
+      {"wrr_locality has no child",
+       list(entry("wrr_locality.v3.WrrLocality")),
+       top + config + ".value.endpoint_picking_policy: must be set, found none"},
+      {"wrr_locality's child is unknown",
+       list(wrr_locality(kUnknown)),
+       top + config +
+           ".value.endpoint_picking_policy: must name a policy that is supported, found "
+           "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+      {"its configuration is not decodable",
+       list("policies { typed_extension_config { typed_config { type_url: \"" + kWrr +
+            "\" value: \"\\377\" } } } " + kRoundRobin),
+       top + config + ".value: must be of type WrrLocality, found 1 bytes that are not"},
+      {"the old field names another",
+       "lb_policy: RING_HASH",
+       "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found RING_HASH"},
+      {"the old field has a number that nobody knows",
+       "lb_policy: 99",
+       "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found 99"},
+      {"the old field points to a list that is not there",
+       "lb_policy: LOAD_BALANCING_POLICY_CONFIG",
+       "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found "
+       "LOAD_BALANCING_POLICY_CONFIG"},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    CHECK(error_in(row.fields) == error_text(row.error));
+  }
+}
+
+TEST_CASE("parse_cluster: LB policies may be nested sixteen deep, not deeper",
+          "[xds][parse][A52]") {
+  std::string nested = kRoundRobin;
+  for (std::size_t depth = 1; depth < kMaxLbPolicyNesting; ++depth)
+    nested = wrr_locality(nested);
+  CHECK(error_in(list(nested)).empty());
+  const std::string error = error_in(list(wrr_locality(nested)));
+  CHECK(error.find("must not be nested deeper than 16 policies") != std::string::npos);
+}
+
+TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
+          "[xds][parse][A61][A75-6]") {
+  const auto received = parse_cluster(serialise<ClusterProto>(
+      R"(name: "orders" type: LOGICAL_DNS load_assignment { endpoints { lb_endpoints { endpoint {
+           address { socket_address { address: "h" port_value: 1 } } } } } } )" +
+      list(kRoundRobin)));
+  CHECK(same_config(value_of<Cluster>(received).lb_policy, make_lb_config(RoundRobinConfig{})));
+}
+
+TEST_CASE("parse_cluster: connect_timeout is 5 s where it is not set", "[xds][parse]") {
+  CHECK(value_of<Cluster>(parse("")).connect_timeout == 5s);
+  CHECK(
+      value_of<Cluster>(parse("connect_timeout { seconds: 1 nanos: 500000000 }")).connect_timeout ==
+      1500ms);
+  // Three hundred years and more do not fit into nanoseconds.
+  const auto longest = parse("connect_timeout { seconds: 315576000000 nanos: 999999999 }");
+  CHECK(value_of<Cluster>(longest).connect_timeout == std::chrono::hours(24 * 36'525));
+}
+
+TEST_CASE("parse_cluster: a connect_timeout out of range is an error",
+          "[xds][parse][A75-19][A75-20][A75-23]") {
+  struct Row {
+    const char* duration;
+    const char* error;
+  };
+
+  const auto row = GENERATE(
+      Row{"seconds: -1", "connect_timeout.seconds: must be in [0, 315576000000], found -1"},
+      Row{"seconds: 315576000001",
+          "connect_timeout.seconds: must be in [0, 315576000000], found 315576000001"},
+      Row{"nanos: -1", "connect_timeout.nanos: must be in [0, 999999999], found -1"},
+      Row{"seconds: 1 nanos: 1000000000",
+          "connect_timeout.nanos: must be in [0, 999999999], found 1000000000"},
+      Row{"seconds: -1 nanos: -1",
+          "connect_timeout.seconds: must be in [0, 315576000000], found -1; "
+          "connect_timeout.nanos: must be in [0, 999999999], found -1"},
+      Row{"", "connect_timeout: must be longer than 0, found 0"});
+  CHECK(error_in(std::string("connect_timeout { ") + row.duration + " }") == error_text(row.error));
+}
+
+TEST_CASE("parse_cluster: a name is neither empty nor endless", "[xds][parse][limits]") {
+  CHECK(error_of(parse_cluster("")).find("name: must not be empty, found \"\"") !=
+        std::string::npos);
+  const std::string longest(kMaxNameLength, 'n');
+  const std::string rest = R"(" type: EDS eds_cluster_config { eds_config { ads {} } })";
+  CHECK(error_of(parse_cluster(serialise<ClusterProto>("name: \"" + longest + rest))).empty());
+  const auto received = parse_cluster(serialise<ClusterProto>("name: \"x" + longest + rest));
+  CHECK(error_of(received).find("name: must not be longer than 1024 bytes, found 1025 bytes") !=
+        std::string::npos);
+}
+
+TEST_CASE("parse_cluster: bytes that are no Cluster have no name", "[xds][parse]") {
+  const ReceivedResource received = parse_cluster("\xff\xff");
+  CHECK(received.name.empty());
+  CHECK(error_of(received) == "CDS resource must be a Cluster, found 2 bytes that are not");
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "messages/endpoints.hpp"
+#include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/limits.hpp"
+#include "xds/parse/endpoints.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using AssignmentProto = envoy::config::endpoint::v3::ClusterLoadAssignment;
+
+ReceivedResource parse(const std::string& fields) {
+  return parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " + fields));
+}
+
+std::string error_in(const std::string& fields) {
+  const std::string error = error_of(parse(fields));
+  const std::string prefix = R"(EDS resource "orders": )";
+  return error.rfind(prefix, 0) == 0 ? error.substr(prefix.size()) : error;
+}
+
+std::string address(const std::string& ip, int port = 80) {
+  return absl::StrCat(
+      "address { socket_address { address: \"", ip, "\" port_value: ", port, " } } ");
+}
+
+// An endpoint at 10.0.0.<host>:80.
+std::string endpoint(int host, const std::string& more = "") {
+  return absl::StrCat(
+      "lb_endpoints { endpoint { ", address(absl::StrCat("10.0.0.", host)), "} ", more, " } ");
+}
+
+// A locality of weight `weight`, with the zone for a name.
+std::string locality(const std::string& zone,
+                     int priority,
+                     const std::string& endpoints,
+                     std::uint64_t weight = 1) {
+  return absl::StrCat("endpoints { locality { zone: \"",
+                      zone,
+                      "\" } priority: ",
+                      priority,
+                      " load_balancing_weight { value: ",
+                      weight,
+                      " } ",
+                      endpoints,
+                      " } ");
+}
+
+std::string one_endpoint(const std::string& inside) {
+  return locality("z", 0, "lb_endpoints { " + inside + " }");
+}
+
+Endpoint at(const std::string& text, HealthStatus health = HealthStatus::kUnknown) {
+  return Endpoint{{Address{text}}, health, 1};
+}
+
+const std::string kFirst = "endpoints[0].lb_endpoints[0]";
+
+}  // namespace
+
+TEST_CASE("parse_endpoints: priorities, localities and endpoints keep their place",
+          "[xds][parse][A27]") {
+  const auto received =
+      parse(locality("b", 1, endpoint(3)) + locality("a", 0, endpoint(1) + endpoint(2), 7) +
+            locality("c", 0, "", 9));
+  const Endpoints& endpoints = value_of<Endpoints>(received);
+
+  CHECK(received.name == "orders");
+  REQUIRE(endpoints.priorities.size() == 2);
+  REQUIRE(endpoints.priorities[0].localities.size() == 2);
+  CHECK(*endpoints.priorities[0].localities[0] ==
+        Locality{{"", "a", ""}, 7, {at("10.0.0.1:80"), at("10.0.0.2:80")}});
+  CHECK(*endpoints.priorities[0].localities[1] == Locality{{"", "c", ""}, 9, {}});
+  REQUIRE(endpoints.priorities[1].localities.size() == 1);
+  CHECK(*endpoints.priorities[1].localities[0] == Locality{{"", "b", ""}, 1, {at("10.0.0.3:80")}});
+}
+
+TEST_CASE("parse_endpoints: a locality's name has three parts", "[xds][parse][A27]") {
+  const auto received = parse(R"(endpoints { locality { region: "r" zone: "z" sub_zone: "s" }
+                                             load_balancing_weight { value: 1 } })");
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->name ==
+        LocalityName{"r", "z", "s"});
+}
+
+TEST_CASE("parse_endpoints: no endpoints at all are valid", "[xds][parse][A27][A37-25]") {
+  CHECK(value_of<Endpoints>(parse("")) == Endpoints{});
+}
+
+TEST_CASE("parse_endpoints: a locality without weight is left out unread", "[xds][parse][A27]") {
+  const std::string bad = "lb_endpoints { endpoint {} } }";
+  const auto received =
+      parse("endpoints { locality { zone: \"x\" } " + bad +
+            " endpoints { load_balancing_weight {} " + bad + locality("a", 0, endpoint(1)));
+  const Endpoints& endpoints = value_of<Endpoints>(received);
+  REQUIRE(endpoints.priorities.size() == 1);
+  REQUIRE(endpoints.priorities[0].localities.size() == 1);
+  CHECK(endpoints.priorities[0].localities[0]->name.zone == "a");
+}
+
+TEST_CASE("parse_endpoints: priorities with a weighted locality have no gaps",
+          "[xds][parse][A27]") {
+  struct Row {
+    const char* when;
+    std::string localities;
+    std::string error;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"zero is missing",
+       locality("a", 1, ""),
+       "endpoints: priorities must have no gaps, found 1 but no 0"},
+      {"one is missing",
+       locality("a", 0, "") + locality("b", 2, ""),
+       "endpoints: priorities must have no gaps, found 2 but no 1"},
+      {"the one between has no weight",
+       locality("a", 0, "") + locality("b", 1, "", 0) + locality("c", 2, ""),
+       "endpoints: priorities must have no gaps, found 2 but no 1"},
+      {"the last has no weight", locality("a", 0, "") + locality("b", 1, "", 0), ""},
+      {"they come in another order", locality("a", 1, "") + locality("b", 0, ""), ""},
+      {"the number is huge",
+       "endpoints { locality {} priority: 4294967295 load_balancing_weight { value: 1 } }",
+       "endpoints: priorities must have no gaps, found 4294967295 but no 0"},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    CHECK(error_in(row.localities) == row.error);
+  }
+}
+
+TEST_CASE("parse_endpoints: a locality is unique in its priority, not beyond it",
+          "[xds][parse][A27]") {
+  CHECK(error_in(locality("a", 0, "") + locality("a", 0, "")) ==
+        "endpoints: locality must be unique in its priority, found "
+        "{region=\"\", zone=\"a\", sub_zone=\"\"} again in priority 0");
+  CHECK(error_in(locality("a", 0, "") + locality("a", 1, "")).empty());
+}
+
+TEST_CASE("parse_endpoints: a weighted locality has a name", "[xds][parse][A27]") {
+  CHECK(error_in("endpoints { load_balancing_weight { value: 1 } }") ==
+        "endpoints[0].locality: must be set, found none");
+}
+
+TEST_CASE("parse_endpoints: locality weights of a priority sum up to 32 bits",
+          "[xds][parse][A27]") {
+  CHECK(error_in(locality("a", 0, "", 4294967294) + locality("b", 0, "", 1)).empty());
+  CHECK(error_in(locality("a", 0, "", 4294967295) + locality("b", 1, "", 1)).empty());
+  CHECK(error_in(locality("a", 0, "", 4294967295) + locality("b", 0, "", 1)) ==
+        "endpoints: the sum of locality weights of priority 0 must be at most 4294967295, found "
+        "4294967296");
+}
+
+TEST_CASE("parse_endpoints: an address is an IP literal and a port", "[xds][parse][A27]") {
+  struct Row {
+    std::string ip;
+    int port;
+    std::string text;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"1.2.3.4", 80, "1.2.3.4:80"},
+      {"255.255.255.255", 65535, "255.255.255.255:65535"},
+      {"::1", 1, "[::1]:1"},
+      {"2001:DB8:0:0::1", 80, "[2001:db8::1]:80"},
+  }));
+  const auto received = parse(one_endpoint("endpoint { " + address(row.ip, row.port) + " }"));
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
+        std::vector<Endpoint>{at(row.text)});
+}
+
+TEST_CASE("parse_endpoints: an address of another kind is an error", "[xds][parse][A27]") {
+  const std::string place = kFirst + ".endpoint.address.socket_address";
+
+  struct Row {
+    std::string endpoint;
+    std::string error;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"", kFirst + ".endpoint: must be set, found none"},
+      {"endpoint_name: \"e\"", kFirst + ".endpoint: must be set, found none"},
+      {"endpoint {}", place + ": must be set, found none"},
+      {"endpoint { address { pipe {} } }", place + ": must be set, found pipe"},
+      {"endpoint { address { envoy_internal_address {} } }",
+       place + ": must be set, found envoy_internal_address"},
+      {"endpoint { " + address("localhost") + "}",
+       place + ".address: must be an IPv4 or IPv6 literal, found \"localhost\""},
+      {"endpoint { " + address("1.2.3") + "}",
+       place + ".address: must be an IPv4 or IPv6 literal, found \"1.2.3\""},
+      {"endpoint { " + address("[::1]") + "}",
+       place + ".address: must be an IPv4 or IPv6 literal, found \"[::1]\""},
+      {"endpoint { " + address("1.2.3.4\\000") + "}",
+       place + ".address: must be an IPv4 or IPv6 literal, found \"1.2.3.4\\000\""},
+      {"endpoint { " + address("") + "}",
+       place + ".address: must be an IPv4 or IPv6 literal, found \"\""},
+      {"endpoint { " + address("1.2.3.4", 0) + "}",
+       place + ".port_value: must be in [1, 65535], found 0"},
+      {"endpoint { " + address("1.2.3.4", 65536) + "}",
+       place + ".port_value: must be in [1, 65535], found 65536"},
+      {R"(endpoint { address { socket_address { address: "1.2.3.4" named_port: "http" } } })",
+       place + ".port_value: must be set, found named_port \"http\""},
+  }));
+  DYNAMIC_SECTION(row.endpoint) {
+    CHECK(error_in(one_endpoint(row.endpoint)) == row.error);
+  }
+}
+
+TEST_CASE("parse_endpoints: an address is its endpoint's alone in the cluster",
+          "[xds][parse][A27][A61]") {
+  const std::string again = ".endpoint.address: must be unique in the cluster, found ";
+  CHECK(error_in(locality("a", 0, endpoint(1) + endpoint(1))) ==
+        "endpoints[0].lb_endpoints[1]" + again + "10.0.0.1:80 again");
+  CHECK(error_in(locality("a", 0, endpoint(1)) + locality("b", 1, endpoint(1))) ==
+        "endpoints[1].lb_endpoints[0]" + again + "10.0.0.1:80 again");
+  // Two spellings of one address.
+  CHECK(error_in(locality("a",
+                          0,
+                          "lb_endpoints { endpoint { " + address("::1") +
+                              "} } lb_endpoints { endpoint { " + address("0::0:1") + "} }")) ==
+        "endpoints[0].lb_endpoints[1]" + again + "[::1]:80 again");
+  CHECK(error_in(one_endpoint("endpoint { " + address("1.1.1.1") + "additional_addresses { " +
+                              address("1.1.1.1") + "} }")) ==
+        kFirst +
+            ".endpoint.additional_addresses[0].address: must be unique in the cluster, found "
+            "1.1.1.1:80 again");
+  CHECK(error_in(locality("a",
+                          0,
+                          "lb_endpoints { endpoint { " + address("1.1.1.1", 80) +
+                              "} } lb_endpoints { endpoint { " + address("1.1.1.1", 81) + "} }"))
+            .empty());
+}
+
+TEST_CASE("parse_endpoints: an endpoint may have several addresses", "[xds][parse][A61]") {
+  const auto received = parse(one_endpoint(
+      "endpoint { " + address("1.1.1.1") + "additional_addresses { " + address("::1", 81) +
+      "} additional_addresses { " + address("1.1.1.1", 82) + "} }"));
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
+        std::vector<Endpoint>{{{Address{"1.1.1.1:80"}, Address{"[::1]:81"}, Address{"1.1.1.1:82"}},
+                               HealthStatus::kUnknown,
+                               1}});
+}
+
+TEST_CASE("parse_endpoints: an additional address must be one", "[xds][parse][A61]") {
+  CHECK(error_in(one_endpoint("endpoint { " + address("1.1.1.1") + "additional_addresses {} }")) ==
+        kFirst +
+            ".endpoint.additional_addresses[0].address.socket_address: must be set, found "
+            "none");
+}
+
+TEST_CASE("parse_endpoints: keeps the healthy, the unknown and the draining",
+          "[xds][parse][A55-1][A55-2]") {
+  const auto received = parse(
+      locality("a",
+               0,
+               endpoint(1, "health_status: UNKNOWN") + endpoint(2, "health_status: HEALTHY") +
+                   endpoint(3, "health_status: UNHEALTHY") +
+                   endpoint(4, "health_status: DRAINING") + endpoint(5, "health_status: TIMEOUT") +
+                   endpoint(6, "health_status: DEGRADED") + endpoint(7, "health_status: 42")));
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
+        std::vector<Endpoint>{at("10.0.0.1:80", HealthStatus::kUnknown),
+                              at("10.0.0.2:80", HealthStatus::kHealthy),
+                              at("10.0.0.4:80", HealthStatus::kDraining)});
+}
+
+TEST_CASE("parse_endpoints: a weight is 1 where it is not set, and never 0", "[xds][parse][A27]") {
+  const auto received =
+      parse(locality("a", 0, endpoint(1) + endpoint(2, "load_balancing_weight { value: 9 }")));
+  const auto& endpoints =
+      value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints;
+  CHECK(endpoints.at(0).weight == 1);
+  CHECK(endpoints.at(1).weight == 9);
+  CHECK(error_in(locality("a", 0, endpoint(1, "load_balancing_weight {}"))) ==
+        kFirst + ".load_balancing_weight: must be greater than 0, found 0");
+}
+
+TEST_CASE("parse_endpoints: drops are parts of a million, at most all",
+          "[xds][parse][A37-27][A37-32]") {
+  struct Row {
+    std::string fraction;
+    std::uint32_t per_million;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"numerator: 5", 50'000},
+      {"numerator: 5 denominator: TEN_THOUSAND", 500},
+      {"numerator: 5 denominator: MILLION", 5},
+      {"", 0},
+      {"numerator: 100", 1'000'000},
+      {"numerator: 101", 1'000'000},
+      // 429,497 × 10,000 is 2,704 in 32 bits.
+      {"numerator: 429497", 1'000'000},
+      {"numerator: 4294967295 denominator: TEN_THOUSAND", 1'000'000},
+      {"numerator: 4294967295 denominator: MILLION", 1'000'000},
+  }));
+  DYNAMIC_SECTION(row.fraction) {
+    const auto received = parse("policy { drop_overloads { category: \"c\" drop_percentage { " +
+                                row.fraction + " } } }");
+    CHECK(value_of<Endpoints>(received).drops == std::vector<DropCategory>{{"c", row.per_million}});
+  }
+}
+
+TEST_CASE("parse_endpoints: a drop has a category and a share", "[xds][parse][A37-32]") {
+  struct Row {
+    std::string drop;
+    std::string error;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"drop_percentage {}", "category: must not be empty, found \"\""},
+      {"category: \"c\"", "drop_percentage: must be set, found none"},
+      {"category: \"c\" drop_percentage { denominator: 7 }",
+       "drop_percentage.denominator: must be HUNDRED, TEN_THOUSAND or MILLION, found 7"},
+  }));
+  CHECK(error_in("policy { drop_overloads { " + row.drop + " } }") ==
+        "policy.drop_overloads[0]." + row.error);
+}
+
+TEST_CASE("parse_endpoints: a cluster has a hundred thousand endpoints at most",
+          "[xds][parse][limits]") {
+  AssignmentProto proto;
+  proto.set_cluster_name("orders");
+  auto* group = proto.add_endpoints();
+  group->mutable_locality();
+  group->mutable_load_balancing_weight()->set_value(1);
+  for (std::size_t i = 0; i < kMaxEndpointsPerCluster; ++i) {
+    auto* socket =
+        group->add_lb_endpoints()->mutable_endpoint()->mutable_address()->mutable_socket_address();
+    socket->set_address(absl::StrCat("10.", i >> 16, ".", (i >> 8) & 255, ".", i & 255));
+    socket->set_port_value(80);
+  }
+  CHECK(count_endpoints(value_of<Endpoints>(parse_endpoints(proto.SerializeAsString()))) ==
+        kMaxEndpointsPerCluster);
+
+  group->add_lb_endpoints();
+  CHECK(error_of(parse_endpoints(proto.SerializeAsString())) ==
+        "EDS resource \"orders\": endpoints: must have at most 100000 endpoints in all, found "
+        "100001");
+}
+
+TEST_CASE("parse_endpoints: every error is told at once", "[xds][parse][A40]") {
+  CHECK(error_in(locality("a", 0, "lb_endpoints {} " + endpoint(1, "load_balancing_weight {}")) +
+                 locality("a", 0, "") + locality("b", 2, "") +
+                 "policy { drop_overloads { category: \"c\" } }") ==
+        "endpoints[0].lb_endpoints[0].endpoint: must be set, found none; "
+        "endpoints[0].lb_endpoints[1].load_balancing_weight: must be greater than 0, found 0; "
+        "endpoints: locality must be unique in its priority, found {region=\"\", zone=\"a\", "
+        "sub_zone=\"\"} again in priority 0; "
+        "endpoints: priorities must have no gaps, found 2 but no 1; "
+        "policy.drop_overloads[0].drop_percentage: must be set, found none");
+}
+
+TEST_CASE("parse_endpoints: bytes that are none have no name", "[xds][parse]") {
+  const ReceivedResource received = parse_endpoints("\xff");
+  CHECK(received.name.empty());
+  CHECK(error_of(received) ==
+        "EDS resource must be a ClusterLoadAssignment, found 1 bytes that are not");
+  CHECK(error_of(parse_endpoints("")) ==
+        "EDS resource \"\": cluster_name: must not be empty, found \"\"");
+}
+
+}  // namespace signalbox::xds

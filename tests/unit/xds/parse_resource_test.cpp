@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/parse_resource.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/limits.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using ClusterProto = envoy::config::cluster::v3::Cluster;
+using envoy::service::discovery::v3::DiscoveryResponse;
+using Wrapper = envoy::service::discovery::v3::Resource;
+
+const std::string kCluster(kClusterTypeUrl);
+const std::string kWrapper = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+
+// A valid cluster of this name, as the inside of an Any.
+std::string good(const std::string& name) {
+  return "[" + kCluster + "] { name: \"" + name +
+         "\" type: EDS eds_cluster_config { eds_config { self {} } } } ";
+}
+
+std::string bad(const std::string& name) {
+  return "[" + kCluster + "] { name: \"" + name + "\" } ";
+}
+
+std::string undecodable_cluster() {
+  return "type_url: \"" + kCluster + "\" value: \"\\377\"";
+}
+
+std::string response(const std::vector<std::string>& resources) {
+  std::string text = "version_info: \"7\" nonce: \"n3\" type_url: \"" + kCluster + "\" ";
+  for (const std::string& resource : resources)
+    text += "resources { " + resource + " } ";
+  return serialise<DiscoveryResponse>(text);
+}
+
+DecodedResponse decoded(const std::vector<std::string>& resources) {
+  auto result = decode_response(response(resources));
+  REQUIRE(result.ok());
+  return *std::move(result);
+}
+
+const std::string kTypeError =
+    "type: must be EDS or LOGICAL_DNS, or cluster_type be set; found none";
+
+}  // namespace
+
+TEST_CASE("parse_resource: each type has its parser", "[xds][parse]") {
+  struct Row {
+    ResourceType type;
+    std::string what;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {ResourceType::kListener, "LDS resource \"\": name: "},
+      {ResourceType::kRouteConfig, "RDS resource \"\": name: "},
+      {ResourceType::kCluster, "CDS resource \"\": name: "},
+      {ResourceType::kEndpoints, "EDS resource \"\": cluster_name: "},
+  }));
+  CHECK(error_of(parse_resource(row.type, type_url_of(row.type), "")).rfind(row.what, 0) == 0);
+}
+
+TEST_CASE("parse_resource: a Resource is unwrapped", "[xds][parse]") {
+  const std::string bytes = serialise<Wrapper>("name: \"outer\" resource { " + good("a") + "}");
+  const auto received = parse_resource(ResourceType::kCluster, kWrapper, bytes);
+  CHECK(received.name == "a");
+  CHECK(value_of<Cluster>(received).name == ClusterName{"a"});
+}
+
+TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][parse]") {
+  const std::string bytes =
+      serialise<Wrapper>("name: \"outer\" resource { " + undecodable_cluster() + "}");
+  const auto received = parse_resource(ResourceType::kCluster, kWrapper, bytes);
+  CHECK(received.name == "outer");
+  CHECK(error_of(received) == "CDS resource must be a Cluster, found 1 bytes that are not");
+}
+
+TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse][limits]") {
+  const auto wrapped = [](std::size_t times) {
+    std::string any = good("a");
+    for (std::size_t i = 0; i < times; ++i) {
+      any = "[" + kWrapper + "] { name: \"outer\" resource { " + any + " } }";
+    }
+    return serialise<Wrapper>("resource { " + any + " }");
+  };
+  CHECK(
+      parse_resource(ResourceType::kCluster, kWrapper, wrapped(kMaxAnyNesting - 1)).resource.ok());
+  const auto received = parse_resource(ResourceType::kCluster, kWrapper, wrapped(kMaxAnyNesting));
+  CHECK(received.name == "outer");
+  CHECK(error_of(received) == "CDS resource \"outer\": must not be wrapped more than 32 times");
+  CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\xff")) ==
+        "CDS resource must be a Resource, found 1 bytes that are not");
+}
+
+TEST_CASE("parse_resource: another type than was asked for is an error", "[xds][parse]") {
+  const std::string listener(kListenerTypeUrl);
+  CHECK(error_of(parse_resource(ResourceType::kCluster, listener, "")) ==
+        "CDS resource \"\": type_url: must be " + kCluster + ", found \"" + listener + "\"");
+}
+
+TEST_CASE("decode_response: a good response is to be ACKed", "[xds][parse][A27]") {
+  const DecodedResponse result = decoded({good("a"), good("b")});
+  CHECK(result.nonce == "n3");
+  CHECK(result.nack_detail.empty());
+  CHECK(result.received.type == ResourceType::kCluster);
+  CHECK(result.received.version == "7");
+  REQUIRE(result.received.resources.size() == 2);
+  CHECK(value_of<Cluster>(result.received.resources[0]).name == ClusterName{"a"});
+  CHECK(value_of<Cluster>(result.received.resources[1]).name == ClusterName{"b"});
+  CHECK(result.received.unnamed_errors.empty());
+}
+
+TEST_CASE("decode_response: an empty response is good", "[xds][parse]") {
+  CHECK(decoded({}).nack_detail.empty());
+  CHECK(decoded({}).received.resources.empty());
+}
+
+TEST_CASE("decode_response: the good ones of a bad response are used", "[xds][parse][A46]") {
+  const DecodedResponse result =
+      decoded({good("a"), bad("b"), undecodable_cluster(), good("c"), bad("d")});
+  REQUIRE(result.received.resources.size() == 4);
+  CHECK(result.received.resources[0].resource.ok());
+  CHECK(error_of(result.received.resources[1]) == "CDS resource \"b\": " + kTypeError);
+  CHECK(result.received.resources[2].resource.ok());
+  CHECK(result.received.resources[3].name == "d");
+  CHECK(result.received.unnamed_errors ==
+        std::vector<std::string>{
+            "resources[2]: CDS resource must be a Cluster, found 1 bytes that are not"});
+  CHECK(result.nack_detail == "CDS resource \"b\": " + kTypeError + "; CDS resource \"d\": " +
+                                  kTypeError + "; " + result.received.unnamed_errors[0]);
+}
+
+TEST_CASE("decode_response: a resource of another type spoils no other", "[xds][parse][A46]") {
+  const DecodedResponse result =
+      decoded({"type_url: \"" + std::string(kListenerTypeUrl) + "\"", good("a")});
+  CHECK(result.received.resources.size() == 1);
+  CHECK(result.received.resources[0].resource.ok());
+  CHECK(result.nack_detail.find("resources[0]: CDS resource \"\": type_url: must be") == 0);
+}
+
+TEST_CASE("decode_response: a name that occurs twice is an error for that name",
+          "[xds][parse][A46]") {
+  const DecodedResponse result = decoded({good("a"), good("b"), good("a"), good("a")});
+  REQUIRE(result.received.resources.size() == 2);
+  CHECK(result.received.resources[0].name == "a");
+  CHECK(error_of(result.received.resources[0]) ==
+        "CDS resource \"a\": must occur once in a response, found more than once");
+  CHECK(result.received.resources[1].resource.ok());
+  CHECK(result.nack_detail ==
+        "CDS resource \"a\": must occur once in a response, found more than once");
+}
+
+TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 5000; ++i)
+    resources.push_back(bad("cluster" + std::to_string(i)));
+  const DecodedResponse result = decoded(resources);
+  CHECK(result.received.resources.size() == 5000);
+  CHECK(result.nack_detail.size() < kMaxNackDetailLength + 100);
+  CHECK(result.nack_detail.size() > kMaxNackDetailLength - 200);
+  CHECK(result.nack_detail.find("more invalid resources") != std::string::npos);
+}
+
+TEST_CASE("decode_response: what cannot be answered is an error", "[xds][parse]") {
+  CHECK(decode_response("\xff").status().message() ==
+        "the server's message must be a DiscoveryResponse, found 1 bytes that are not");
+  CHECK(decode_response(serialise<DiscoveryResponse>("type_url: \"x/y.Z\"")).status().message() ==
+        "a DiscoveryResponse must be of a type that was asked for, found type_url \"x/y.Z\"");
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/bootstrap.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include <nlohmann/json.hpp>
+
+#include "messages/overloaded.hpp"
+#include "xds/document.hpp"
+#include "xds/json_reader.hpp"
+#include "xds/node.hpp"
+#include "xds/percent_encoding.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using Presence = JsonReader::Presence;
+
+constexpr absl::string_view kUsableCredentials[] = {"insecure"};
+constexpr const char* kPathVariable = "GRPC_XDS_BOOTSTRAP";
+constexpr const char* kTextVariable = "GRPC_XDS_BOOTSTRAP_CONFIG";
+
+// The usable types in their order. One of them must be there.
+std::vector<std::string> read_credentials(const JsonReader& server) {
+  std::vector<std::string> usable;
+  std::vector<std::string> written;
+  server.each_object("channel_creds", Presence::kRequired, [&](const JsonReader& credentials) {
+    const std::string type = credentials.string("type", Presence::kRequired);
+    if (type.empty()) return;
+    written.push_back(absl::StrCat("\"", type, "\""));
+    if (absl::c_linear_search(kUsableCredentials, type)) usable.push_back(type);
+  });
+  if (usable.empty() && !written.empty()) {
+    server.error("channel_creds",
+                 absl::StrCat("expected a usable type (\"",
+                              absl::StrJoin(kUsableCredentials, "\", \""),
+                              "\"), found ",
+                              absl::StrJoin(written, ", ")));
+  }
+  return usable;
+}
+
+std::vector<ServerConfig> read_servers(const JsonReader& parent, Presence presence) {
+  std::vector<ServerConfig> servers;
+  parent.each_object("xds_servers", presence, [&](const JsonReader& server) {
+    servers.push_back({.server_uri = server.string("server_uri", Presence::kRequired),
+                       .channel_creds = read_credentials(server),
+                       .server_features = server.strings("server_features")});
+  });
+  return servers;
+}
+
+// A47: the template starts with "xdstp://<authority>/"; it has a default.
+AuthorityConfig read_authority(const std::string& name, const JsonReader& authority) {
+  constexpr const char* kTemplate = "client_listener_resource_name_template";
+  AuthorityConfig config;
+  config.servers = read_servers(authority, Presence::kOptional);
+  config.client_listener_resource_name_template = authority.string(kTemplate, Presence::kOptional);
+  std::string& name_template = config.client_listener_resource_name_template;
+  const std::string start = absl::StrCat("xdstp://", name, "/");
+  if (name_template.empty()) {
+    name_template = absl::StrCat(
+        "xdstp://", percent_encode_authority(name), "/envoy.config.listener.v3.Listener/%s");
+  } else if (!absl::StartsWith(name_template, start)) {
+    authority.error(
+        kTemplate,
+        absl::StrCat("expected it to start with \"", start, "\", found \"", name_template, "\""));
+  }
+  return config;
+}
+
+NodeConfig read_node(const JsonReader& node) {
+  NodeConfig config;
+  config.id = node.string("id", Presence::kOptional);
+  config.cluster = node.string("cluster", Presence::kOptional);
+  node.object("locality", [&](const JsonReader& locality) {
+    config.locality = NodeLocality{.region = locality.string("region", Presence::kOptional),
+                                   .zone = locality.string("zone", Presence::kOptional),
+                                   .sub_zone = locality.string("sub_zone", Presence::kOptional)};
+  });
+  node.object("metadata",
+              [&](const JsonReader& metadata) { config.metadata_json = metadata.value().dump(); });
+  return config;
+}
+
+Bootstrap read_bootstrap(const JsonReader& root) {
+  Bootstrap bootstrap;
+  if (root.has("signalbox.resources")) {
+    bootstrap.resources_file = root.string("signalbox.resources", Presence::kRequired);
+  }
+  bootstrap.servers =
+      read_servers(root, bootstrap.resources_file ? Presence::kOptional : Presence::kRequired);
+  root.object("authorities", [&](const JsonReader& authorities) {
+    authorities.each_member([&](const std::string& name, const JsonReader& authority) {
+      AuthorityConfig config = read_authority(name, authority);
+      if (config.servers.empty()) config.servers = bootstrap.servers;
+      bootstrap.authorities.emplace(name, std::move(config));
+    });
+  });
+  root.object("node", [&](const JsonReader& node) { bootstrap.node = read_node(node); });
+  const std::string name_template =
+      root.string("client_default_listener_resource_name_template", Presence::kOptional);
+  if (!name_template.empty()) {
+    bootstrap.client_default_listener_resource_name_template = name_template;
+  }
+  return bootstrap;
+}
+
+// `name` is how errors call the file.
+absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::string_view name) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code ignored;
+  if (!file.is_open() || std::filesystem::is_directory(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat(name, ": the file cannot be read"));
+  }
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  auto bootstrap = parse_bootstrap(text, name);
+  if (bootstrap.ok() && bootstrap->resources_file) {
+    // A relative path is taken from the bootstrap's folder; an absolute one replaces it.
+    bootstrap->resources_file = (path.parent_path() / *bootstrap->resources_file).string();
+  }
+  return bootstrap;
+}
+
+absl::StatusOr<Bootstrap> load_environment(const BootstrapEnvironment& environment) {
+  const auto get = [&](const char* variable) -> std::string {
+    const char* value = environment.get(variable);
+    return value == nullptr ? "" : value;
+  };
+  if (const std::string path = get(kPathVariable); !path.empty()) {
+    return load_file(path, absl::StrCat(kPathVariable, " (", path, ")"));
+  }
+  if (const std::string text = get(kTextVariable); !text.empty()) {
+    return parse_bootstrap(text, kTextVariable);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no bootstrap: neither ", kPathVariable, " nor ", kTextVariable, " is set"));
+}
+
+}  // namespace
+
+bool ServerConfig::has_feature(absl::string_view feature) const {
+  return absl::c_linear_search(server_features, feature);
+}
+
+absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
+                                          absl::string_view source_name) {
+  const auto document = parse_json_document(json_text);
+  if (!document.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(source_name, ": ", document.status().message()));
+  }
+  if (!document->root.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source_name, ": expected a JSON object, found ", document->root.type_name()));
+  }
+  std::vector<std::string> errors;
+  Bootstrap bootstrap = read_bootstrap(JsonReader(document->root, "", errors));
+  const auto node = make_node(bootstrap.node);
+  if (!node.ok()) errors.push_back(std::string(node.status().message()));
+  if (errors.empty()) return bootstrap;
+  return absl::InvalidArgumentError(
+      absl::StrJoin(errors, "; ", [&](std::string* out, const std::string& error) {
+        absl::StrAppend(out, source_name, ": ", error);
+      }));
+}
+
+absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source) {
+  return std::visit(
+      Overloaded{
+          [](const BootstrapFile& file) { return load_file(file.path, file.path); },
+          [](const BootstrapText& text) { return parse_bootstrap(text.json, "inline bootstrap"); },
+          [](const BootstrapEnvironment& environment) { return load_environment(environment); },
+      },
+      source);
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bootstrap: which control planes to ask, who we are, and how a target names its listener.
+//
+//   path | inline JSON | environment ──▶ [load_bootstrap] ──▶ Bootstrap ──▶ xds_client
+//   "xds:///orders" and the Bootstrap ──▶ [listener_resource_name] ──▶ the first watch
+//
+// The format is gRPC's own, so that existing deployments work unchanged; one key is ours,
+// `signalbox.resources`, which names a resource file (resource_file.hpp). Unknown keys are ignored,
+// and so are types of channel credentials that we do not have, as long as one is usable. Whatever
+// is wrong is told at once; every error names the source, the field and what was found there.
+//
+// gRFC A27 (bootstrap), A30 (server features), A47 (authorities).
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::xds {
+
+/// One control-plane server. Equal ones share a stream (A47).
+struct ServerConfig {
+  std::string server_uri;
+  std::vector<std::string> channel_creds;    ///< The usable types, best first; never empty.
+  std::vector<std::string> server_features;  ///< As written, whether we know them or not (A30).
+
+  bool has_feature(absl::string_view feature) const;
+  friend bool operator==(const ServerConfig&, const ServerConfig&) = default;
+};
+
+/// Where the names `xdstp://<authority>/…` come from.
+struct AuthorityConfig {
+  std::vector<ServerConfig> servers;  ///< The bootstrap's own where the authority has none.
+  std::string client_listener_resource_name_template;
+
+  friend bool operator==(const AuthorityConfig&, const AuthorityConfig&) = default;
+};
+
+struct NodeLocality {
+  std::string region;
+  std::string zone;
+  std::string sub_zone;
+
+  friend bool operator==(const NodeLocality&, const NodeLocality&) = default;
+};
+
+/// Who we are; node.hpp makes the message of it.
+struct NodeConfig {
+  std::string id;
+  std::string cluster;
+  std::optional<NodeLocality> locality;
+  std::string metadata_json;  ///< A JSON object; empty for none.
+
+  friend bool operator==(const NodeConfig&, const NodeConfig&) = default;
+};
+
+struct Bootstrap {
+  std::vector<ServerConfig> servers;  ///< Best first (A71); empty only with a resource file.
+  std::map<std::string, AuthorityConfig> authorities;
+  NodeConfig node;
+  std::string client_default_listener_resource_name_template = "%s";
+  std::optional<std::string> resources_file;
+
+  friend bool operator==(const Bootstrap&, const Bootstrap&) = default;
+};
+
+struct BootstrapFile {
+  std::string path;
+};
+
+struct BootstrapText {
+  std::string json;
+};
+
+/// GRPC_XDS_BOOTSTRAP (a path) wins over GRPC_XDS_BOOTSTRAP_CONFIG (the JSON itself). An empty
+/// variable counts as unset.
+struct BootstrapEnvironment {
+  std::function<const char*(const char*)> get;  ///< As std::getenv.
+};
+
+using BootstrapSource = std::variant<BootstrapFile, BootstrapText, BootstrapEnvironment>;
+
+/// `source_name` stands before every error: a path, or a variable's name.
+absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
+                                          absl::string_view source_name);
+
+/// Reads and parses. A relative resource file is relative to the bootstrap's folder, where that is
+/// a file.
+absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source);
+
+/// The listener to watch for `xds:///name` or `xds://authority/name` (A47).
+absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
+                                                   absl::string_view target);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/client/backoff.hpp"
+
+#include <algorithm>
+
+namespace signalbox::xds {
+namespace {
+
+// One step of splitmix64, as a number in [0, 1).
+double draw(std::uint64_t& state) {
+  state += 0x9e3779b97f4a7c15U;
+  std::uint64_t mixed = state;
+  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
+  mixed ^= mixed >> 31U;
+  return static_cast<double>(mixed >> 11U) * 0x1.0p-53;
+}
+
+Duration scaled(Duration duration, double factor) {
+  return std::chrono::duration_cast<Duration>(duration * factor);
+}
+
+}  // namespace
+
+Backoff::Backoff(const BackoffOptions& options, std::uint64_t seed)
+    : options_(options), chance_(seed), base_(options.initial) {}
+
+Duration Backoff::next() {
+  const double spread = (draw(chance_) * 2.0 - 1.0) * options_.jitter;
+  const Duration wait = scaled(base_, 1.0 + spread);
+  base_ = std::min(scaled(base_, options_.multiplier), options_.max);
+  return wait;
+}
+
+void Backoff::reset() {
+  base_ = options_.initial;
+}
+
+}  // namespace signalbox::xds

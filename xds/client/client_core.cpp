@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/client/client_core.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "xds/client/resource_text.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+// Whether a response names everything that exists of what was asked for: an absent one is gone.
+bool is_full_state(ResourceType type) {
+  return type == ResourceType::kListener || type == ResourceType::kCluster;
+}
+
+absl::Status does_not_exist(const ResourceKey& key) {
+  return absl::NotFoundError(absl::StrCat(describe(key), " does not exist"));
+}
+
+}  // namespace
+
+ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/) {
+  std::visit([&](const auto& what) { on(what); }, event);
+  return std::exchange(effects_, {});
+}
+
+// --- watchers ---------------------------------------------------------------
+
+void ClientCore::on(const WatchStarted& event) {
+  const bool is_new = cache_.find(event.key) == nullptr;
+  CacheEntry& entry = cache_.insert(event.key);
+  entry.watchers.insert(event.watcher);
+  if (is_new) subscribe(event.key.type);
+
+  const auto tell = [&](auto what) {
+    effects_.emplace_back(NotifyWatcher{event.watcher, std::move(what)});
+  };
+  const absl::Status error = ambient_error(entry);
+  if (entry.value) tell(ResourceChanged{event.key, *entry.value});
+  if (error.ok()) return;
+  if (entry.value)
+    tell(AmbientErrorChanged{event.key, error});
+  else
+    tell(ResourceChanged{event.key, error});
+}
+
+void ClientCore::on(const WatchEnded& event) {
+  std::set<ResourceType> changed;
+  remove_watcher(event.key, event.watcher, changed);
+  for (const ResourceType type : changed)
+    subscribe(type);
+}
+
+void ClientCore::on(const WatcherGone& event) {
+  std::set<ResourceKey> watched;
+  for (const auto& [key, entry] : cache_.entries()) {
+    if (entry.watchers.contains(event.watcher)) watched.insert(key);
+  }
+  std::set<ResourceType> changed;
+  for (const ResourceKey& key : watched)
+    remove_watcher(key, event.watcher, changed);
+  for (const ResourceType type : changed)
+    subscribe(type);
+}
+
+void ClientCore::remove_watcher(const ResourceKey& key,
+                                WatcherId watcher,
+                                std::set<ResourceType>& changed) {
+  CacheEntry* entry = cache_.find(key);
+  if (entry == nullptr) return;
+  entry->watchers.erase(watcher);
+  if (!entry->watchers.empty()) return;
+  stop_timer(*entry);
+  cache_.erase(key);
+  changed.insert(key.type);
+}
+
+void ClientCore::subscribe(ResourceType type) {
+  effects_.emplace_back(Subscribe{type, cache_.names_of(type)});
+}
+
+// --- what the server says ---------------------------------------------------
+
+void ClientCore::on(const ResourcesReceived& event) {
+  CountUpdates counts{event.type, 0, event.unnamed_errors.size()};
+  std::set<std::string> present;
+  for (const ReceivedResource& received : event.resources) {
+    ++(received.resource.ok() ? counts.valid : counts.invalid);
+    present.insert(received.name);
+    const ResourceKey key{event.type, received.name};
+    CacheEntry* entry = cache_.find(key);
+    if (entry == nullptr) continue;
+    stop_timer(*entry);
+    if (received.resource.ok()) {
+      accept(key, *entry, *received.resource);
+    } else {
+      reject(key,
+             *entry,
+             absl::UnavailableError(with_resource(key, received.resource.status().message())));
+    }
+  }
+  // One that could not be named may be any of those that are absent.
+  if (is_full_state(event.type) && event.unnamed_errors.empty()) note_absent(event.type, present);
+  effects_.emplace_back(counts);
+}
+
+void ClientCore::accept(const ResourceKey& key, CacheEntry& entry, const Resource& resource) {
+  const bool had_ambient = entry.value && !ambient_error(entry).ok();
+  const bool unchanged = entry.value && same_content(*entry.value, resource);
+  entry.data_error = absl::OkStatus();
+  if (!unchanged) {
+    entry.value = resource;
+    for (const WatcherId watcher : entry.watchers)
+      effects_.emplace_back(NotifyWatcher{watcher, ResourceChanged{key, resource}});
+  }
+  if (had_ambient || !server_status_.ok()) tell_ambient(key, entry);
+}
+
+void ClientCore::reject(const ResourceKey& key, CacheEntry& entry, absl::Status error) {
+  if (options_.fail_on_data_errors) entry.value.reset();
+  if (entry.data_error == error) return;
+  entry.data_error = std::move(error);
+  if (entry.value)
+    tell_ambient(key, entry);
+  else
+    tell_error(key, entry, entry.data_error);
+}
+
+// K3: only what was seen before can be seen to be gone.
+void ClientCore::note_absent(ResourceType type, const std::set<std::string>& present) {
+  for (auto& [key, entry] : cache_.entries()) {
+    if (key.type != type || !entry.value || present.contains(key.name)) continue;
+    reject(key, entry, does_not_exist(key));
+  }
+}
+
+void ClientCore::on(const SubscriptionSent& event) {
+  for (auto& [key, entry] : cache_.entries()) {
+    if (key.type != event.type) continue;
+    const bool asked = event.names.contains(key.name);
+    if (asked == entry.asked) continue;
+    entry.asked = asked;
+    if (!asked)
+      stop_timer(entry);
+    else if (!entry.value)
+      start_timer(key, entry);
+  }
+}
+
+void ClientCore::on(const ServerStatusChanged& event) {
+  if (server_status_ == event.status) return;
+  server_status_ = event.status;
+  for (const auto& [key, entry] : cache_.entries()) {
+    if (entry.value)
+      tell_ambient(key, entry);
+    else if (!server_status_.ok() && entry.data_error.ok())
+      tell_error(key, entry, server_status_);
+  }
+}
+
+// --- the does-not-exist timer -----------------------------------------------
+
+void ClientCore::start_timer(const ResourceKey& key, CacheEntry& entry) {
+  entry.timer = TimerId{absl::StrCat(to_string(key.type), "/", key.name), ++timers_};
+  effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout});
+}
+
+void ClientCore::stop_timer(CacheEntry& entry) {
+  if (!entry.timer) return;
+  effects_.emplace_back(CancelTimer{*entry.timer});
+  entry.timer.reset();
+}
+
+void ClientCore::on(const TimerFired& event) {
+  for (auto& [key, entry] : cache_.entries()) {
+    if (entry.timer != event.timer) continue;
+    entry.timer.reset();
+    absl::Status error = does_not_exist(key);
+    if (options_.resource_timer_is_transient_error) {
+      error = absl::UnavailableError(
+          absl::StrCat(describe(key), " was not received from the server in time"));
+    }
+    reject(key, entry, std::move(error));
+    return;
+  }
+}
+
+// --- telling ----------------------------------------------------------------
+
+// All that is wrong: with the resource, with the server, or both.
+absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
+  if (entry.data_error.ok()) return server_status_;
+  if (server_status_.ok()) return entry.data_error;
+  return absl::Status(entry.data_error.code(),
+                      absl::StrCat(entry.data_error.message(), "; ", server_status_.message()));
+}
+
+void ClientCore::tell_error(const ResourceKey& key,
+                            const CacheEntry& entry,
+                            const absl::Status& error) {
+  for (const WatcherId watcher : entry.watchers)
+    effects_.emplace_back(NotifyWatcher{watcher, ResourceChanged{key, error}});
+}
+
+void ClientCore::tell_ambient(const ResourceKey& key, const CacheEntry& entry) {
+  const absl::Status error = ambient_error(entry);
+  for (const WatcherId watcher : entry.watchers)
+    effects_.emplace_back(NotifyWatcher{watcher, AmbientErrorChanged{key, error}});
+}
+
+}  // namespace signalbox::xds

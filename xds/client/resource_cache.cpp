@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/client/resource_cache.hpp"
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+// Members are taken apart by name, so that a new one cannot be forgotten here.
+
+bool same(const Listener& left, const Listener& right) {
+  const auto& [name, routes, max_stream_duration, filters] = left;
+  using Inline = std::shared_ptr<const RouteConfig>;
+  const auto* a = std::get_if<Inline>(&routes);
+  const auto* b = std::get_if<Inline>(&right.routes);
+  const bool same_routes = a != nullptr && b != nullptr ? **a == **b : routes == right.routes;
+  return same_routes && name == right.name && filters == right.filters &&
+         max_stream_duration == right.max_stream_duration;
+}
+
+bool same(const RouteConfig& left, const RouteConfig& right) {
+  return left == right;
+}
+
+bool same(const Cluster& left, const Cluster& right) {
+  const auto& [name, discovery, lb_policy, connect_timeout] = left;
+  return name == right.name && discovery == right.discovery &&
+         connect_timeout == right.connect_timeout && same_config(lb_policy, right.lb_policy);
+}
+
+bool same(const Endpoints& left, const Endpoints& right) {
+  return left == right;
+}
+
+}  // namespace
+
+CacheEntry* ResourceCache::find(const ResourceKey& key) {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::set<std::string> ResourceCache::names_of(ResourceType type) const {
+  std::set<std::string> names;
+  for (auto entry = entries_.lower_bound(ResourceKey{type, ""});
+       entry != entries_.end() && entry->first.type == type;
+       ++entry) {
+    names.insert(names.end(), entry->first.name);
+  }
+  return names;
+}
+
+bool same_content(const Resource& left, const Resource& right) {
+  return std::visit(
+      Overloaded{
+          []<typename T>(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) {
+            return a == b || same(*a, *b);
+          },
+          [](const auto&, const auto&) { return false; },
+      },
+      left,
+      right);
+}
+
+}  // namespace signalbox::xds

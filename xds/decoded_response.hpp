@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DecodedResponse — one DiscoveryResponse after parsing: what came, and how to answer.
+//
+//   xds/parse/decode_response ─▶ [DecodedResponse] ─▶ xds/client/ads_session ─▶ ACK or NACK
+
+#pragma once
+
+#include <string>
+
+#include "messages/xds_events.hpp"
+
+namespace signalbox::xds {
+
+struct DecodedResponse {
+  ResourcesReceived received;
+  std::string nonce;
+  /// All errors of the response, for error_detail. Empty: it is to be ACKed.
+  std::string nack_detail;
+};
+
+}  // namespace signalbox::xds

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/depend/config_builder.hpp"
+
+#include <utility>
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+bool same_children(const ClusterConfig& left, const ClusterConfig& right) {
+  return std::visit(
+      Overloaded{
+          [](const LeafEndpoints& a, const LeafEndpoints& b) {
+            return a.endpoints == b.endpoints && a.resolution_note == b.resolution_note;
+          },
+          [](const AggregateLeaves& a, const AggregateLeaves& b) { return a.leaves == b.leaves; },
+          [](const auto&, const auto&) { return false; },
+      },
+      left.children,
+      right.children);
+}
+
+class Builder {
+ public:
+  Builder(const BuildArguments& arguments, std::set<ClusterName> roots)
+      : arguments_(arguments),
+        roots_(std::move(roots)),
+        explored_(explore(roots_, [this](const auto& name) { return find(name); })) {}
+
+  bool is_complete() const {
+    if (!explored_.unanswered.empty()) return false;
+    for (const ClusterName& name : explored_.reached) {
+      const auto& cluster = *find(name);
+      if (cluster.ok() && !leaf_answered(**cluster)) return false;
+    }
+    return true;
+  }
+
+  /// Precondition: is_complete().
+  std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters() const {
+    std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> built;
+    for (const ClusterName& name : explored_.reached) {
+      // An aggregate within an aggregate is flattened away; only its leaves are in the picture.
+      const auto& cluster = *find(name);
+      if (cluster.ok() && is_aggregate(**cluster) && !roots_.contains(name)) continue;
+      built.emplace_hint(built.end(), name, build(name, cluster));
+    }
+    return built;
+  }
+
+ private:
+  static bool is_aggregate(const Cluster& cluster) {
+    return std::holds_alternative<AggregateDiscovery>(cluster.discovery);
+  }
+
+  static ResourceKey key_of(const ClusterName& name) {
+    return {ResourceType::kCluster, name.str()};
+  }
+
+  const absl::StatusOr<ClusterPtr>* find(const ClusterName& name) const {
+    return arguments_.known.find_cluster(name);
+  }
+
+  bool leaf_answered(const Cluster& cluster) const {
+    return std::visit(
+        Overloaded{
+            [&](const EdsDiscovery& eds) {
+              return arguments_.known.endpoints(eds.service_name).value.has_value();
+            },
+            [&](const DnsDiscovery& dns) { return arguments_.known.name(dns.name).answered(); },
+            [](const AggregateDiscovery&) { return true; },
+        },
+        cluster.discovery);
+  }
+
+  absl::StatusOr<ClusterConfigPtr> build(const ClusterName& name,
+                                         const absl::StatusOr<ClusterPtr>& cluster) const {
+    if (!cluster.ok()) return arguments_.text.unavailable(key_of(name), cluster.status());
+    if (!is_aggregate(**cluster)) return share(name, {*cluster, leaf(name, **cluster)});
+    const auto lookup = [this](const ClusterName& child) { return find(child); };
+    auto leaves = flatten(name, lookup, arguments_.missing_leaf);
+    if (!leaves.ok()) return arguments_.text.unavailable(leaves.status().message());
+    return share(name, {*cluster, AggregateLeaves{*std::move(leaves)}});
+  }
+
+  LeafEndpoints leaf(const ClusterName& name, const Cluster& cluster) const {
+    LeafEndpoints leaf =
+        std::visit(Overloaded{
+                       [&](const EdsDiscovery& eds) { return from_eds(eds.service_name); },
+                       [&](const DnsDiscovery& dns) { return from_dns(dns.name); },
+                       [](const AggregateDiscovery&) { return LeafEndpoints{}; },
+                   },
+                   cluster.discovery);
+    const absl::Status& ambient = arguments_.known.cluster(name).ambient;
+    if (!ambient.ok()) {
+      leaf.resolution_note =
+          join_notes(arguments_.text.explain(key_of(name), ambient), leaf.resolution_note);
+    }
+    return leaf;
+  }
+
+  // Whatever was there before: an error that is not ambient takes the endpoints away (A37-24).
+  LeafEndpoints from_eds(const std::string& service_name) const {
+    const Watched<Endpoints>& watched = arguments_.known.endpoints(service_name);
+    const ResourceKey key{ResourceType::kEndpoints, service_name};
+    if (!watched.value->ok())
+      return {nullptr, arguments_.text.explain(key, watched.value->status())};
+    LeafEndpoints leaf{**watched.value, ""};
+    if (!watched.ambient.ok()) leaf.resolution_note = arguments_.text.explain(key, watched.ambient);
+    return leaf;
+  }
+
+  LeafEndpoints from_dns(const DnsName& name) const {
+    LeafEndpoints leaf = arguments_.known.name(name).outcome();
+    if (!leaf.resolution_note.empty())
+      leaf.resolution_note = arguments_.text.explain(leaf.resolution_note);
+    return leaf;
+  }
+
+  ClusterConfigPtr share(const ClusterName& name, ClusterConfig fresh) const {
+    if (arguments_.before != nullptr) {
+      const auto found = arguments_.before->clusters.find(name);
+      const bool same = found != arguments_.before->clusters.end() && found->second.ok() &&
+                        (*found->second)->cluster == fresh.cluster &&
+                        same_children(**found->second, fresh);
+      if (same) return *found->second;
+    }
+    return std::make_shared<const ClusterConfig>(std::move(fresh));
+  }
+
+  const BuildArguments& arguments_;
+  std::set<ClusterName> roots_;
+  ExploredClusters explored_;
+};
+
+}  // namespace
+
+std::set<ClusterName> clusters_of(const VirtualHost& host) {
+  std::set<ClusterName> clusters;
+  for (const Route& route : host.routes) {
+    const auto* forward = std::get_if<ForwardAction>(&route.action);
+    if (forward == nullptr) continue;
+    for (const WeightedCluster& weighted : forward->clusters)
+      clusters.insert(weighted.cluster);
+  }
+  return clusters;
+}
+
+std::optional<XdsConfig> build_config(const Routes& routes, const BuildArguments& arguments) {
+  std::set<ClusterName> roots = clusters_of(*routes.virtual_host);
+  roots.insert(arguments.referenced.begin(), arguments.referenced.end());
+  const Builder builder(arguments, std::move(roots));
+  if (!builder.is_complete()) return std::nullopt;
+  return XdsConfig{routes.listener, routes.route_config, routes.virtual_host, builder.clusters()};
+}
+
+bool is_unchanged(const XdsConfig& fresh, const XdsConfig& before) {
+  return fresh.listener == before.listener && fresh.route_config == before.route_config &&
+         fresh.virtual_host == before.virtual_host && fresh.clusters == before.clusters;
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/depend/dependency_manager.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "xds/depend/virtual_host.hpp"
+
+namespace signalbox::xds {
+
+DependencyManager::DependencyManager(const DependencyOptions& options)
+    : authority_(options.authority),
+      missing_leaf_(options.missing_leaf),
+      text_(options.target, options.node_id),
+      known_(options.listener, options.resolution, options.seed) {}
+
+DependencyEffects DependencyManager::start() {
+  known_.watch_listener(effects_);
+  return std::exchange(effects_, {});
+}
+
+DependencyEffects DependencyManager::step(const DependencyEvent& event, Instant now) {
+  refresh(std::visit([&](const auto& what) { return on(what, now); }, event));
+  return std::exchange(effects_, {});
+}
+
+// --- events -----------------------------------------------------------------
+
+Changed DependencyManager::on(const ResourceChanged& event, Instant /*now*/) {
+  return known_.record(event, effects_);
+}
+
+Changed DependencyManager::on(const AmbientErrorChanged& event, Instant /*now*/) {
+  return known_.record(event);
+}
+
+Changed DependencyManager::on(const NameResolved& event, Instant now) {
+  return known_.record(event, now, effects_);
+}
+
+Changed DependencyManager::on(const ClustersReferenced& event, Instant /*now*/) {
+  referenced_ = event.clusters;
+  return Changed::kGraph;
+}
+
+Changed DependencyManager::on(const ReresolutionRequested&, Instant now) {
+  known_.resolve_again(now, effects_);
+  return Changed::kNothing;
+}
+
+Changed DependencyManager::on(const TimerFired& event, Instant /*now*/) {
+  if (settling_ == event.timer)
+    settle();
+  else
+    known_.timer_fired(event.timer, effects_);
+  return Changed::kNothing;
+}
+
+// --- the routes to come -----------------------------------------------------
+
+DependencyManager::RoutesToCome DependencyManager::routes_to_come() const {
+  const auto& listener = known_.listener().value;
+  if (!listener) return Unanswered{};
+  if (!listener->ok()) {
+    const ResourceKey key{ResourceType::kListener, known_.listener_name()};
+    return NoRoutes{text_.unavailable(key, listener->status())};
+  }
+  using Inline = std::shared_ptr<const RouteConfig>;
+  if (const auto* inlined = std::get_if<Inline>(&(**listener)->routes))
+    return routes_in(**listener, *inlined);
+
+  const auto& route_config = known_.route_config().value;
+  if (!route_config) return Unanswered{};
+  if (!route_config->ok()) {
+    const ResourceKey key{ResourceType::kRouteConfig, known_.route_name()};
+    const absl::Status& error = route_config->status();
+    return NoRoutes{text_.unavailable(key, error), is_revoked(error)};
+  }
+  return routes_in(**listener, **route_config);
+}
+
+DependencyManager::RoutesToCome DependencyManager::routes_in(
+    const std::shared_ptr<const Listener>& listener,
+    const std::shared_ptr<const RouteConfig>& route_config) const {
+  const VirtualHost* host = find_virtual_host(*route_config, authority_);
+  if (host != nullptr) return Routes{listener, route_config, host};
+  return NoRoutes{text_.unavailable(absl::StrCat(
+      "no virtual host for ", authority_, " in route configuration ", route_config->name))};
+}
+
+// A74: without data, or where it does not exist. A listener that moved on to a route configuration
+// that only cannot be had for the moment leaves us with the routes that we have.
+bool DependencyManager::is_revoked(const absl::Status& route_error) const {
+  if (absl::IsNotFound(route_error) || emitted_ == nullptr) return true;
+  const auto* in_use = std::get_if<RdsName>(&emitted_->listener->routes);
+  return in_use != nullptr && in_use->name == known_.route_name();
+}
+
+std::string DependencyManager::ambient_note() const {
+  const auto note = [this](const ResourceKey& key, const absl::Status& ambient) {
+    return ambient.ok() ? std::string() : text_.explain(key, ambient);
+  };
+  return join_notes(
+      note({ResourceType::kListener, known_.listener_name()}, known_.listener().ambient),
+      note({ResourceType::kRouteConfig, known_.route_name()}, known_.route_config().ambient));
+}
+
+// --- what follows from an event ---------------------------------------------
+
+void DependencyManager::refresh(Changed changed) {
+  if (changed == Changed::kNothing) return;
+  if (changed == Changed::kGraph) known_.follow_listener(effects_);
+  const RoutesToCome to_come = routes_to_come();
+  const auto* none = std::get_if<NoRoutes>(&to_come);
+  if (none != nullptr && none->is_final) emit_error(none->error);
+  if (changed == Changed::kGraph) follow(to_come);
+
+  if (emitted_ != nullptr) return settle_soon();
+  // While nothing is out, all that is watched is needed.
+  const auto* routes = std::get_if<Routes>(&to_come);
+  if (routes != nullptr && known_.all_answered()) try_emit(*routes, ambient_note());
+}
+
+// M5.
+void DependencyManager::settle_soon() {
+  if (settling_) return;
+  settling_ = TimerId{"settle", ++timers_};
+  effects_.emplace_back(StartTimer{*settling_, Duration::zero()});
+}
+
+// The successor of what is out: by the routes to come, or, while they are incomplete, by the same
+// routes again (M4).
+void DependencyManager::settle() {
+  settling_.reset();
+  if (emitted_ == nullptr) return;
+  const RoutesToCome to_come = routes_to_come();
+  std::string note = ambient_note();
+  if (const auto* none = std::get_if<NoRoutes>(&to_come))
+    note = join_notes(none->error.message(), note);
+  if (const auto* routes = std::get_if<Routes>(&to_come)) {
+    const bool replaces = emitted_->virtual_host != routes->virtual_host;
+    if (try_emit(*routes, note)) {
+      if (replaces) follow(to_come);  // What only the old routes needed.
+      return;
+    }
+  }
+  try_emit({emitted_->listener, emitted_->route_config, emitted_->virtual_host}, note);
+}
+
+// M3.
+void DependencyManager::follow(const RoutesToCome& to_come) {
+  std::set<ClusterName> roots = referenced_;
+  if (const auto* routes = std::get_if<Routes>(&to_come))
+    roots.merge(clusters_of(*routes->virtual_host));
+  if (emitted_ != nullptr) roots.merge(clusters_of(*emitted_->virtual_host));
+  known_.follow_clusters(roots, effects_);
+}
+
+// False: it is not complete.
+bool DependencyManager::try_emit(const Routes& routes, const std::string& note) {
+  auto config = build_config(
+      routes, BuildArguments{known_, text_, referenced_, emitted_.get(), missing_leaf_});
+  if (!config) return false;
+  const bool unchanged = emitted_ != nullptr && is_unchanged(*config, *emitted_);
+  if (unchanged && note == emitted_note_) return true;
+  if (!unchanged) emitted_ = std::make_shared<const XdsConfig>(*std::move(config));
+  emitted_note_ = note;
+  emitted_error_.reset();
+  effects_.emplace_back(EmitConfig{emitted_, emitted_note_});
+  return true;
+}
+
+void DependencyManager::emit_error(const absl::Status& error) {
+  emitted_.reset();
+  emitted_note_.clear();
+  if (emitted_error_ == error) return;
+  emitted_error_ = error;
+  effects_.emplace_back(EmitError{error});
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/depend/leaf_endpoints.hpp"
+
+#include <map>
+#include <utility>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using KnownLocalities = std::multimap<LocalityName, LocalityPtr>;
+
+// A locality that moved to another priority is found as well.
+KnownLocalities localities_of(const Endpoints& endpoints) {
+  KnownLocalities known;
+  for (const Priority& priority : endpoints.priorities) {
+    for (const LocalityPtr& locality : priority.localities)
+      known.emplace(locality->name, locality);
+  }
+  return known;
+}
+
+void reuse(LocalityPtr& locality, const KnownLocalities& known) {
+  const auto [first, last] = known.equal_range(locality->name);
+  for (auto it = first; it != last; ++it) {
+    if (it->second != locality && *it->second != *locality) continue;
+    locality = it->second;
+    return;
+  }
+}
+
+EndpointsPtr share(Endpoints fresh, const EndpointsPtr& before) {
+  if (before == nullptr) return std::make_shared<const Endpoints>(std::move(fresh));
+  const KnownLocalities known = localities_of(*before);
+  for (Priority& priority : fresh.priorities) {
+    for (LocalityPtr& locality : priority.localities)
+      reuse(locality, known);
+  }
+  if (fresh == *before) return before;
+  return std::make_shared<const Endpoints>(std::move(fresh));
+}
+
+}  // namespace
+
+EndpointsPtr endpoints_from_eds(const EndpointsPtr& received, const EndpointsPtr& before) {
+  Endpoints fresh = *received;
+  if (fresh.priorities.empty()) fresh.priorities.emplace_back();
+  return share(std::move(fresh), before);
+}
+
+EndpointsPtr endpoints_from_dns(const std::vector<Address>& addresses, const EndpointsPtr& before) {
+  SIGNALBOX_INVARIANT(!addresses.empty(), "an endpoint has an address");
+  Locality locality;
+  locality.endpoints.push_back(Endpoint{addresses});
+  Endpoints fresh;
+  fresh.priorities.push_back(Priority{{std::make_shared<const Locality>(std::move(locality))}});
+  return share(std::move(fresh), before);
+}
+
+}  // namespace signalbox::xds

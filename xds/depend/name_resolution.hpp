@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NameResolution — the endpoints of one LOGICAL_DNS name, as long as a cluster needs it.
+//
+//   dependency manager ─▶ [NameResolution] ─▶ ResolveName ─▶ dns actor ─▶ NameResolved ─▶ …
+//
+//            answered                     asked again, early
+//   Looking ──────────▶ Resting ────────────────────────────▶ Waiting
+//     ▲ ▲    failed        │ asked again, after min_interval     │
+//     │ │ └──────▶ Waiting │                                     │ elapsed
+//     │ └──────────────────┘                                     │
+//     └──────────────────────────────────────────────────────────┘
+//
+// A failed look-up keeps the answer before it. While a wait runs, its end is the earliest next
+// look-up, whoever asks (as in gRPC's own DNS resolver).
+//
+// Source: gRFC A37 (A37-20, A37-23), A61, A74 (re-resolution).
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "messages/xds_events.hpp"
+#include "xds/client/backoff.hpp"
+
+namespace signalbox::xds {
+
+struct ResolutionOptions {
+  BackoffOptions backoff;
+  /// Between a success and the next look-up.
+  Duration min_interval = std::chrono::seconds(30);
+};
+
+class NameResolution {
+ public:
+  /// `serial` differs for each that was ever made by one owner: it tells their timers apart.
+  NameResolution(DnsName name,
+                 const ResolutionOptions& options,
+                 std::uint64_t seed,
+                 std::uint64_t serial);
+
+  void start(DependencyEffects& effects);
+  void stop(DependencyEffects& effects);
+  void resolved(const NameResolved& event, Instant now, DependencyEffects& effects);
+  void ask_again(Instant now, DependencyEffects& effects);
+  void timer_fired(const TimerId& timer, DependencyEffects& effects);
+
+  /// There was an answer or an error.
+  bool answered() const { return answered_; }
+
+  /// What is known by now; without an answer, nothing.
+  const LeafEndpoints& outcome() const { return outcome_; }
+
+ private:
+  struct Looking {};
+
+  struct Resting {
+    Instant since;
+  };
+
+  struct Waiting {
+    TimerId timer;
+  };
+
+  void look_up(DependencyEffects& effects);
+  void wait(Duration delay, DependencyEffects& effects);
+  void fail(absl::string_view reason, DependencyEffects& effects);
+
+  DnsName name_;
+  ResolutionOptions options_;
+  Backoff backoff_;
+  std::string timer_name_;
+  std::uint64_t timers_ = 0;
+  std::variant<Looking, Resting, Waiting> state_;
+  bool answered_ = false;
+  LeafEndpoints outcome_;
+};
+
+}  // namespace signalbox::xds

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/document.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <yaml-cpp/yaml.h>
+
+namespace signalbox::xds {
+namespace {
+
+using nlohmann::json;
+
+std::string at_line(const YAML::Mark& mark) {
+  return mark.is_null() ? "" : absl::StrCat("line ", mark.line + 1, ": ");
+}
+
+absl::Status too_deep(absl::string_view where) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, "nested deeper than ", kMaxDocumentDepth, " levels"));
+}
+
+bool is_within_depth(const json& value, int depth) {
+  if (!value.is_structured()) return true;
+  if (depth >= kMaxDocumentDepth) return false;
+  for (const json& element : value) {
+    if (!is_within_depth(element, depth + 1)) return false;
+  }
+  return true;
+}
+
+// The library puts its own identifier in brackets before what it has to say.
+absl::string_view without_identifier(absl::string_view what) {
+  const auto end = what.find("] ");
+  return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
+                                                                       : what;
+}
+
+// One text of YAML on its way to JSON.
+class YamlConversion {
+ public:
+  absl::StatusOr<json> convert(const YAML::Node& node, int depth) {
+    if (depth > kMaxDocumentDepth) return too_deep(at_line(node.Mark()));
+    if (++values_ > kMaxDocumentValues) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(at_line(node.Mark()), "more than ", kMaxDocumentValues, " values"));
+    }
+    switch (node.Type()) {
+      case YAML::NodeType::Scalar:
+        return scalar(node);
+      case YAML::NodeType::Sequence:
+        return sequence(node, depth);
+      case YAML::NodeType::Map:
+        return map(node, depth);
+      case YAML::NodeType::Null:
+      case YAML::NodeType::Undefined:
+        break;
+    }
+    return json(nullptr);
+  }
+
+ private:
+  static json scalar(const YAML::Node& node) {
+    const std::string& text = node.Scalar();
+    if (node.Tag() == "!") return text;  // Quoted.
+    if (text.empty() || text == "~" || text == "null") return nullptr;
+    if (text == "true" || text == "false") return text == "true";
+    const bool may_be_number = absl::ascii_isdigit(text.front()) || text.front() == '-';
+    if (may_be_number && json::accept(text)) return json::parse(text);
+    return text;
+  }
+
+  absl::StatusOr<json> sequence(const YAML::Node& node, int depth) {
+    json list = json::array();
+    for (const YAML::Node& element : node) {
+      auto value = convert(element, depth + 1);
+      if (!value.ok()) return value.status();
+      list.push_back(*std::move(value));
+    }
+    return list;
+  }
+
+  absl::StatusOr<json> map(const YAML::Node& node, int depth) {
+    json object = json::object();
+    for (const auto& entry : node) {
+      const YAML::Node& key = entry.first;
+      if (!key.IsScalar()) {
+        return absl::InvalidArgumentError(absl::StrCat(at_line(key.Mark()), "a key is no string"));
+      }
+      auto value = convert(entry.second, depth + 1);
+      if (!value.ok()) return value.status();
+      if (!object.emplace(key.Scalar(), *std::move(value)).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(at_line(key.Mark()), "key \"", key.Scalar(), "\" occurs twice"));
+      }
+    }
+    return object;
+  }
+
+  int values_ = 0;
+};
+
+std::map<std::string, std::vector<int>> lines_of_lists(const YAML::Node& root) {
+  std::map<std::string, std::vector<int>> lines;
+  if (!root.IsMap()) return lines;
+  for (const auto& entry : root) {
+    if (!entry.second.IsSequence()) continue;
+    for (const YAML::Node& element : entry.second) {
+      lines[entry.first.Scalar()].push_back(element.Mark().line + 1);
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+absl::StatusOr<Document> parse_json_document(absl::string_view text) try {
+  Document document;
+  document.root = json::parse(text.begin(), text.end());
+  if (!is_within_depth(document.root, 0)) return too_deep("");
+  return document;
+
+} catch (const json::exception& error) {
+  return absl::InvalidArgumentError(without_identifier(error.what()));
+}
+
+absl::StatusOr<Document> parse_yaml_document(absl::string_view text) try {
+  const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+  if (documents.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected one YAML document, found ", documents.size()));
+  }
+  auto root = YamlConversion().convert(documents.front(), 0);
+  if (!root.ok()) return root.status();
+  return Document{*std::move(root), lines_of_lists(documents.front())};
+
+} catch (const YAML::Exception& error) {
+  return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), error.msg));
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// YAML or JSON text as one tree of JSON values, with the lines where the elements of lists begin.
+//
+//   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
+//
+// A plain YAML scalar is null, a boolean or a number where JSON would read it so; a quoted one is
+// always a string. Aliases are expanded. Depth and size (after expansion) are limited, so that a
+// small hostile text stays cheap. The exceptions of both libraries end here.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include <nlohmann/json.hpp>
+
+namespace signalbox::xds {
+
+inline constexpr int kMaxDocumentDepth = 64;
+inline constexpr int kMaxDocumentValues = 1'000'000;
+
+struct Document {
+  nlohmann::json root;
+  std::map<std::string, std::vector<int>>
+      lines;  // By key of the root: the line of each list element. Empty for JSON.
+};
+
+/// Errors name the line where there is one, but not the source of the text: the caller knows it.
+absl::StatusOr<Document> parse_json_document(absl::string_view text);
+absl::StatusOr<Document> parse_yaml_document(absl::string_view text);
+
+}  // namespace signalbox::xds

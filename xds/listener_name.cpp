@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a target to a listener's name (gRFC A47).
+//
+//   xds:///name            the bootstrap's default template; the name is percent-encoded if that is
+//   an xdstp: name xds://authority/name   the authority's template; always an xdstp: name
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+#include "xds/bootstrap.hpp"
+#include "xds/percent_encoding.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+struct Target {
+  std::string authority;
+  std::string name;
+};
+
+absl::Status bad_target(absl::string_view target, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("target \"", target, "\": ", why));
+}
+
+// The parts without their percent-encoding. A query or fragment means nothing here and is left out,
+// as in gRPC.
+absl::StatusOr<Target> parse_target(absl::string_view target) {
+  absl::string_view rest = target;
+  if (!absl::ConsumePrefix(&rest, "xds:")) {
+    return bad_target(target, "expected xds:///name or xds://authority/name");
+  }
+  rest = rest.substr(0, rest.find_first_of("?#"));
+  absl::string_view authority;
+  if (absl::ConsumePrefix(&rest, "//")) {
+    authority = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(authority.size());
+  }
+  absl::ConsumePrefix(&rest, "/");
+  auto decoded_authority = percent_decode(authority);
+  auto decoded_name = percent_decode(rest);
+  if (!decoded_authority || !decoded_name) {
+    return bad_target(target, "a % is not followed by two hexadecimal digits");
+  }
+  if (decoded_name->empty()) return bad_target(target, "the name is empty");
+  return Target{*decoded_authority, *decoded_name};
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
+                                                   absl::string_view target) {
+  auto parsed = parse_target(target);
+  if (!parsed.ok()) return parsed.status();
+  std::string name_template = bootstrap.client_default_listener_resource_name_template;
+  if (!parsed->authority.empty()) {
+    const auto authority = bootstrap.authorities.find(parsed->authority);
+    if (authority == bootstrap.authorities.end()) {
+      return bad_target(target,
+                        absl::StrCat("the bootstrap has no authority \"", parsed->authority, "\""));
+    }
+    name_template = authority->second.client_listener_resource_name_template;
+  }
+  const bool new_style = absl::StartsWith(name_template, "xdstp:");
+  return absl::StrReplaceAll(
+      name_template, {{"%s", new_style ? percent_encode_path(parsed->name) : parsed->name}});
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// envoy.config.core.v3.Address as an address to connect to (EDS) or a name to resolve (CDS).
+//
+//   xds/parse/endpoints ─▶ [parse_address] ─▶ "1.2.3.4:80", "[::1]:80"
+//   xds/parse/cluster ─▶ [parse_dns_name] ─▶ "orders.example:443"
+//
+// Source: gRFC A27 (literals only), A37 (LOGICAL_DNS).
+
+#pragma once
+
+#include "messages/ids.hpp"
+#include "signalbox/envoy/config/core/v3/address.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// An IP literal and a port, in canonical form: one address has one text.
+Address parse_address(const envoy::config::core::v3::Address& proto, const Field& field);
+
+/// A host and a port, to be resolved by DNS.
+DnsName parse_dns_name(const envoy::config::core::v3::Address& proto, const Field& field);
+
+}  // namespace signalbox::xds

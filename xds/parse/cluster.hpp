@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CDS: a serialised envoy.config.cluster.v3.Cluster becomes a Cluster.
+//
+//   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
+//
+//   type EDS           endpoints from EDS
+//   type LOGICAL_DNS   endpoints from one name                     (A37)
+//   cluster_type       aggregate: other clusters, in order         (A37)
+//
+// An aggregate's own LB policy is not looked at: each leaf brings its own (A75).
+//
+// Source: gRFC A27 (CDS), A37 (validation), A52 (LB policy), A75.
+
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+#include "messages/xds_events.hpp"
+
+namespace signalbox::xds {
+
+/// The name is empty where the bytes could not be decoded.
+ReceivedResource parse_cluster(absl::string_view bytes);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EDS: a serialised envoy.config.endpoint.v3.ClusterLoadAssignment becomes Endpoints.
+//
+//   bytes ─▶ [parse_endpoints] ─▶ Endpoints ─▶ dependency manager
+//
+//   locality without weight     left out, before anything else is looked at        (A27)
+//   endpoint neither HEALTHY, UNKNOWN nor DRAINING                    left out     (A55)
+//   priorities                  those with a weighted locality, without gaps       (A27)
+//
+// Source: gRFC A27 (EDS), A55 (health), A61 (several addresses).
+
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+#include "messages/xds_events.hpp"
+
+namespace signalbox::xds {
+
+/// The name is empty where the bytes could not be decoded.
+ReceivedResource parse_endpoints(absl::string_view bytes);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The LB policy of a leaf cluster: load_balancing_policy where it is set, else lb_policy.
+//
+//   xds/parse/cluster ─▶ [parse_lb_policy] ─▶ Cluster::lb_policy ─▶ lb/cluster_tree
+//
+//   lb_policy ROUND_ROBIN     wrr_locality ─▶ round_robin
+//   load_balancing_policy     the first entry of its list that we support
+//
+// A new policy is one row of the registry in the .cpp.
+//
+// Source: gRFC A27 (lb_policy), A52 (load_balancing_policy).
+
+#pragma once
+
+#include "messages/lb_config.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// `top` is the cluster's field. Null only where an error was added.
+LbConfigPtr parse_lb_policy(const envoy::config::cluster::v3::Cluster& proto, const Field& top);
+
+}  // namespace signalbox::xds

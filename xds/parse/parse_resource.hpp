@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gate of xds/parse: serialised responses and resources become values, or errors to be NACKed.
+//
+//   DiscoveryResponse bytes ─▶ [decode_response] ─▶ ResourcesReceived ─▶ ads_session ─▶ ACK or NACK
+//   Any of a resource file ──▶ [parse_resource] ──▶ ReceivedResource
+//
+// What is wrong with one resource never spoils another: every valid one of a response is used,
+// even if the response is NACKed (A46).
+//
+// Source: gRFC A27, A46; the xDS transport protocol (Resource wrapper, error_detail).
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "messages/resource.hpp"
+#include "messages/xds_events.hpp"
+#include "xds/decoded_response.hpp"
+
+namespace signalbox::xds {
+
+/// `type_url` and `bytes` are those of the Any that holds the resource, itself or wrapped in an
+/// envoy.service.discovery.v3.Resource. The name is empty where none could be read; then the
+/// resource is an error.
+ReceivedResource parse_resource(ResourceType type,
+                                absl::string_view type_url,
+                                absl::string_view bytes);
+
+/// An error where there is nothing to answer to: the bytes are no DiscoveryResponse, or its type
+/// is none of the four. Each name occurs once in the result; one that the response had twice is an
+/// error.
+absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/route_action.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "xds/parse/http_filter.hpp"
+#include "xds/parse/well_known.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using ActionProto = envoy::config::route::v3::RouteAction;
+using RouteProto = envoy::config::route::v3::Route;
+using WeightedProto = envoy::config::route::v3::WeightedCluster;
+
+// Entries of weight 0 are checked, then left out.
+std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Field& field) {
+  std::vector<WeightedCluster> clusters;
+  std::uint64_t sum = 0;
+  for (int i = 0; i < proto.clusters_size(); ++i) {
+    const auto& entry = proto.clusters(i);
+    const Field place = field.at("clusters", static_cast<std::size_t>(i));
+    require_name(entry.name(), place.at("name"));
+    validate_filter_overrides(entry.typed_per_filter_config(), place);
+    const std::uint32_t weight = entry.weight().value();
+    sum += weight;
+    if (weight > 0) clusters.push_back({ClusterName{entry.name()}, weight});
+  }
+  constexpr std::uint64_t kMaxSum = std::numeric_limits<std::uint32_t>::max();
+  if (sum == 0 || sum > kMaxSum) {
+    field.at("clusters")
+        .add(absl::StrCat("the sum of weights must be in [1, ",
+                          kMaxSum,
+                          "], found ",
+                          sum,
+                          " in ",
+                          proto.clusters_size(),
+                          " entries"));
+  }
+  return clusters;
+}
+
+void parse_timeouts(const ActionProto& proto, ForwardAction& action, const Field& field) {
+  const auto& limits = proto.max_stream_duration();
+  if (limits.has_max_stream_duration()) {
+    action.max_stream_duration =
+        parse_duration(limits.max_stream_duration(), field.at("max_stream_duration"));
+  }
+  if (limits.has_grpc_timeout_header_max()) {
+    action.grpc_timeout_header_max =
+        parse_duration(limits.grpc_timeout_header_max(), field.at("grpc_timeout_header_max"));
+  }
+}
+
+std::optional<ForwardAction> parse_forward(const ActionProto& proto, const Field& field) {
+  ForwardAction action;
+  if (proto.has_cluster()) {
+    require_name(proto.cluster(), field.at("cluster"));
+    action.clusters = {{ClusterName{proto.cluster()}, 1}};
+  } else if (proto.has_weighted_clusters()) {
+    action.clusters = parse_weighted(proto.weighted_clusters(), field.at("weighted_clusters"));
+  } else {
+    return std::nullopt;
+  }
+  parse_timeouts(proto, action, field.at("max_stream_duration"));
+  return action;
+}
+
+const char* name_of(RouteProto::ActionCase action) {
+  switch (action) {
+    case RouteProto::kRedirect:
+      return "redirect";
+    case RouteProto::kDirectResponse:
+      return "direct_response";
+    case RouteProto::kFilterAction:
+      return "filter_action";
+    case RouteProto::kNonForwardingAction:
+      return "non_forwarding_action";
+    case RouteProto::kRoute:
+    case RouteProto::ACTION_NOT_SET:
+      break;
+  }
+  return "no action";
+}
+
+}  // namespace
+
+std::optional<std::variant<ForwardAction, UnsupportedAction>> parse_route_action(
+    const RouteProto& proto, const Field& field) {
+  if (!proto.has_route()) return UnsupportedAction{name_of(proto.action_case())};
+  return parse_forward(proto.route(), field.at("route"));
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RDS: a serialised envoy.config.route.v3.RouteConfiguration becomes a RouteConfig.
+//
+//   bytes ─▶ [parse_route_config] ─▶ RouteConfig ─▶ dependency manager
+//   parse_listener, inline route_config ─▶ [to_route_config] ─▶ Listener::routes
+//
+// A route that asks for what we cannot do is left out (query_parameters, other cluster
+// specifiers); one that is wrong is an error. That no route is left is fine.
+//
+// Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39 (overrides).
+
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+#include "messages/route_config.hpp"
+#include "messages/xds_events.hpp"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::envoy::config::route::v3 {
+class RouteConfiguration;
+}
+
+namespace signalbox::xds {
+
+/// The name is empty where the bytes could not be decoded.
+ReceivedResource parse_route_config(absl::string_view bytes);
+
+/// To be used only if no error was added. An inline configuration need not have a name.
+RouteConfig to_route_config(const envoy::config::route::v3::RouteConfiguration& proto,
+                            const Field& field);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/validation_errors.hpp"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "xds/limits.hpp"
+
+namespace signalbox::xds {
+
+std::string Field::path() const {
+  std::string path = parent_ == nullptr ? "" : parent_->path();
+  if (!path.empty() && !name_.empty()) path += '.';
+  absl::StrAppend(&path, name_);
+  if (index_.has_value()) absl::StrAppend(&path, "[", *index_, "]");
+  if (key_.has_value()) absl::StrAppend(&path, "[", quoted(*key_), "]");
+  return path;
+}
+
+void Field::add(absl::string_view what) const {
+  if (++errors_->count_ > kMaxListedErrors) return;
+  const std::string place = path();
+  errors_->listed_.push_back(place.empty() ? std::string(what) : absl::StrCat(place, ": ", what));
+}
+
+std::size_t Field::errors_so_far() const {
+  return errors_->count_;
+}
+
+absl::Status ValidationErrors::status(absl::string_view type,
+                                      absl::string_view resource_name) const {
+  std::string text =
+      absl::StrCat(type, " resource ", quoted(resource_name), ": ", absl::StrJoin(listed_, "; "));
+  if (count_ > listed_.size()) {
+    absl::StrAppend(&text, "; and ", count_ - listed_.size(), " more errors");
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+std::string quoted(absl::string_view text) {
+  const absl::string_view shown = text.substr(0, kMaxQuotedLength);
+  const char* rest = shown.size() < text.size() ? "…" : "";
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown), rest, "\"");
+}
+
+}  // namespace signalbox::xds

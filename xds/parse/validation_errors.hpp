@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ValidationErrors — all that is wrong with one resource, each error with the path of its field.
+//
+//   parser ─▶ errors.at("load_assignment").add("must be set") ─▶ status ─▶ NACK
+//
+// A Field is a place in the resource. It is made on the way down, as an argument or a local, and
+// costs nothing until an error is added: it refers to its parent and to the name it was given, so
+// both must outlive it. at() on a temporary therefore does not compile; a path of several steps
+// is one name: at("load_assignment.endpoints").
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::xds {
+
+class ValidationErrors;
+
+/// One place in a resource, and the way to say what is wrong there.
+class Field {
+ public:
+  /// The field below this one.
+  Field at(absl::string_view name) const& { return Field{*errors_, this, name, {}, {}}; }
+
+  /// One element of a repeated field.
+  Field at(absl::string_view name, std::size_t index) const& {
+    return Field{*errors_, this, name, index, {}};
+  }
+
+  /// One entry of a map.
+  Field at_key(absl::string_view name, absl::string_view key) const& {
+    return Field{*errors_, this, name, {}, key};
+  }
+
+  Field at(absl::string_view name) const&& = delete;
+  Field at(absl::string_view name, std::size_t index) const&& = delete;
+  Field at_key(absl::string_view name, absl::string_view key) const&& = delete;
+
+  /// `what` says what must be and what was found: "must have one entry, found 2".
+  void add(absl::string_view what) const;
+
+  /// "load_assignment.endpoints[0].locality"; empty at the top.
+  std::string path() const;
+
+  /// Errors of the whole resource so far: a caller sees whether what it called added some.
+  std::size_t errors_so_far() const;
+
+ private:
+  friend class ValidationErrors;
+
+  Field(ValidationErrors& errors,
+        const Field* parent,
+        absl::string_view name,
+        std::optional<std::size_t> index,
+        std::optional<absl::string_view> key)
+      : errors_(&errors), parent_(parent), name_(name), index_(index), key_(key) {}
+
+  ValidationErrors* errors_;
+  const Field* parent_;
+  absl::string_view name_;
+  std::optional<std::size_t> index_;
+  std::optional<absl::string_view> key_;
+};
+
+class ValidationErrors {
+ public:
+  ValidationErrors() : top_(*this, nullptr, "", {}, {}) {}
+
+  ValidationErrors(const ValidationErrors&) = delete;
+  ValidationErrors& operator=(const ValidationErrors&) = delete;
+
+  /// The resource itself.
+  const Field& top() const { return top_; }
+
+  bool empty() const { return count_ == 0; }
+
+  /// INVALID_ARGUMENT: `CDS resource "orders": first error; second error`.
+  absl::Status status(absl::string_view type, absl::string_view resource_name) const;
+
+ private:
+  friend class Field;
+
+  Field top_;
+  std::vector<std::string> listed_;
+  std::size_t count_ = 0;
+};
+
+/// `"text"` for an error message: shortened where long, control characters escaped.
+std::string quoted(absl::string_view text);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What many resources have in common: durations, fractions, Any, config sources, names, patterns.
+//
+//   xds/parse/<resource> ─▶ [well_known] ─▶ value, or an error at the field
+//
+// Each takes the field that it reads, so that the error names it, and returns a value that may be
+// used only if no error was added.
+//
+// Source: gRFC A75 (Duration, "as with all Duration fields"), A27 (ConfigSource), A28 (fractions).
+
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include <google/protobuf/any.pb.h>
+#include <google/protobuf/duration.pb.h>
+
+#include "messages/ids.hpp"
+#include "messages/route_config.hpp"
+#include "messages/xds_events.hpp"
+#include "signalbox/envoy/config/core/v3/config_source.pb.h"
+#include "signalbox/envoy/type/matcher/v3/regex.pb.h"
+#include "signalbox/envoy/type/v3/percent.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// "must be of type <what>, found <size> bytes that are not".
+void add_undecodable(absl::string_view what, std::size_t size, const Field& field);
+
+/// Whether `bytes` are a serialised `message`, and then that message.
+template <typename Message>
+[[nodiscard]] bool decode(absl::string_view bytes, Message& message) {
+  return bytes.size() <= INT_MAX &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+/// As above, for what stands inside a resource: a failure is an error at `field`.
+template <typename Message>
+[[nodiscard]] bool decode(absl::string_view bytes, Message& message, const Field& field) {
+  if (decode(bytes, message)) return true;
+  add_undecodable(Message::descriptor()->name(), bytes.size(), field);
+  return false;
+}
+
+/// A resource whose bytes are not `what`: it has no name.
+ReceivedResource undecodable(absl::string_view type,
+                             absl::string_view what,
+                             absl::string_view bytes);
+
+/// Seconds in [0, 315576000000] and nanos in [0, 999999999] (A75-19, A75-20). Longer than a
+/// century is a century: our nanoseconds end at three, and instants must not overflow.
+Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& field);
+
+/// Parts of a million, at most all of them.
+std::uint32_t parse_fraction(const envoy::type::v3::FractionalPercent& proto, const Field& field);
+
+/// The name of the configuration that an Any holds, as the API spells it; a TypedStruct (xds or
+/// udpa) is asked for what it stands for (A39). nullopt: an error was added.
+std::optional<std::string> config_type(const ::google::protobuf::Any& any, const Field& field);
+
+/// The resource must come from where this one came from: ADS or self (A27).
+void require_ads(const envoy::config::core::v3::ConfigSource& source, const Field& field);
+
+/// An enum value for an error message: its name, or its number where it has no name (enums are
+/// open, so that newer servers may send what we do not know).
+template <typename Enum>
+std::string enum_text(Enum value, const std::string& name) {
+  return name.empty() ? std::to_string(static_cast<int>(value)) : name;
+}
+
+/// Not empty, and not longer than kMaxNameLength.
+void require_name(absl::string_view name, const Field& field);
+
+/// A pattern that RE2 compiles.
+TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/resource_file.hpp"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
+
+#include "xds/document.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+namespace protobuf = ::google::protobuf;
+using nlohmann::json;
+
+constexpr absl::string_view kListName = "resources";
+
+absl::string_view name_field_of(absl::string_view type_url) {
+  return type_url == kClusterLoadAssignmentTypeUrl ? "cluster_name" : "name";
+}
+
+// The string in a field of the bytes. Fails where no receiver could read them: protobuf limits the
+// depth of messages, and a level of a Struct takes three.
+// Precondition: the bytes are of the type that the URL says, and `field` is one of its strings.
+absl::StatusOr<std::string> read_string(const ResourceBytes& resource, absl::string_view field) {
+  const protobuf::Descriptor* descriptor = find_message(resource.type_url);
+  const std::unique_ptr<protobuf::Message> message(
+      protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+  if (!message->ParseFromString(resource.bytes)) {
+    return absl::InvalidArgumentError("nested too deeply for a message");
+  }
+  return message->GetReflection()->GetString(*message,
+                                             descriptor->FindFieldByName(std::string(field)));
+}
+
+// `@type` of an object; an error text where there is none that names a resource.
+absl::StatusOr<std::string> resource_type(const json& object) {
+  if (!object.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected an object, found ", object.type_name()));
+  }
+  const auto type = object.find("@type");
+  if (type == object.end() || !type->is_string()) {
+    return absl::InvalidArgumentError("@type: expected the type URL of a resource, found none");
+  }
+  std::string type_url = type->get<std::string>();
+  if (!resource_type_of(type_url)) {
+    return absl::InvalidArgumentError(absl::StrCat("@type: \"",
+                                                   type_url,
+                                                   "\" is no resource; a resource is ",
+                                                   absl::StrJoin({kListenerTypeUrl,
+                                                                  kRouteConfigurationTypeUrl,
+                                                                  kClusterTypeUrl,
+                                                                  kClusterLoadAssignmentTypeUrl},
+                                                                 ", ")));
+  }
+  return type_url;
+}
+
+absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResolver& resolver) {
+  auto type_url = resource_type(object);
+  if (!type_url.ok()) return type_url.status();
+  object.erase("@type");
+
+  ResourceBytes resource{.type_url = *std::move(type_url), .name = {}, .bytes = {}};
+  // Bytes that are not UTF-8 are replaced: dump() would throw.
+  const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto status =
+      protobuf::util::JsonToBinaryString(&resolver, resource.type_url, text, &resource.bytes);
+  const auto invalid = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(api_name(resource.type_url), ": ", why));
+  };
+  if (!status.ok()) return invalid(std::string(status.message()));
+  const absl::string_view name_field = name_field_of(resource.type_url);
+  auto name = read_string(resource, name_field);
+  if (!name.ok()) return invalid(name.status().message());
+  if (name->empty()) return invalid(absl::StrCat(name_field, ": must not be empty"));
+  resource.name = *std::move(name);
+  return resource;
+}
+
+std::string place_of(absl::string_view file_name, const Document& document, std::size_t index) {
+  const auto lines = document.lines.find(std::string(kListName));
+  const std::string line =
+      lines == document.lines.end() ? "" : absl::StrCat("line ", lines->second[index], ": ");
+  return absl::StrCat(file_name, ": ", line, kListName, "[", index, "]: ");
+}
+
+}  // namespace
+
+Format format_of(absl::string_view file_name) {
+  return absl::EndsWithIgnoreCase(file_name, ".json") ? Format::kJson : Format::kYaml;
+}
+
+absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
+                                                                Format format,
+                                                                absl::string_view file_name) {
+  auto document = format == Format::kJson ? parse_json_document(text) : parse_yaml_document(text);
+  if (!document.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(file_name, ": ", document.status().message()));
+  }
+  const json& root = document->root;
+  if (!root.is_object() || !root.contains(kListName) || !root[std::string(kListName)].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_name, ": expected an object with the list \"", kListName, "\""));
+  }
+
+  const auto resolver = make_type_resolver();
+  std::vector<ResourceBytes> resources;
+  std::vector<std::string> errors;
+  std::set<std::pair<std::string, std::string>> seen;
+  std::size_t index = 0;
+  for (const json& object : root[std::string(kListName)]) {
+    const std::string place = place_of(file_name, *document, index++);
+    auto resource = to_resource(object, *resolver);
+    if (!resource.ok()) {
+      errors.push_back(absl::StrCat(place, resource.status().message()));
+    } else if (!seen.emplace(resource->type_url, resource->name).second) {
+      errors.push_back(absl::StrCat(
+          place, api_name(resource->type_url), " \"", resource->name, "\" occurs twice"));
+    } else {
+      resources.push_back(*std::move(resource));
+    }
+  }
+  if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
+  return resources;
+}
+
+}  // namespace signalbox::xds

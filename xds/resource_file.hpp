@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A resource file: the configuration of a server that has no control plane.
+//
+//   YAML or JSON ──▶ [parse_resources_text] ──▶ {type URL, name, bytes} ──▶ as if a server sent
+//   them
+//
+//   resources:
+//     - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+//       name: orders
+//       type: EDS
+//
+// The objects are xDS resources in the API's own JSON names (camelCase or snake_case), with `@type`
+// in every Any. YAML may use anchors and aliases. A field that our messages lack is an error, so
+// that a misspelt one is seen. All errors of a file are told at once; each names the file, the line
+// (YAML), the index of the resource and the field. Whether a resource makes sense is not judged
+// here but by xds/parse, which judges a server's resources too.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::xds {
+
+/// One resource as a control plane would send it: the two fields of an Any, and the name inside.
+struct ResourceBytes {
+  std::string type_url;
+  std::string name;
+  std::string bytes;
+
+  bool operator==(const ResourceBytes&) const = default;
+};
+
+enum class Format { kJson, kYaml };
+
+/// JSON for a name that ends in `.json`, YAML for every other.
+Format format_of(absl::string_view file_name);
+
+/// The resources of the text in their order. `file_name` is for the errors only.
+absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
+                                                                Format format,
+                                                                absl::string_view file_name);
+
+}  // namespace signalbox::xds
