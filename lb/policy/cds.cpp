@@ -96,7 +96,8 @@ class Cds final : public Policy {
 
   void serve(const ClusterConfig& config, const ClusterConfigPtr& shared, LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config.children)) {
-      if (shared != served_) serve_leaf(*config.cluster, *leaf, effects);
+      if (shared == served_) return;  // D3
+      serve_leaf(*config.cluster, *leaf, effects);
     } else {
       serve_aggregate(config.cluster->name, std::get<AggregateLeaves>(config.children), effects);
     }

@@ -96,4 +96,8 @@ TEST_CASE("cds: says why there are no endpoints", "[lb][cds][A37-23]") {
   policy.child("child", kFailure);
   CHECK(policy.pick() == "fail UNAVAILABLE: child TRANSIENT_FAILURE (EDS is silent)");
   CHECK(policy.published()->status.message() == "child failed (EDS is silent)");
+
+  SECTION("once: a cluster that did not change tells nothing again") {
+    CHECK(policy.update(kOrders, world.config()).empty());
+  }
 }
