@@ -63,14 +63,11 @@ class Cds final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) {
-                     if (children_.hear(changed) != nullptr) publish(effects);
+                     if (children_.hear(changed, effects) != nullptr) publish(effects);
                    },
                    [&](const ChildApplied& applied) { children_.hear(applied); },
                    [&](const ChildDied& died) { children_.hear(died); },
-                   [&](const IdleExitRequested&) {
-                     if (children_.contains(the_child()))
-                       effects.push_back(ExitIdleChild{the_child()});
-                   },
+                   [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
                    [](const auto&) {},
                },
                event);
@@ -100,9 +97,9 @@ class Cds final : public Policy {
 
   void serve(const ClusterConfigPtr& config, const LbConfigPtr& override, LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
-      const bool changed = config != served_ || !same_config(override, override_);
+      if (config == served_ && same_config(override, override_)) return;  // D3
       override_ = override;
-      if (changed) serve_leaf(*config->cluster, *leaf, effects);
+      serve_leaf(*config->cluster, *leaf, effects);
     } else {
       serve_aggregate(*config->cluster, std::get<AggregateLeaves>(config->children), effects);
     }
@@ -111,8 +108,8 @@ class Cds final : public Policy {
   }
 
   void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
-    settings_ = {cluster.name, cluster.connect_timeout};
-    effects.push_back(ServeSubchannels{settings_, children_.generation()});
+    effects.push_back(
+        ServeSubchannels{{cluster.name, cluster.connect_timeout}, children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;
@@ -124,11 +121,7 @@ class Cds final : public Policy {
 
   // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
   void serve_aggregate(const Cluster& cluster, const AggregateLeaves& leaves, LbEffects& effects) {
-    if (map_ == Map::kOpen) {
-      // A generation that does not settle: what the old leaf held lingers as long as it serves.
-      effects.push_back(ServeSubchannels{settings_, children_.generation()});
-      map_ = Map::kClosing;
-    }
+    if (map_ == Map::kOpen) map_ = Map::kClosing;
     unsettled_.reset();
     note_.clear();
     children_.update(the_child(), aggregate_tree(cluster, leaves), nullptr, effects);
@@ -173,7 +166,7 @@ class Cds final : public Policy {
     unsettled_.reset();
   }
 
-  /// The subchannel map: closing while what the old leaf said last still serves.
+  /// The subchannel map: closing while the old leaf still serves.
   enum class Map { kClosed, kOpen, kClosing };
 
   ChildSet children_;
@@ -184,7 +177,6 @@ class Cds final : public Policy {
   LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
   std::string note_;
   Map map_ = Map::kClosed;
-  SubchannelSettings settings_;
   std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.
 };
 
