@@ -290,6 +290,40 @@ TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls
   }
 }
 
+TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
+          "[channel][queue]") {
+  const bool at_once = GENERATE(true, false);
+  INFO((at_once ? "at its first pick" : "when it was woken"));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::unique_ptr<const lb::Snapshot> old;
+  const auto overtaken = [&](const PickArgs&) {
+    if (old == nullptr) {
+      old = world.exchange(ChannelWorld::ready({connection}));
+      world.waiting->publish();  // Finds nobody who sleeps.
+    }
+    return PickResult{};
+  };
+  if (at_once) world.publish(overtaken);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  EchoReply reply;
+  grpc::Status status;
+  auto reader = world.stub->AsyncUnary(&context, {}, &queue);
+  reader->Finish(&reply, &status, &status);
+  if (!at_once) world.publish(overtaken);
+  void* tag = nullptr;
+  bool ok = false;
+  const auto limit = std::chrono::system_clock::now() + 10s;
+  REQUIRE(queue.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT);
+  CHECK(status.ok());
+  lb::SnapshotCell::wait_for_readers();
+  old = nullptr;
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
+}
+
 TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel][queue][race]") {
   ChannelWorld world;
   EchoServer server;
