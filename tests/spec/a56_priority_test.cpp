@@ -192,6 +192,25 @@ SCENARIO("A56: the window of a deactivated child keeps running", "[spec][lb][pri
   }
 }
 
+SCENARIO("A56: deactivation does not end a window", "[spec][lb][priority][A56][B3]") {
+  GIVEN("a second priority that is trying to connect when the first comes back") {
+    PolicyHarness policy{make_priority()};
+    policy.update(priorities({"p0", "p1", "p2"}));
+    policy.child("p0", kFailure);
+    policy.advance(1s);
+    policy.child("p0", kReady);
+    WHEN("the first fails again") {
+      policy.advance(3s);
+      policy.child("p0", kFailure);
+      THEN("the second is waited for until ten seconds after its start") {
+        CHECK(policy.count<StartChild>() == 2);
+        CHECK(policy.advance(6s - 1ns).empty());
+        CHECK(has(policy.advance(1ns), "start p2"));
+      }
+    }
+  }
+}
+
 SCENARIO("A56: IDLE to CONNECTING restarts the window for every kind of child",
          "[spec][lb][priority][A56][B3]") {
   PolicyHarness policy{make_priority()};
@@ -345,7 +364,9 @@ SCENARIO("priority: tells of failovers", "[spec][lb][priority][observation]") {
   WHEN("the first fails, and two seconds later the second is READY") {
     const Texts lost = policy.child("p0", kFailure);
     CHECK(has(lost, "active c -1"));
-    policy.advance(2s);
+    policy.advance(1s);
+    policy.child("p0", kFailure);
+    policy.advance(1s);
     const Texts done = policy.child("p1", kReady);
     THEN("that was a failover downwards of two seconds") {
       CHECK(has(done, "active c 1"));

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/pickers.hpp"
 #include "lb/policy/cluster_manager_picker.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
@@ -65,8 +66,8 @@ TEST_CASE("cluster_manager: a retiring cluster holds no call for ever",
   }
   SECTION("a picker that queues in any other state does not") {
     retire();
-    policy.step(ChildStateChanged{ChildName("a"), kReady, {}, make_cluster_picker({})});
-    CHECK(policy.pick("a").starts_with("drop"));
+    policy.step(ChildStateChanged{ChildName("a"), kReady, {}, make_queue_picker()});
+    CHECK(policy.pick("a").starts_with("drop UNAVAILABLE"));
   }
   SECTION("a cluster without configuration drops") {
     ClusterManagerConfig config;
