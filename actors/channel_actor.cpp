@@ -67,6 +67,9 @@ struct ChannelState {
   void run(lb::PublishSnapshot& order);
 
   void run(lb::ReferToClusters& order) {
+    for (const ClusterName& cluster : referenced.clusters) {
+      if (!order.clusters.contains(cluster)) environment->instruments->forget_cluster(cluster);
+    }
     referenced.clusters = std::move(order.clusters);
     if (watcher) protocol::send(self, watcher, referenced);
   }

@@ -44,7 +44,10 @@ struct PolicyState {
   ~PolicyState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     children.stop_all(reason);
-    if (map) protocol::stop(map, reason);
+    if (map) {
+      protocol::stop(map, reason);
+      environment->instruments->forget_cluster(map_config.settings.cluster);
+    }
     if (environment) environment->instruments->add_policies(name_of_policy, -1);
   }
 

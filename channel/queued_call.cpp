@@ -97,10 +97,11 @@ void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
   GrpcAccess::hold_cq(cq_);
   stored_.push_back(ops);
   if (state_ != State::kPrepared) return;
-  state_ = State::kWaiting;
-  lock.unlock();
+  // In the list before it can be claimed: whoever binds it takes it out again.
   const auto self = shared_from_this();
   binder_->waiting().add(self);
+  state_ = State::kWaiting;
+  lock.unlock();
   try_bind();
 }
 
@@ -167,7 +168,7 @@ void QueuedCall::holding_ended(const absl::Status& status) {
     const std::lock_guard lock(mutex_);
     if (state_ == State::kGone) return;
     if (state_ == State::kReplaying || state_ == State::kBound) {
-      if (status.code() == absl::StatusCode::kCancelled) grpc_call_cancel(real_.call(), nullptr);
+      if (absl::IsCancelled(status)) grpc_call_cancel(real_.call(), nullptr);
       return;
     }
   }
@@ -203,8 +204,9 @@ void QueuedCall::bind(Verdict verdict) {
   }
   lock.lock();
   state_ = State::kReplaying;
-  // Whoever cancelled between the choice above and this saw no real call to cancel.
-  if (ended_) grpc_call_cancel(real_.call(), nullptr);
+  // Whoever cancelled between the choice above and this saw no real call to cancel. A deadline is
+  // the real call's own as well.
+  if (ended_ && absl::IsCancelled(*ended_)) grpc_call_cancel(real_.call(), nullptr);
   replay(std::move(lock));
 }
 

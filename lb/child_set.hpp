@@ -16,8 +16,8 @@
 //   C4  A child whose policy type changed is replaced. What the old one said last keeps serving,
 //       if that was READY, until the new one says something other than CONNECTING (A37-22); so
 //       long it owes its answer, that the connections which serve may linger.
-//   C5  Events of unknown children are dropped. (The shell drops late events of a stopped child
-//       whose name lives on.)
+//   C5  Events of unknown children are dropped. Precondition: the shell passes on what the
+//       *present* child of a name says, not what a stopped one of the same name had under way.
 
 #pragma once
 

@@ -25,7 +25,8 @@ namespace signalbox::lb {
 
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
-  Duration failover_timeout = std::chrono::seconds(10);  ///< A56: of each priority's child.
+  Duration failover_timeout = std::chrono::seconds(
+      10);  ///< How long a priority may connect before the next is tried (A56).
 };
 
 /// What a policy is born with.

@@ -49,7 +49,6 @@ bool same(const WeightedTargetConfig& a, const WeightedTargetConfig& b) {
 
 bool same(const PriorityConfig& a, const PriorityConfig& b) {
   return a.cluster == b.cluster && a.priorities == b.priorities &&
-         a.failover_timeout == b.failover_timeout &&
          std::ranges::equal(a.children, b.children, [](const auto& x, const auto& y) {
            return x.first == y.first && x.second.slice == y.second.slice &&
                   x.second.ignore_reresolution_requests == y.second.ignore_reresolution_requests &&

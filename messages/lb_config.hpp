@@ -73,8 +73,6 @@ struct PriorityConfig {
   ClusterName cluster;  ///< Whose priorities these are: the label of what is observed.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
-  /// How long a child that tries to connect is waited for before the next one is tried as well.
-  Duration failover_timeout = std::chrono::seconds(10);
 };
 
 /// Turns localities and their weights into a weighted_target (A52).

@@ -61,6 +61,8 @@ struct Life {
 
 class PriorityPolicy final : public Policy {
  public:
+  explicit PriorityPolicy(PolicyOptions options) : options_(options) {}
+
   LbEffects step(const LbEvent& event, Instant now) override {
     LbEffects effects;
     std::visit(Overloaded{
@@ -208,7 +210,7 @@ class PriorityPolicy final : public Policy {
   void open_window(const ChildName& name, Life& life, LbEffects& effects) {
     cancel(life.failover, effects);
     life.failover = TimerId{"failover/" + name.str(), ++timers_};
-    effects.push_back(StartTimer{*life.failover, config_.failover_timeout});
+    effects.push_back(StartTimer{*life.failover, options_.failover_timeout});
   }
 
   static void cancel(std::optional<TimerId>& timer, LbEffects& effects) {
@@ -223,6 +225,7 @@ class PriorityPolicy final : public Policy {
     published_.publish({state, status, picker, children_.generation()}, effects);
   }
 
+  const PolicyOptions options_;
   PriorityConfig config_;
   EndpointsPtr endpoints_;
   ChildSet children_;
@@ -236,8 +239,8 @@ class PriorityPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_priority() {
-  return std::make_unique<PriorityPolicy>();
+std::unique_ptr<Policy> make_priority(PolicyOptions options) {
+  return std::make_unique<PriorityPolicy>(options);
 }
 
 }  // namespace signalbox::lb

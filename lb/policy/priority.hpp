@@ -31,6 +31,6 @@ namespace signalbox::lb {
 /// How long a child that is not needed is kept.
 inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
 
-std::unique_ptr<Policy> make_priority();
+std::unique_ptr<Policy> make_priority(PolicyOptions options = {});
 
 }  // namespace signalbox::lb

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <random>
+#include <set>
 
 #include "absl/strings/match.h"
 
@@ -35,6 +36,75 @@ TEST_CASE("queued_call: a call without a configuration waits for one, and is the
   CHECK(context.GetServerTrailingMetadata().count("load") == 1);
   CHECK(world.counts->queued() == 1);
   CHECK(world.waiting->size() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: batches that are started one by one all reach the server",
+          "[channel][queue]") {
+  const bool queued = GENERATE(false, true);
+  INFO((queued ? "waited" : "ready"));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  if (!queued) world.publish_ready({connection});
+
+  SECTION("async, with the initial metadata apart") {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    EchoReply reply;
+    grpc::Status status;
+    auto reader = world.stub->AsyncUnary(&context, {}, &queue);
+    reader->ReadInitialMetadata(&context);
+    reader->Finish(&reply, &status, &status);
+    if (queued) world.publish_ready({connection});
+    void* tag = nullptr;
+    bool ok = false;
+    std::set<void*> tags;  // gRPC promises no order of two batches.
+    for (int events = 0; events < 2; ++events) {
+      REQUIRE(queue.Next(&tag, &ok));
+      CHECK(ok);
+      tags.insert(tag);
+    }
+    CHECK(tags == std::set<void*>{&context, &status});
+    CHECK(context.GetServerInitialMetadata().count("server") == 1);
+    CHECK(status.ok());
+    CHECK(reply.port() == server.service().port);
+    queue.Shutdown();
+    CHECK_FALSE(queue.Next(&tag, &ok));
+  }
+  SECTION("callback, with a reactor") {
+    class Reactor final : public grpc::ClientUnaryReactor {
+     public:
+      void OnReadInitialMetadataDone(bool ok) override { metadata = ok; }
+
+      void OnDone(const grpc::Status& end) override {
+        const std::lock_guard lock(mutex);
+        status = end;
+        done = true;
+        changed.notify_all();
+      }
+
+      std::mutex mutex;
+      std::condition_variable changed;
+      grpc::Status status;
+      bool metadata = false;
+      bool done = false;
+    };
+
+    grpc::ClientContext context;
+    EchoRequest request;
+    EchoReply reply;
+    Reactor reactor;
+    world.stub->async()->Unary(&context, &request, &reply, &reactor);
+    reactor.StartCall();
+    if (queued) world.publish_ready({connection});
+    std::unique_lock lock(reactor.mutex);
+    REQUIRE(reactor.changed.wait_for(lock, 10s, [&] { return reactor.done; }));
+    CHECK(reactor.status.ok());
+    CHECK(reactor.metadata);
+    CHECK(reply.port() == server.service().port);
+  }
+  CHECK(world.counts->queued() == (queued ? 1 : 0));
   world.wait_for_no_uses();
 }
 
@@ -251,24 +321,30 @@ TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel
                    (kind == 1 && code == grpc::StatusCode::CANCELLED)) {
           ++expected_ends;
         } else {
-          ++wrong;
+          wrong = static_cast<int>(100 * kind + code);
         }
       }
     });
   }
-  // The last publication before each pause is one that serves: whoever sleeps then has lost it.
+  // Once a picker serves, and while it does, whoever still waits has lost its wake-up.
+  std::atomic<bool> lost{false};
   std::thread publisher([&] {
     while (!stop) {
       world.publish_queue();
       world.publish(nullptr);
       world.publish_ready({connection});
-      std::this_thread::yield();
+      const auto limit = std::chrono::steady_clock::now() + 5s;
+      while (world.waiting->size() != 0 && !lost) {
+        lost = std::chrono::steady_clock::now() > limit;
+        std::this_thread::yield();
+      }
     }
   });
   for (auto& caller : callers)
     caller.join();
   stop = true;
   publisher.join();
+  CHECK_FALSE(lost);
   CHECK(wrong == 0);
   CHECK(ok > 1'000);
   CHECK(ok + expected_ends == 1'600);

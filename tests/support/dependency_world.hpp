@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyWorld — a dependency manager, and its effects as lines of text.
+// DependencyWorld — a dependency manager, and its effects as lines of text. What it puts off behind the
+// events that wait (a timer without delay) is done at once: nothing waits here.
 //
 //   DependencyWorld world;
 //   world.set(cds("a"), eds_cluster("a", "e"))   ▶  {"watch EDS e"}
@@ -119,8 +120,15 @@ class DependencyWorld {
  private:
   Lines run(const DependencyEffects& effects) {
     Lines lines;
-    for (const DependencyEffect& effect : effects)
-      lines.push_back(std::visit([this](const auto& what) { return run(what); }, effect));
+    for (const DependencyEffect& effect : effects) {
+      const auto* start = std::get_if<StartTimer>(&effect);
+      if (start == nullptr || start->delay > Duration::zero()) {
+        lines.push_back(std::visit([this](const auto& what) { return run(what); }, effect));
+        continue;
+      }
+      const Lines later = run(core_.step(TimerFired{start->timer}, now));
+      lines.insert(lines.end(), later.begin(), later.end());
+    }
     return lines;
   }
 

@@ -8,6 +8,7 @@
 
 #include "lb/child_set.hpp"
 #include "lb/policy_registry.hpp"
+#include "lb/subchannel_map_core.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
@@ -15,8 +16,6 @@ namespace signalbox::test {
 
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
-  ConnectionPtr connection;
-  std::vector<std::uint64_t> holders;
 };
 
 struct TreeHarness::Node {
@@ -28,10 +27,11 @@ struct TreeHarness::Node {
   std::unique_ptr<lb::Policy> core;
   std::map<ChildName, std::unique_ptr<Node>> children;
   std::optional<Publish> published;
-  std::set<Address> held;
-  bool map_open = false;
-  bool map_unsettled = false;
-  std::map<Address, Subchannel> subchannels;
+  bool holds = false;  ///< It acquired something, ever.
+  std::optional<lb::SubchannelMapCore> map;
+  std::map<Address, Subchannel> subchannels;  ///< Of its map.
+
+  Holder holder() const { return {path, id}; }
 };
 
 struct TreeHarness::Letter {
@@ -171,8 +171,7 @@ TreeHarness::Node* TreeHarness::start(Node* parent, const ChildName& name, const
 void TreeHarness::stop(Node& node) {
   while (!node.children.empty())
     stop(*node.children.begin()->second);
-  for (const Address& address : std::set(node.held))
-    release(node, address);
+  if (node.holds) tell_map(map_of(node), HolderGone{node.holder(), false});
   log("stop " + node.path.str());
   std::erase_if(timers_, [&](const auto& entry) { return entry.second.node == node.id; });
   nodes_.erase(node.id);
@@ -200,45 +199,51 @@ void TreeHarness::run() {
 
 void TreeHarness::run(Node& node, LbEffect& effect) {
   const auto child_id = [&](const ChildName& child) { return node.children.at(child)->id; };
-  std::visit(Overloaded{
-                 [&](StartChild& it) {
-                   Node* child = start(&node, it.child, *it.update.config);
-                   child->config = it.update.config;
-                   post(child->id, std::move(it.update));
-                 },
-                 [&](UpdateChild& it) { post(child_id(it.child), std::move(it.update)); },
-                 [&](StopChild& it) { stop(*node.children.at(it.child)); },
-                 [&](ExitIdleChild& it) { post(child_id(it.child), IdleExitRequested{}); },
-                 [&](StartTimer& it) {
-                   timers_.emplace(now_ + it.delay, Timer{node.id, it.timer});
-                 },
-                 [&](CancelTimer& it) {
-                   std::erase_if(timers_, [&](const auto& entry) {
-                     return entry.second.node == node.id && entry.second.timer == it.timer;
-                   });
-                 },
-                 [&](Publish& it) { publish(node, it); },
-                 [&](ReportApplied& it) {
-                   if (node.parent != nullptr) {
-                     post(node.parent->id, ChildApplied{node.name, it.generation});
-                   } else {
-                     log(to_text(effect));
-                   }
-                 },
-                 [&](RebuildSoon&) { post(node.id, RebuildDue{}); },
-                 [&](ServeSubchannels&) { node.map_open = node.map_unsettled = true; },
-                 [&](SettleSubchannels&) {
-                   node.map_unsettled = false;
-                   drop_unheld(node);
-                 },
-                 [&](CloseSubchannels&) { close_map(node); },
-                 [&](AcquireSubchannel& it) { acquire(node, it.address); },
-                 [&](ReleaseSubchannel& it) { release(node, it.address); },
-                 [&](Connect& it) { connect(*map_of(node), it.address); },
-                 [&](RequestReresolution&) { request_reresolution(node); },
-                 [&](Observe& it) { log(to_text(it.observation)); },
-             },
-             effect);
+  std::visit(
+      Overloaded{
+          [&](StartChild& it) {
+            Node* child = start(&node, it.child, *it.update.config);
+            child->config = it.update.config;
+            post(child->id, std::move(it.update));
+          },
+          [&](UpdateChild& it) { post(child_id(it.child), std::move(it.update)); },
+          [&](StopChild& it) { stop(*node.children.at(it.child)); },
+          [&](ExitIdleChild& it) { post(child_id(it.child), IdleExitRequested{}); },
+          [&](StartTimer& it) {
+            timers_.emplace(now_ + it.delay, Timer{node.id, it.timer});
+          },
+          [&](CancelTimer& it) {
+            std::erase_if(timers_, [&](const auto& entry) {
+              return entry.second.node == node.id && entry.second.timer == it.timer;
+            });
+          },
+          [&](Publish& it) { publish(node, it); },
+          [&](ReportApplied& it) {
+            if (node.parent != nullptr) {
+              post(node.parent->id, ChildApplied{node.name, it.generation});
+            } else {
+              log(to_text(effect));
+            }
+          },
+          [&](RebuildSoon&) { post(node.id, RebuildDue{}); },
+          [&](ServeSubchannels& it) {
+            if (!node.map) node.map.emplace();
+            tell_map(&node, MapGenerationStarted{it.settings, it.generation});
+          },
+          [&](SettleSubchannels& it) { tell_map(&node, MapGenerationApplied{it.generation}); },
+          [&](CloseSubchannels&) { close_map(node); },
+          [&](AcquireSubchannel& it) {
+            node.holds = true;
+            tell_map(map_of(node), SubchannelAcquired{node.holder(), it.address});
+          },
+          [&](ReleaseSubchannel& it) {
+            tell_map(map_of(node), SubchannelReleased{node.holder(), it.address});
+          },
+          [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
+          [&](RequestReresolution&) { request_reresolution(node); },
+          [&](Observe& it) { log(to_text(it.observation)); },
+      },
+      effect);
 }
 
 void TreeHarness::publish(Node& node, Publish& publish) {
@@ -266,75 +271,61 @@ const TreeHarness::Node* TreeHarness::find(const std::string& path) const {
   return nullptr;
 }
 
-// --- the stand-in for subchannel maps and network -------------------------------
+// --- subchannel maps, and the stand-in for subchannels and network ---------------
 
 TreeHarness::Node* TreeHarness::map_of(Node& node) {
   Node* at = &node;
-  while (at != nullptr && !at->map_open)
+  while (at != nullptr && !at->map)
     at = at->parent;
-  SIGNALBOX_INVARIANT(at != nullptr, "D1: no subchannel map above " + node.path.str());
   return at;
 }
 
-void TreeHarness::acquire(Node& node, const Address& address) {
-  Node& map = *map_of(node);
-  node.held.insert(address);
-  map.subchannels[address].holders.push_back(node.id);
-  notify(map, address, node.id);
+void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
+  SIGNALBOX_INVARIANT(owner != nullptr, "D1: whoever acquires has a subchannel map above");
+  for (const SubchannelMapEffect& effect : owner->map->step(event, now_))
+    run_map(*owner, effect);
+  owner->map->check_invariants();
 }
 
-void TreeHarness::release(Node& node, const Address& address) {
-  Node& map = *map_of(node);
-  node.held.erase(address);
-  std::erase(map.subchannels[address].holders, node.id);
-  if (!map.map_unsettled) drop_unheld(map);
+void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
+  std::visit(Overloaded{
+                 [&](const SpawnSubchannel& it) { owner.subchannels[it.address] = {}; },
+                 [&](const StopSubchannel& it) {
+                   owner.subchannels.erase(it.address);
+                   log(absl::StrCat("subchannel ", it.address.str(), " closed"));
+                 },
+                 [&](const ConnectSubchannel& it) { connect(owner, it.address); },
+                 [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
+                 [](const Observe&) {},
+             },
+             effect);
 }
 
-void TreeHarness::connect(Node& map, const Address& address) {
-  if (map.subchannels[address].state != kIdle) return;
-  set_state(map, address, kConnecting);
+void TreeHarness::connect(Node& owner, const Address& address) {
+  if (owner.subchannels.at(address).state != kIdle) return;
+  set_state(owner, address, kConnecting);
   const Network network = network_[address];
-  if (network == Network::kUp) set_state(map, address, kReady);
-  if (network == Network::kDown) set_state(map, address, kFailure);
+  if (network == Network::kUp) set_state(owner, address, kReady);
+  if (network == Network::kDown) set_state(owner, address, kFailure);
 }
 
-void TreeHarness::set_state(Node& map, const Address& address, ConnectivityState state) {
-  Subchannel& subchannel = map.subchannels[address];
+void TreeHarness::set_state(Node& owner, const Address& address, ConnectivityState state) {
+  owner.subchannels.at(address).state = state;
+  log(absl::StrCat("subchannel ", address.str(), " ", to_string(state)));
+  SubchannelStateChanged told{address, state, true, absl::OkStatus(), nullptr};
+  if (state == kFailure) told.status = absl::UnavailableError("refused");
   if (state == kReady) {
     ++connections_[address];
-    subchannel.connection = std::make_shared<const Connection>(address);
-  } else {
-    subchannel.connection = nullptr;
+    told.connection = std::make_shared<const Connection>(address);
   }
-  if (state != subchannel.state) {
-    log(absl::StrCat("subchannel ", address.str(), " ", to_string(state)));
-  }
-  subchannel.state = state;
-  for (const std::uint64_t holder : subchannel.holders)
-    notify(map, address, holder);
+  tell_map(&owner, told);
 }
 
-void TreeHarness::notify(Node& map, const Address& address, std::uint64_t holder) {
-  const Subchannel& subchannel = map.subchannels[address];
-  const auto status =
-      subchannel.state == kFailure ? absl::UnavailableError("refused") : absl::OkStatus();
-  post(holder,
-       SubchannelStateChanged{address, subchannel.state, true, status, subchannel.connection});
-}
-
-void TreeHarness::drop_unheld(Node& map) {
-  std::erase_if(map.subchannels, [&](const auto& entry) {
-    if (!entry.second.holders.empty()) return false;
-    log(absl::StrCat("subchannel ", entry.first.str(), " closed"));
-    return true;
-  });
-}
-
-void TreeHarness::close_map(Node& map) {
-  for (const auto& [address, subchannel] : map.subchannels)
+void TreeHarness::close_map(Node& owner) {
+  for (const auto& [address, subchannel] : owner.subchannels)
     log(absl::StrCat("subchannel ", address.str(), " closed"));
-  map.subchannels.clear();
-  map.map_open = map.map_unsettled = false;
+  owner.subchannels.clear();
+  owner.map.reset();
 }
 
 }  // namespace signalbox::test

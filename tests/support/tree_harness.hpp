@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TreeHarness — a whole policy tree in one thread: the real cores, and a plain stand-in for the
-// actors between them, the subchannel maps, and the network.
+// TreeHarness — a whole policy tree in one thread: the real policies and subchannel maps, and a
+// plain stand-in for the actors between them, the subchannels, and the network.
 //
 //   apply, up, down, advance ─▶ events, first in first out, until nobody has anything to say
 //                            ─▶ log(), pick(), connections(), …
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lb/policy.hpp"
+#include "messages/subchannel_events.hpp"
 #include "tests/support/policy_harness.hpp"
 
 namespace signalbox::test {
@@ -74,14 +75,12 @@ class TreeHarness {
   void run(Node& node, LbEffect& effect);
   void publish(Node& node, Publish& publish);
   void request_reresolution(const Node& node);
-  void acquire(Node& node, const Address& address);
-  void release(Node& node, const Address& address);
-  void connect(Node& map, const Address& address);
-  void set_state(Node& map, const Address& address, ConnectivityState state);
-  void notify(Node& map, const Address& address, std::uint64_t holder);
-  void close_map(Node& map);
-  void drop_unheld(Node& map);
-  Node* map_of(Node& node);
+  void tell_map(Node* owner, const SubchannelMapEvent& event);
+  void run_map(Node& owner, const SubchannelMapEffect& effect);
+  void connect(Node& owner, const Address& address);
+  void set_state(Node& owner, const Address& address, ConnectivityState state);
+  void close_map(Node& owner);
+  static Node* map_of(Node& node);
   const Node* find(const std::string& path) const;
 
   void log(std::string line) { log_.push_back(std::move(line)); }

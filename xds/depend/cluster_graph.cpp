@@ -49,23 +49,30 @@ class Flattening {
   std::vector<ClusterName> leaves_;
 };
 
-void explore_from(const ClusterName& name,
-                  ClusterLookup lookup,
-                  std::size_t depth,
-                  std::set<ClusterName>& entered,
-                  ExploredClusters& found) {
-  if (depth > kMaxClusterDepth || !entered.insert(name).second) return;
+// Notes the cluster; its children where it is an aggregate.
+const AggregateDiscovery* visit(const ClusterName& name,
+                                ClusterLookup lookup,
+                                ExploredClusters& found) {
   found.reached.insert(name);
   const auto* known = lookup(name);
   if (known == nullptr) {
     found.unanswered.insert(name);
-    return;
+    return nullptr;
   }
-  if (!known->ok()) return;
-  const auto* aggregate = std::get_if<AggregateDiscovery>(&(**known)->discovery);
-  if (aggregate == nullptr) return;
-  for (const ClusterName& child : aggregate->clusters)
-    explore_from(child, lookup, depth + 1, entered, found);
+  return known->ok() ? std::get_if<AggregateDiscovery>(&(**known)->discovery) : nullptr;
+}
+
+void explore_below(const AggregateDiscovery& aggregate,
+                   ClusterLookup lookup,
+                   std::size_t depth,
+                   std::set<ClusterName>& entered,
+                   ExploredClusters& found) {
+  if (depth == kMaxClusterDepth) return;
+  for (const ClusterName& child : aggregate.clusters) {
+    if (!entered.insert(child).second) continue;
+    if (const auto* nested = visit(child, lookup, found))
+      explore_below(*nested, lookup, depth + 1, entered, found);
+  }
 }
 
 }  // namespace
@@ -89,8 +96,10 @@ ExploredClusters explore(const std::set<ClusterName>& roots, ClusterLookup looku
   // Each root walks afresh, exactly as flatten() does: what one root reaches too deep may be
   // near to another, and then has to be watched.
   for (const ClusterName& root : roots) {
-    std::set<ClusterName> entered;
-    explore_from(root, lookup, 1, entered, found);
+    const AggregateDiscovery* aggregate = visit(root, lookup, found);
+    if (aggregate == nullptr) continue;
+    std::set<ClusterName> entered{root};
+    explore_below(*aggregate, lookup, 1, entered, found);
   }
   return found;
 }

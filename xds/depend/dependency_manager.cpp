@@ -27,32 +27,33 @@ DependencyEffects DependencyManager::step(const DependencyEvent& event, Instant 
 
 // --- events -----------------------------------------------------------------
 
-DependencyManager::Changed DependencyManager::on(const ResourceChanged& event, Instant /*now*/) {
-  if (!known_.record(event)) return Changed::kNothing;
-  return event.key.type == ResourceType::kEndpoints ? Changed::kValues : Changed::kGraph;
+Changed DependencyManager::on(const ResourceChanged& event, Instant /*now*/) {
+  return known_.record(event, effects_);
 }
 
-DependencyManager::Changed DependencyManager::on(const AmbientErrorChanged& event,
-                                                 Instant /*now*/) {
-  return known_.record(event) ? Changed::kValues : Changed::kNothing;
+Changed DependencyManager::on(const AmbientErrorChanged& event, Instant /*now*/) {
+  return known_.record(event);
 }
 
-DependencyManager::Changed DependencyManager::on(const NameResolved& event, Instant now) {
-  return known_.record(event, now, effects_) ? Changed::kValues : Changed::kNothing;
+Changed DependencyManager::on(const NameResolved& event, Instant now) {
+  return known_.record(event, now, effects_);
 }
 
-DependencyManager::Changed DependencyManager::on(const ClustersReferenced& event, Instant /*now*/) {
+Changed DependencyManager::on(const ClustersReferenced& event, Instant /*now*/) {
   referenced_ = event.clusters;
   return Changed::kGraph;
 }
 
-DependencyManager::Changed DependencyManager::on(const ReresolutionRequested&, Instant now) {
+Changed DependencyManager::on(const ReresolutionRequested&, Instant now) {
   known_.resolve_again(now, effects_);
   return Changed::kNothing;
 }
 
-DependencyManager::Changed DependencyManager::on(const TimerFired& event, Instant /*now*/) {
-  known_.timer_fired(event.timer, effects_);
+Changed DependencyManager::on(const TimerFired& event, Instant /*now*/) {
+  if (settling_ == event.timer)
+    settle();
+  else
+    known_.timer_fired(event.timer, effects_);
   return Changed::kNothing;
 }
 
@@ -111,25 +112,39 @@ void DependencyManager::refresh(Changed changed) {
   if (changed == Changed::kNothing) return;
   if (changed == Changed::kGraph) known_.follow_listener(effects_);
   const RoutesToCome to_come = routes_to_come();
-  std::string note = ambient_note();
-  if (const auto* none = std::get_if<NoRoutes>(&to_come)) {
-    if (none->is_final)
-      emit_error(none->error);
-    else
-      note = join_notes(none->error.message(), note);
-  }
+  const auto* none = std::get_if<NoRoutes>(&to_come);
+  if (none != nullptr && none->is_final) emit_error(none->error);
   if (changed == Changed::kGraph) follow(to_come);
 
+  if (emitted_ != nullptr) return settle_soon();
+  // While nothing is out, all that is watched is needed.
+  const auto* routes = std::get_if<Routes>(&to_come);
+  if (routes != nullptr && known_.all_answered()) try_emit(*routes, ambient_note());
+}
+
+// M5.
+void DependencyManager::settle_soon() {
+  if (settling_) return;
+  settling_ = TimerId{"settle", ++timers_};
+  effects_.emplace_back(StartTimer{*settling_, Duration::zero()});
+}
+
+// The successor of what is out: by the routes to come, or, while they are incomplete, by the same
+// routes again (M4).
+void DependencyManager::settle() {
+  settling_.reset();
+  if (emitted_ == nullptr) return;
+  const RoutesToCome to_come = routes_to_come();
+  std::string note = ambient_note();
+  if (const auto* none = std::get_if<NoRoutes>(&to_come))
+    note = join_notes(none->error.message(), note);
   if (const auto* routes = std::get_if<Routes>(&to_come)) {
-    // While nothing is out, all that is watched is needed.
-    if (emitted_ == nullptr && !known_.all_answered()) return;
-    const bool replaces = emitted_ != nullptr && emitted_->virtual_host != routes->virtual_host;
+    const bool replaces = emitted_->virtual_host != routes->virtual_host;
     if (try_emit(*routes, note)) {
       if (replaces) follow(to_come);  // What only the old routes needed.
       return;
     }
   }
-  if (emitted_ == nullptr) return;
   try_emit({emitted_->listener, emitted_->route_config, emitted_->virtual_host}, note);
 }
 

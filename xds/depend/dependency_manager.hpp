@@ -15,7 +15,11 @@
 //   M3  Watched is what can be reached: from the routes to come, from the configuration that is
 //       out until they replace it, and from the clusters that calls refer to (A37-15).
 //   M4  A configuration that is out keeps being updated while the routes to come are incomplete.
-//   M5  Codes of the control plane never reach a call: every error is UNAVAILABLE.
+//   M5  Bursts are answered once: while a configuration is out, its successor is put together
+//   behind
+//       the events that wait now (a timer without delay). Watches, errors and the first
+//       configuration do not wait.
+//   M6  Codes of the control plane never reach a call: every error is UNAVAILABLE.
 //
 // Source: gRFC A74, A37, A88 (ambient errors become notes).
 
@@ -54,9 +58,6 @@ class DependencyManager {
   DependencyEffects step(const DependencyEvent& event, Instant now);
 
  private:
-  // What an event can have changed.
-  enum class Changed : std::uint8_t { kNothing, kValues, kGraph };
-
   struct Unanswered {};
 
   struct NoRoutes {
@@ -81,6 +82,8 @@ class DependencyManager {
 
   void refresh(Changed changed);
   void follow(const RoutesToCome& to_come);
+  void settle_soon();
+  void settle();
   bool try_emit(const Routes& routes, const std::string& note);
   void emit_error(const absl::Status& error);
 
@@ -93,6 +96,8 @@ class DependencyManager {
   XdsConfigPtr emitted_;  // Null: none yet, or an error came after it.
   std::string emitted_note_;
   std::optional<absl::Status> emitted_error_;
+  std::optional<TimerId> settling_;
+  std::uint64_t timers_ = 0;
   DependencyEffects effects_;
 };
 

@@ -78,19 +78,48 @@ bool WatchedResources::visit_watched(const ResourceKey& key, Visitor visit) {
   return false;
 }
 
-bool WatchedResources::record(const ResourceChanged& event) {
-  return visit_watched(event.key, [&](auto& watched) { replace_value(watched, event.resource); });
+Changed WatchedResources::record(const ResourceChanged& event, DependencyEffects& effects) {
+  if (event.key.type == ResourceType::kCluster) return replace_cluster(event, effects);
+  const bool watched =
+      visit_watched(event.key, [&](auto& entry) { replace_value(entry, event.resource); });
+  if (!watched) return Changed::kNothing;
+  return event.key.type == ResourceType::kEndpoints ? Changed::kValues : Changed::kGraph;
 }
 
-bool WatchedResources::record(const AmbientErrorChanged& event) {
-  return visit_watched(event.key, [&](auto& watched) { watched.ambient = event.status; });
+Changed WatchedResources::replace_cluster(const ResourceChanged& event,
+                                          DependencyEffects& effects) {
+  const auto found = clusters_.find(ClusterName{event.key.name});
+  if (found == clusters_.end()) return Changed::kNothing;
+  Watched<Cluster>& watched = found->second;
+  const bool first_answer = !watched.value.has_value();
+  replace_value(watched, event.resource);
+  if (!first_answer) return Changed::kGraph;
+  if (!watched.value->ok()) return Changed::kValues;
+
+  const Cluster& cluster = ***watched.value;
+  if (const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery)) {
+    if (!endpoints_.contains(eds->service_name)) watch_endpoints(eds->service_name, effects);
+    return Changed::kValues;
+  }
+  if (const auto* dns = std::get_if<DnsDiscovery>(&cluster.discovery)) {
+    if (!names_.contains(dns->name)) watch_name(dns->name, effects);
+    return Changed::kValues;
+  }
+  return Changed::kGraph;
 }
 
-bool WatchedResources::record(const NameResolved& event, Instant now, DependencyEffects& effects) {
+Changed WatchedResources::record(const AmbientErrorChanged& event) {
+  const bool watched = visit_watched(event.key, [&](auto& entry) { entry.ambient = event.status; });
+  return watched ? Changed::kValues : Changed::kNothing;
+}
+
+Changed WatchedResources::record(const NameResolved& event,
+                                 Instant now,
+                                 DependencyEffects& effects) {
   const auto found = names_.find(event.name);
-  if (found == names_.end()) return false;
+  if (found == names_.end()) return Changed::kNothing;
   found->second.resolved(event, now, effects);
-  return true;
+  return Changed::kValues;
 }
 
 void WatchedResources::resolve_again(Instant now, DependencyEffects& effects) {
@@ -155,22 +184,26 @@ void WatchedResources::watch_leaves(DependencyEffects& effects) {
   reconcile(
       endpoints_,
       services,
-      [&](const std::string& name) {
-        endpoints_.try_emplace(name);
-        effects.emplace_back(Watch{{ResourceType::kEndpoints, name}});
-      },
+      [&](const std::string& name) { watch_endpoints(name, effects); },
       [&](const auto& entry) {
         effects.emplace_back(Unwatch{{ResourceType::kEndpoints, entry.first}});
       });
   reconcile(
       names_,
       names,
-      [&](const DnsName& name) {
-        const std::uint64_t serial = ++resolutions_;
-        NameResolution resolution(name, resolution_, seed_ + serial, serial);
-        names_.emplace(name, std::move(resolution)).first->second.start(effects);
-      },
+      [&](const DnsName& name) { watch_name(name, effects); },
       [&](auto& entry) { entry.second.stop(effects); });
+}
+
+void WatchedResources::watch_endpoints(const std::string& name, DependencyEffects& effects) {
+  endpoints_.try_emplace(name);
+  effects.emplace_back(Watch{{ResourceType::kEndpoints, name}});
+}
+
+void WatchedResources::watch_name(const DnsName& name, DependencyEffects& effects) {
+  const std::uint64_t serial = ++resolutions_;
+  NameResolution resolution(name, resolution_, seed_ + serial, serial);
+  names_.emplace(name, std::move(resolution)).first->second.start(effects);
 }
 
 // --- what is known ----------------------------------------------------------

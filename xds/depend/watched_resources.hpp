@@ -32,15 +32,21 @@ struct Watched {
   absl::Status ambient;  ///< Something is wrong, but the value stays valid.
 };
 
+/// What an event can have changed: nothing that is watched, what is known, or also what is
+/// reached.
+enum class Changed : std::uint8_t { kNothing, kValues, kGraph };
+
 class WatchedResources {
  public:
   WatchedResources(std::string listener_name, const ResolutionOptions& options, std::uint64_t seed);
 
-  // --- events; false: of no interest ---
+  // --- events ---
 
-  bool record(const ResourceChanged& event);
-  bool record(const AmbientErrorChanged& event);
-  bool record(const NameResolved& event, Instant now, DependencyEffects& effects);
+  /// Watches the endpoints of a leaf that answers for the first time: that alone does not change
+  /// what is reached, and a start has many of them.
+  Changed record(const ResourceChanged& event, DependencyEffects& effects);
+  Changed record(const AmbientErrorChanged& event);
+  Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
   void resolve_again(Instant now, DependencyEffects& effects);
   void timer_fired(const TimerId& timer, DependencyEffects& effects);
 
@@ -81,6 +87,9 @@ class WatchedResources {
   bool visit_watched(const ResourceKey& key, Visitor visit);
   void watch_clusters(const std::set<ClusterName>& reached, DependencyEffects& effects);
   void watch_leaves(DependencyEffects& effects);
+  void watch_endpoints(const std::string& name, DependencyEffects& effects);
+  void watch_name(const DnsName& name, DependencyEffects& effects);
+  Changed replace_cluster(const ResourceChanged& event, DependencyEffects& effects);
 
   std::string listener_name_;
   ResolutionOptions resolution_;

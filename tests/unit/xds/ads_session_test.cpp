@@ -13,6 +13,7 @@
 
 #include "messages/overloaded.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -238,6 +239,41 @@ TEST_CASE("dependency manager: a leaf that moves in its aggregate is the same le
   }
 }
 
+TEST_CASE("dependency manager: a burst of changes is answered by one config",
+          "[xds][depend][S14]") {
+  DependencyManager manager({"xds:///t", "l", "t", "n", 1, MissingLeaf::kSkip, {}});
+  const auto count = [](const DependencyEffects& effects, auto is) {
+    return std::count_if(effects.begin(), effects.end(), is);
+  };
+  const auto is_config = [](const DependencyEffect& effect) {
+    return std::holds_alternative<EmitConfig>(effect);
+  };
+  const auto set = [&](const ResourceKey& key, Resource resource) {
+    return manager.step(ResourceChanged{key, std::move(resource)}, Instant{});
+  };
+  manager.start();
+  set(lds("l"), inline_listener("l", routes_to("r", {"a", "b"})));
+  set(cds("a"), eds_cluster("a", "ea"));
+  set(cds("b"), eds_cluster("b", "eb"));
+  set(eds("ea"), endpoints({{locality("l", {"1"})}}));
+  // The first is not put off.
+  CHECK(count(set(eds("eb"), endpoints({{locality("l", {"2"})}})), is_config) == 1);
+
+  const auto first = set(eds("ea"), endpoints({{locality("l", {"3"})}}));
+  REQUIRE(first.size() == 1);
+  const auto& timer = std::get<StartTimer>(first[0]);
+  CHECK(timer.delay == Duration::zero());
+  CHECK(set(eds("eb"), endpoints({{locality("l", {"4"})}})).empty());
+  CHECK(manager.step(AmbientErrorChanged{cds("a"), kLost}, Instant{}).empty());
+  CHECK(count(manager.step(TimerFired{timer.timer}, Instant{}), is_config) == 1);
+  CHECK(manager.step(TimerFired{timer.timer}, Instant{}).empty());
+  // An error does not wait, and ends what waits.
+  const auto next = set(eds("ea"), endpoints({{locality("l", {"5"})}}));
+  const auto gone = manager.step(ResourceChanged{lds("l"), absl::NotFoundError("gone")}, Instant{});
+  CHECK(std::holds_alternative<EmitError>(gone[0]));
+  CHECK(manager.step(TimerFired{std::get<StartTimer>(next[0]).timer}, Instant{}).empty());
+}
+
 // --- clusters ----------------------------------------------------------------
 
 TEST_CASE("dependency manager: a cluster that cannot be used fails alone",
@@ -431,7 +467,7 @@ TEST_CASE("dependency manager: a name that is needed no longer is forgotten, tim
 // --- error texts ---------------------------------------------------------------
 
 TEST_CASE("dependency manager: an error names its resource once", "[xds][depend][A74]") {
-  XdsWorld world;
+  DependencyWorld world;
   world.fail(lds("orders"), absl::NotFoundError("LDS resource \"orders\" does not exist"));
   CHECK(world.error.message() ==
         "xds:///orders: LDS resource \"orders\" does not exist (node ID: node-1)");

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `signalbox` command from outside: what it prints, how it ends.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/support/process.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tools/proto/orders.grpc.pb.h"
+
+namespace signalbox::test {
+namespace {
+
+const std::string kProgram = SIGNALBOX_PROGRAM;
+const std::string kConf = SIGNALBOX_CONF;
+
+constexpr const char* kOneCluster = R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    type: EDS
+    eds_cluster_config: {eds_config: {ads: {}}}
+)";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Finished run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kProgram);
+  return run_program(arguments);
+}
+
+tools::ChildProcess start(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kProgram);
+  return start_program(arguments);
+}
+
+// The line that a backend or a control plane writes when it is ready.
+nlohmann::json ready_line(tools::ChildProcess& process) {
+  const auto line = process.read_line(kPatience);
+  INFO(line.status().ToString() << " " << process.captured_errors());
+  REQUIRE(line.ok());
+  return nlohmann::json::parse(*line);
+}
+
+}  // namespace
+
+TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][tools]") {
+  struct Row {
+    std::vector<std::string> arguments;
+    const char* says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {{}, "subcommand is required"},
+      {{"fly"}, "there is no command 'fly'"},
+      {{"demo", "--seconds", "soon"}, "--seconds"},
+      {{"demo", "--seconds", "1"}, "--seconds"},
+      {{"demo", "--rps", "0"}, "--rps"},
+      {{"demo", "--fast"}, "--fast"},
+      {{"demo", "--json", "/no/such/folder/result.json"}, "--json /no/such/folder/result.json"},
+      {{"demo", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
+      {{"serve"}, "--resources is required"},
+      {{"serve", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
+      {{"check"}, "FILE is required"},
+      {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
+  }));
+  const Finished finished = run(row.arguments);
+  INFO(finished.errors);
+  CHECK(finished.status == 2);
+  CHECK(contains(finished.errors, row.says));
+  CHECK(finished.output.empty());
+}
+
+TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
+  const Finished all = run({"--help"});
+  CHECK(all.status == 0);
+  for (const char* command : {"demo", "serve", "check", "version"}) {
+    CHECK(contains(all.output, command));
+  }
+  CHECK_FALSE(contains(all.output, "backend"));
+  const Finished demo = run({"demo", "--help"});
+  CHECK(demo.status == 0);
+  CHECK(contains(demo.output, "=30"));
+  CHECK(contains(demo.output, "=127.0.0.1:0"));
+  CHECK(contains(demo.output, "Exit status"));
+}
+
+TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]") {
+  const Finished text = run({"version"});
+  CHECK(text.status == 0);
+  CHECK(contains(text.output, "signalbox 0."));
+  const auto data = nlohmann::json::parse(run({"version", "--json"}).output);
+  for (const char* key : {"version", "grpc", "protobuf", "compiler", "build"}) {
+    CHECK(data.contains(key));
+  }
+}
+
+TEST_CASE("signalbox check: what is shipped is right", "[e2e][tools]") {
+  const Finished finished =
+      run({"check", kConf + "/demo/resources.yaml", kConf + "/bootstrap.example.json"});
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK(contains(finished.output, "resources.yaml: ok: resources, 8 resources"));
+  CHECK(contains(finished.output, "bootstrap.example.json: ok: bootstrap, 1 server"));
+}
+
+TEST_CASE("signalbox check: names file, resource and field of every error", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string resources = folder.write("bad.yaml",
+                                             R"(
+resources:
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: one, type: EDS}
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: two, type: STATIC}
+)");
+  const std::string bootstrap = folder.write("bad.json", R"({"xds_servers": "none"})");
+  const std::string neither = folder.write("neither.yaml", "hello: world");
+
+  const Finished text = run({"check", resources, bootstrap, neither});
+  CHECK(text.status == 1);
+  CHECK(contains(text.output, resources + ": CDS resource \"one\": eds_cluster_config"));
+  CHECK(contains(text.output, resources + ": CDS resource \"two\": type"));
+  CHECK(contains(text.output, bootstrap + ": xds_servers"));
+  CHECK(contains(text.output, neither + ": neither"));
+
+  const Finished data = run({"check", "--json", resources, bootstrap});
+  CHECK(data.status == 1);
+  const auto files = nlohmann::json::parse(data.output)["files"];
+  REQUIRE(files.size() == 2);
+  CHECK(files[0]["kind"] == "resources");
+  CHECK(files[0]["ok"] == false);
+  CHECK(files[0]["errors"].size() == 2);
+  CHECK(files[1]["kind"] == "bootstrap");
+}
+
+TEST_CASE("signalbox backend: answers until SIGTERM, then ends with 0", "[e2e][tools]") {
+  auto backend = start({"backend", "--name", "b-1", "--cluster", "b"});
+  const auto ready = ready_line(backend);
+  CHECK(ready["pid"] == backend.pid());
+  const auto stub = demo::v1::Orders::NewStub(
+      grpc::CreateChannel(ready["address"], grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  demo::v1::PlaceReply reply;
+  const auto status = stub->Place(&context, {}, &reply);
+  INFO(status.error_message());
+  REQUIRE(status.ok());
+  CHECK(reply.backend() == "b-1");
+  CHECK(reply.cluster() == "b");
+  CHECK(reply.pid() == static_cast<std::uint32_t>(backend.pid()));
+
+  backend.send_signal(SIGTERM);
+  CHECK(finish(backend).status == 0);
+}
+
+TEST_CASE("signalbox backend: refuses an address in use", "[e2e][tools]") {
+  auto backend = start({"backend", "--name", "b-1", "--cluster", "b"});
+  const std::string address = ready_line(backend)["address"];
+  const Finished second = run({"backend", "--name", "b-2", "--cluster", "b", "--listen", address});
+  CHECK(second.status == 2);
+  CHECK(contains(second.errors, "cannot listen on " + address));
+}
+
+TEST_CASE("signalbox serve: an address in use or a wrong file ends it with 2", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", kOneCluster);
+  auto first = start({"serve", "--resources", file, "--listen", "127.0.0.1:0"});
+  const std::string address = ready_line(first)["address"];
+  const Finished second = run({"serve", "--resources", file, "--listen", address});
+  CHECK(second.status == 2);
+  CHECK(contains(second.errors, address));
+
+  const std::string wrong = folder.write("wrong.yaml", "resources: 7");
+  const Finished third = run({"serve", "--resources", wrong, "--listen", "127.0.0.1:0"});
+  CHECK(third.status == 2);
+  CHECK(contains(third.errors, wrong));
+
+  first.send_signal(SIGTERM);
+  CHECK(finish(first).status == 0);
+}
+
+}  // namespace signalbox::test

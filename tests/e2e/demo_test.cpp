@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The main job from outside: `signalbox demo` fails over and back, and leaves nothing behind.
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "tests/support/process.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tools/control_plane.hpp"
+
+namespace signalbox::test {
+namespace {
+
+constexpr std::size_t kChildren = 8;  // Seven backends and the control plane.
+
+tools::ChildProcess start_demo(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {SIGNALBOX_PROGRAM, "demo"});
+  return start_program(arguments);
+}
+
+// Reads on until a line has this in it.
+void read_until(tools::ChildProcess& demo, const std::string& part) {
+  for (;;) {
+    const auto line = demo.read_line(kPatience);
+    INFO(line.status().ToString() << " " << demo.captured_errors());
+    REQUIRE(line.ok());
+    if (line->find(part) != std::string::npos) return;
+  }
+}
+
+bool are_gone(const std::vector<pid_t>& pids) {
+  return eventually([&] {
+    for (const pid_t pid : pids) {
+      if (is_alive(pid)) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("demo: fails over, back, and loses only what killed backends had", "[e2e][demo]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("result.json");
+  auto demo = start_demo({"--seconds", "6", "--rps", "200", "--json", file});
+  read_until(demo, "metrics on http://127.0.0.1:");
+  const std::vector<pid_t> children = children_of(demo.pid());
+  CHECK(children.size() == kChildren);
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+
+  std::ifstream stream(file);
+  const auto data = nlohmann::json::parse(stream);
+  INFO(data.dump(2));
+  CHECK(data["rpcs"] >= 1000);
+  CHECK(data["failed_other"] == 0);
+  CHECK(data["failed_in_flight"] <= data["in_flight_at_kill"]);
+  CHECK(data["failover_ms"].is_number());
+  CHECK(data["failback_ms"].is_number());
+  CHECK(data["p50_us"] > 0);
+  CHECK(data["p99_us"] >= data["p50_us"]);
+  for (const char* cluster : {"orders-primary", "orders-secondary", "orders-legacy"}) {
+    CHECK(data["per_cluster"][cluster] > 0);
+  }
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") {
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  auto demo = start_demo({"--seconds", "600", "--rps", "50"});
+  read_until(demo, " rps ");
+  const std::vector<pid_t> children = children_of(demo.pid());
+  CHECK(children.size() == kChildren);
+  demo.send_signal(signal);
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 128 + signal);
+  CHECK(finished.errors.find("stopped by ") != std::string::npos);
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("demo: killed, it leaves no process behind", "[e2e][demo]") {
+  auto demo = start_demo({"--seconds", "600", "--rps", "50"});
+  read_until(demo, "metrics on ");
+  const std::vector<pid_t> children = children_of(demo.pid());
+  CHECK(children.size() == kChildren);
+  demo.send_signal(SIGKILL);
+  CHECK(finish(demo).status == 128 + SIGKILL);
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("demo: an address in use for /metrics is an error that names it", "[e2e][demo]") {
+  const auto holder = tools::ControlPlane::start("127.0.0.1:0");
+  REQUIRE(holder.ok());
+  auto demo = start_demo({"--metrics", (*holder)->address()});
+  const Finished finished = finish(demo);
+  INFO(finished.errors);
+  CHECK(finished.status == 2);
+  CHECK(finished.errors.find("--metrics " + (*holder)->address()) != std::string::npos);
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `signalbox serve` as a process: it follows its file, and ends as it should.
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/e2e/raw_client.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace signalbox::test {
+namespace {
+
+std::string file_with(const Names& clusters) {
+  std::string text = "resources:\n";
+  for (const auto& name : clusters) {
+    text += "  - {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: " + name +
+            ", type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n";
+  }
+  return text;
+}
+
+// A control plane in a process of its own.
+struct Served {
+  tools::ChildProcess process;
+  std::string address;
+};
+
+Served serve(const std::string& file, const std::string& listen = "127.0.0.1:0") {
+  Served served{
+      start_program({SIGNALBOX_PROGRAM, "serve", "--resources", file, "--listen", listen}), ""};
+  const auto line = served.process.read_line(kPatience);
+  INFO(line.status().ToString() << " " << served.process.captured_errors());
+  REQUIRE(line.ok());
+  served.address = nlohmann::json::parse(*line)["address"];
+  return served;
+}
+
+}  // namespace
+
+TEST_CASE("serve: what changes in the file is pushed, and what is wrong is not", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", file_with({"a"}));
+  Served served = serve(file);
+  RawClient client(served.address);
+  client.ask({"a", "b"});
+  const auto first = received(client);
+  CHECK(names_in(first) == Names{"a"});
+
+  // Had the wrong file been served, the next response were not the right one.
+  folder.write("resources.yaml", "resources: [{}]");
+  REQUIRE(eventually([&] {
+    served.process.wait(std::chrono::milliseconds(0)).IgnoreError();  // Collects what it wrote.
+    return served.process.captured_errors().find("what was good before") != std::string::npos;
+  }));
+  folder.write("resources.yaml", file_with({"a", "b"}));
+  const auto second = received(client);
+  CHECK(names_in(second) == Names{"a", "b"});
+  CHECK(second.version_info() != first.version_info());
+
+  served.process.send_signal(SIGTERM);
+  CHECK(finish(served.process).status == 0);
+  CHECK_FALSE(client.receive().has_value());
+}
+
+TEST_CASE("serve: after a SIGKILL another one serves on the same port", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", file_with({"a"}));
+  Served first = serve(file, "127.0.0.41:0");
+  RawClient client(first.address);
+  client.ask({"a"});
+  received(client);
+  first.process.send_signal(SIGKILL);
+  CHECK(finish(first.process).status == 128 + SIGKILL);
+  CHECK_FALSE(client.receive().has_value());
+
+  const Served second = serve(file, first.address);
+  CHECK(second.address == first.address);
+  RawClient again(second.address);
+  again.ask({"a"});
+  CHECK(names_in(received(again)) == Names{"a"});
+}
+
+TEST_CASE("serve: SIGINT ends it as SIGTERM does", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  Served served = serve(folder.write("resources.yaml", file_with({"a"})));
+  served.process.send_signal(SIGINT);
+  CHECK(finish(served.process).status == 0);
+}
+
+TEST_CASE("serve: a backend ends with the process that started it", "[e2e][tools]") {
+  // The shell in between starts a backend, says which, and is killed.
+  auto shell = start_program({"/bin/sh",
+                              "-c",
+                              std::string(SIGNALBOX_PROGRAM) +
+                                  " backend --name b --cluster b --parent $$ & echo $!; wait"});
+  const auto first = shell.read_line(kPatience);
+  REQUIRE(first.ok());
+  const auto second = shell.read_line(kPatience);
+  REQUIRE(second.ok());
+  // The shell's line and the backend's may come in either order.
+  const std::string& number = (*first)[0] == '{' ? *second : *first;
+  const pid_t backend = std::stoi(number);
+  CHECK(is_alive(backend));
+  shell.send_signal(SIGKILL);
+  CHECK(finish(shell).status == 128 + SIGKILL);
+  CHECK(eventually([&] { return !is_alive(backend); }));
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole tree under chance: whatever happened before, once it is quiet calls go exactly where
+// the configuration and the network of this moment say. One seed is one history.
+#include <optional>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/tree_harness.hpp"
+#include "tests/support/xds_world.hpp"
+
+using namespace signalbox;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class History {
+ public:
+  explicit History(std::uint64_t seed) : seed_(seed) {
+    for (const std::string& address : kAddresses)
+      flip(address);
+    for (const std::string& leaf : kLeaves)
+      configure(leaf);
+    reorder();
+    apply();
+  }
+
+  void step() {
+    switch (below(8)) {
+      case 0:
+        configure(one_of(kLeaves));
+        return apply();
+      case 1:
+        lose(one_of(kLeaves));
+        return apply();
+      case 2:
+        reorder();
+        return apply();
+      case 3:
+        tree_.advance(std::chrono::seconds(below(1200)));
+        return;
+      default:
+        return flip(one_of(kAddresses));
+    }
+  }
+
+  /// Where calls should go: to all endpoints that are up in the first priority that has one. If
+  /// there is none, they should fail.
+  Texts expected() const {
+    for (const std::string& leaf : order_) {
+      for (const Texts& priority : leaves_.at(leaf)) {
+        Texts up;
+        for (const std::string& address : priority) {
+          if (up_.at(address)) up.push_back(address);
+        }
+        std::ranges::sort(up);
+        if (!up.empty()) return up;
+      }
+    }
+    return {};
+  }
+
+  Texts reached() {
+    const Texts reached = tree_.reached("orders");
+    const bool failed = std::ranges::all_of(
+        reached, [](const std::string& answer) { return answer.starts_with("fail UNAVAILABLE"); });
+    return failed ? Texts{} : reached;
+  }
+
+  bool applied() {
+    const Texts log = tree_.take_log();
+    const std::string text = "applied " + std::to_string(generation_);
+    return std::ranges::count(log, text) == 1;
+  }
+
+  bool just_applied() { return std::exchange(applied_now_, false); }
+
+ private:
+  static inline const Texts kAddresses = {"a", "b", "c", "d", "e", "f"};
+  static inline const Texts kLeaves = {"one", "two", "three"};
+
+  std::uint64_t below(std::uint64_t bound) {
+    return draw_below(seed_, Salt::kEndpoint, bound, ++draws_);
+  }
+
+  std::string one_of(const Texts& texts) { return texts[below(texts.size())]; }
+
+  void flip(const std::string& address) {
+    up_[address] = below(2) == 0;
+    up_[address] ? tree_.up(address) : tree_.down(address);
+  }
+
+  // Deals some of the addresses out to up to three priorities; a zone for each address, so that
+  // localities wander between priorities.
+  void configure(const std::string& leaf) {
+    std::vector<Texts> priorities(below(4));
+    XdsWorld::Priorities texts(priorities.size());
+    for (const std::string& address : kAddresses) {
+      const std::uint64_t chosen = below(5);
+      if (chosen >= priorities.size()) continue;
+      priorities[chosen].push_back(address);
+      texts[chosen] += " " + address + ":" + address;
+    }
+    world_.eds(leaf, texts);
+    leaves_[leaf] = std::move(priorities);
+  }
+
+  void lose(const std::string& leaf) {
+    world_.error(leaf, absl::NotFoundError(leaf + " does not exist"));
+    leaves_[leaf].clear();
+  }
+
+  void reorder() {
+    order_.clear();
+    Texts left = kLeaves;
+    left.resize(below(left.size() + 1));
+    while (!left.empty()) {
+      const auto at = left.begin() + static_cast<std::ptrdiff_t>(below(left.size()));
+      order_.push_back(*at);
+      left.erase(at);
+    }
+    world_.aggregate("orders", order_);
+  }
+
+  void apply() {
+    ++generation_;
+    applied_now_ = true;
+    tree_.take_log();
+    tree_.apply(manager_of({"orders"}), world_.config());
+  }
+
+  std::uint64_t seed_;
+  std::uint64_t draws_ = 0;
+  Generation generation_ = 0;
+  bool applied_now_ = false;
+  XdsWorld world_;
+  TreeHarness tree_;
+  Texts order_;
+  std::map<std::string, std::vector<Texts>> leaves_;
+  std::map<std::string, bool> up_;
+};
+
+}  // namespace
+
+TEST_CASE("policy tree: calls go where configuration and network say, after any history",
+          "[lb][property][A56][A75-1][A75-13]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    History history(seed);
+    for (int step = 0; step < 40; ++step) {
+      history.step();
+      INFO("seed " << seed << ", step " << step);
+      REQUIRE(history.reached() == history.expected());
+      if (history.just_applied()) REQUIRE(history.applied());
+    }
+  }
+}

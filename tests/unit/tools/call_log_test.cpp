@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/call_log.hpp"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kKilled = "127.0.0.11:4000";
+const std::string kKilledPeer = std::string("ipv4:") + kKilled;
+const std::string kLivePeer = "ipv4:127.0.0.21:4000";
+
+CallTime at(std::chrono::milliseconds since_start) {
+  return CallTime{} + 1h + since_start;
+}
+
+CallLog log_of_a_demo() {
+  return CallLog({"primary", "secondary", "legacy"});
+}
+
+// The backends of the first cluster are killed at 1000 ms, and gone at 1010 ms.
+CallLog log_with_a_kill() {
+  CallLog log = log_of_a_demo();
+  log.kill_begins(at(1000ms), {kKilled});
+  log.kill_ended(at(1010ms));
+  return log;
+}
+
+FinishedCall answered(std::chrono::milliseconds started,
+                      std::chrono::milliseconds ended,
+                      const std::string& peer,
+                      const std::string& cluster) {
+  return {.due = at(started),
+          .started = at(started),
+          .ended = at(ended),
+          .ok = true,
+          .unavailable = false,
+          .peer = peer,
+          .cluster = cluster,
+          .error = {}};
+}
+
+FinishedCall failed(std::chrono::milliseconds started,
+                    std::chrono::milliseconds ended,
+                    const std::string& peer) {
+  FinishedCall call = answered(started, ended, peer, "");
+  call.ok = false;
+  call.unavailable = true;
+  call.error = "code 14, Socket closed";
+  return call;
+}
+
+}  // namespace
+
+TEST_CASE("call_log: blames a kill only for calls that a killed backend had", "[tools][demo]") {
+  struct Row {
+    const char* when;
+    FinishedCall call;
+    bool blamed;
+  };
+
+  FinishedCall hung = failed(990ms, 6000ms, kKilledPeer);
+  hung.unavailable = false;
+  const auto row = GENERATE_COPY(values<Row>({
+      {"it was under way when the signal was sent", failed(990ms, 1001ms, kKilledPeer), true},
+      {"it was sent before the client could know", failed(1100ms, 1101ms, kKilledPeer), true},
+      {"it was sent when the client had to know", failed(1261ms, 1262ms, kKilledPeer), false},
+      {"it failed before the signal was sent", failed(990ms, 999ms, kKilledPeer), false},
+      {"its backend was not killed", failed(990ms, 1001ms, kLivePeer), false},
+      {"it was never bound", failed(990ms, 1001ms, ""), false},
+      {"it failed in another way", hung, false},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    CallLog log = log_with_a_kill();
+    log.add(row.call);
+    CHECK(log.failed_in_flight() == (row.blamed ? 1 : 0));
+    CHECK(log.failed_other() == (row.blamed ? 0 : 1));
+    CHECK(log.failed_in_flight() <= log.in_flight_at_kill());
+    CHECK(log.first_other_error().empty() == row.blamed);
+  }
+}
+
+TEST_CASE("call_log: a call may fail while the kill is not over", "[tools][demo]") {
+  CallLog log = log_of_a_demo();
+  log.kill_begins(at(1000ms), {kKilled});
+  log.add(failed(1001ms, 1002ms, kKilledPeer));
+  log.kill_ended(at(1010ms));
+  CHECK(log.failed_in_flight() == 1);
+  CHECK(log.in_flight_at_kill() == 1);
+}
+
+TEST_CASE("call_log: a call that the killed backend had answered was in flight, not failed",
+          "[tools][demo]") {
+  CallLog log = log_with_a_kill();
+  log.add(answered(995ms, 1001ms, kKilledPeer, "primary"));
+  CHECK(log.in_flight_at_kill() == 1);
+  CHECK(log.failed_in_flight() == 0);
+  CHECK(log.failed_other() == 0);
+}
+
+TEST_CASE("call_log: a failure without any kill is nobody's but ours", "[tools][demo]") {
+  CallLog log = log_of_a_demo();
+  log.add(failed(10ms, 11ms, kKilledPeer));
+  CHECK(log.failed_other() == 1);
+  CHECK(log.in_flight_at_kill() == 0);
+}
+
+TEST_CASE("call_log: measures from the first kill to the next cluster's first answer",
+          "[tools][demo]") {
+  CallLog log = log_with_a_kill();
+  CHECK_FALSE(log.failover());
+  log.add(answered(1002ms, 1007ms, kLivePeer, "secondary"));
+  log.add(answered(1003ms, 1008ms, kLivePeer, "secondary"));
+  log.kill_begins(at(2000ms), {"127.0.0.21:4000"});
+  CHECK(log.failover() == std::optional<std::chrono::nanoseconds>(7ms));
+}
+
+TEST_CASE("call_log: measures from the first cluster's return to its first answer",
+          "[tools][demo]") {
+  CallLog log = log_with_a_kill();
+  log.add(answered(999ms, 1030ms, kKilledPeer, "primary"));  // Answered just before it died.
+  log.primary_back(at(5000ms));
+  log.primary_back(at(5001ms));
+  CHECK_FALSE(log.failback());
+  log.add(answered(5020ms, 5025ms, kKilledPeer, "primary"));
+  CHECK(log.failback() == std::optional<std::chrono::nanoseconds>(25ms));
+}
+
+TEST_CASE("call_log: counts answers by cluster, and latency from when a call was due",
+          "[tools][demo]") {
+  CallLog log = log_of_a_demo();
+  FinishedCall late = answered(20ms, 30ms, kLivePeer, "secondary");
+  late.due = at(10ms);
+  log.add(answered(0ms, 5ms, kKilledPeer, "primary"));
+  log.add(late);
+  log.add(failed(0ms, 1ms, kLivePeer));
+
+  const CallCounts interval = log.take_interval();
+  CHECK(interval.calls == 3);
+  CHECK(interval.failed == 1);
+  CHECK(interval.per_cluster.at("primary") == 1);
+  CHECK(interval.latency_us.count() == 2);
+  CHECK(interval.latency_us.max() == 20000);
+  CHECK(log.take_interval().calls == 0);
+  CHECK(log.totals().calls == 3);
+}
+
+}  // namespace signalbox::tools

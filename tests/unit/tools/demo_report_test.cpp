@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_report.hpp"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+
+namespace signalbox::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::vector<std::string> kLeaves = {"primary", "secondary", "legacy"};
+
+DemoResult good_result() {
+  DemoResult result;
+  result.leaves = kLeaves;
+  result.rpcs = 6;
+  result.per_cluster = {{"primary", 3}, {"secondary", 2}, {"legacy", 1}};
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("demo_report: the data has the promised keys, no more and no less", "[tools][demo]") {
+  const nlohmann::json data = to_json(good_result());
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : data.items())
+    keys.push_back(key);
+  CHECK(keys == std::vector<std::string>{"failback_ms",
+                                         "failed_in_flight",
+                                         "failed_other",
+                                         "failover_ms",
+                                         "in_flight_at_kill",
+                                         "p50_us",
+                                         "p99_us",
+                                         "per_cluster",
+                                         "repicked",
+                                         "rpcs",
+                                         "session_moves"});
+  CHECK(data["failover_ms"].is_null());
+  CHECK(data["per_cluster"]["legacy"] == 1);
+}
+
+TEST_CASE("demo_report: succeeds if nothing else failed and every cluster served",
+          "[tools][demo]") {
+  DemoResult result = good_result();
+  CHECK(is_success(result));
+  SECTION("failures in flight are no fault") {
+    result.failed_in_flight = 5;
+    CHECK(is_success(result));
+  }
+  SECTION("one other failure is") {
+    result.failed_other = 1;
+    CHECK_FALSE(is_success(result));
+  }
+  SECTION("a cluster that never served is") {
+    result.per_cluster["legacy"] = 0;
+    CHECK_FALSE(is_success(result));
+  }
+}
+
+TEST_CASE("demo_report: a cluster that never served is in the result with 0", "[tools][demo]") {
+  const CallLog log(kLeaves);
+  const DemoResult result = make_result(kLeaves, log, 7);
+  CHECK(result.per_cluster.size() == 3);
+  CHECK(result.repicked == 7);
+  CHECK_FALSE(is_success(result));
+}
+
+TEST_CASE("demo_report: the live line says rate, shares and priority", "[tools][demo]") {
+  CallCounts counts;
+  counts.calls = 200;
+  counts.per_cluster["secondary"] = 150;
+  counts.failed = 50;
+  counts.latency_us.record(2000);
+  const std::string line = live_line(3s, 500ms, kLeaves, counts, 1);
+  CHECK(absl::StrContains(line, "3.0 s"));
+  CHECK(absl::StrContains(line, "400 rps"));
+  CHECK(absl::StrContains(line, "secondary  75 %"));
+  CHECK(absl::StrContains(line, "failed 50"));
+  CHECK(absl::StrContains(line, "priority 1"));
+  CHECK(absl::StrContains(live_line(3s, 500ms, kLeaves, counts, std::nullopt), "priority ?"));
+}
+
+TEST_CASE("demo_report: reads a gauge from Prometheus' text", "[tools][demo]") {
+  const std::string text =
+      "# TYPE signalbox_priority_active gauge\n"
+      "signalbox_priority_active{cluster=\"orders-primary\"} 0\n"
+      "signalbox_priority_active{cluster=\"orders\"} 2\n"
+      "signalbox_priority_active{cluster=\"gone\"} -1\n";
+  CHECK(metric_of_cluster(text, "signalbox_priority_active", "orders") == 2);
+  CHECK(metric_of_cluster(text, "signalbox_priority_active", "gone") == -1);
+  CHECK_FALSE(metric_of_cluster(text, "signalbox_priority_active", "other"));
+  CHECK_FALSE(metric_of_cluster(text, "signalbox_priority", "orders"));
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_topology.hpp"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "messages/resource.hpp"
+#include "tools/watched_file.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+std::string demo_text() {
+  return read_file(SIGNALBOX_DEMO_RESOURCES).value();
+}
+
+// As a client understands them: the same message may be written as different bytes.
+std::vector<Resource> understood(const std::string& text, xds::Format format) {
+  const auto resources = xds::parse_resources_text(text, format, "resources");
+  INFO(resources.status().ToString());
+  REQUIRE(resources.ok());
+  std::vector<Resource> values;
+  for (const auto& resource : *resources) {
+    const auto parsed = xds::parse_resource(
+        *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes);
+    INFO(parsed.resource.status().ToString());
+    REQUIRE(parsed.resource.ok());
+    values.push_back(*parsed.resource);
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("demo_topology: reads clusters and places from the demo's resources", "[tools][demo]") {
+  const auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
+  INFO(topology.status().ToString());
+  REQUIRE(topology.ok());
+  CHECK(topology->target() == "xds:///orders");
+  CHECK(topology->aggregate() == "orders");
+  CHECK(topology->leaves() ==
+        std::vector<std::string>{"orders-primary", "orders-secondary", "orders-legacy"});
+  REQUIRE(topology->places().size() == 7);
+  CHECK(topology->places()[0] == BackendPlace{"orders-legacy-1", "orders-legacy", "localhost"});
+  CHECK(topology->places()[4] == BackendPlace{"orders-primary-4", "orders-primary", "127.0.0.14"});
+}
+
+TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing else",
+          "[tools][demo]") {
+  const auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
+  REQUIRE(topology.ok());
+  std::map<std::string, int> ports;
+  for (const auto& place : topology->places())
+    ports.emplace(place.name, 7000);
+  const auto text = topology->resources_with_ports(ports);
+  REQUIRE(text.ok());
+
+  const std::string expected_text =
+      absl::StrReplaceAll(demo_text(),
+                          {{"port_value: 50011", "port_value: 7000"},
+                           {"port_value: 50012", "port_value: 7000"},
+                           {"port_value: 50013", "port_value: 7000"},
+                           {"port_value: 50014", "port_value: 7000"},
+                           {"port_value: 50021", "port_value: 7000"},
+                           {"port_value: 50022", "port_value: 7000"},
+                           {"port_value: 50031", "port_value: 7000"}});
+  CHECK(understood(*text, xds::Format::kJson).size() == 8);
+  // The bytes of a message may differ in their order; the JSON of both does not.
+  const auto expected = DemoTopology::parse(expected_text, "expected.yaml");
+  REQUIRE(expected.ok());
+  CHECK(nlohmann::json::parse(*text) ==
+        nlohmann::json::parse(expected->resources_with_ports({}).value()));
+}
+
+TEST_CASE("demo_topology: the demo's resources are valid for a client", "[tools][demo]") {
+  CHECK(understood(demo_text(), xds::Format::kYaml).size() == 8);
+}
+
+TEST_CASE("demo_topology: refuses a world that the script cannot play on", "[tools][demo]") {
+  CHECK_FALSE(DemoTopology::parse("resources: []", "empty.yaml").ok());
+  const std::string two = absl::StrReplaceAll(
+      demo_text(),
+      {{"[orders-primary, orders-secondary, orders-legacy]", "[orders-primary, orders-legacy]"}});
+  CHECK_FALSE(DemoTopology::parse(two, "two.yaml").ok());
+  const auto elsewhere =
+      DemoTopology::parse(absl::StrReplaceAll(demo_text(),
+                                              {{"[orders-primary, orders-secondary, orders-legacy]",
+                                                "[orders-primary, orders-secondary, nowhere]"}}),
+                          "elsewhere.yaml");
+  CHECK_FALSE(elsewhere.ok());
+  CHECK(std::string(elsewhere.status().message()).find("elsewhere.yaml: ") == 0);
+}
+
+}  // namespace signalbox::tools

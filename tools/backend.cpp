@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include <grpc/grpc.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "tools/child_process.hpp"
+#include "tools/commands.hpp"
+#include "tools/proto/orders.grpc.pb.h"
+#include "tools/stop_signals.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+constexpr auto kMaxWork = std::chrono::seconds(10);
+constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never say goodbye.
+
+class OrdersService final : public demo::v1::Orders::Service {
+ public:
+  explicit OrdersService(const BackendOptions& options) : options_(options) {}
+
+  grpc::Status Place(grpc::ServerContext* /*context*/,
+                     const demo::v1::PlaceRequest* request,
+                     demo::v1::PlaceReply* reply) override {
+    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(
+        std::chrono::microseconds(request->work_us()), kMaxWork));
+    reply->set_backend(options_.name);
+    reply->set_cluster(options_.cluster);
+    reply->set_pid(static_cast<std::uint32_t>(::getpid()));
+    return grpc::Status::OK;
+  }
+
+ private:
+  const BackendOptions& options_;
+};
+
+}  // namespace
+
+int run_backend(const BackendOptions& options) {
+  die_with_parent(options.parent > 0 ? options.parent : ::getppid());
+
+  OrdersService service(options);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    say("backend", absl::StrCat("cannot listen on ", options.listen, ": is the address in use?"));
+    return kExitUsage;
+  }
+  const std::string host = options.listen.substr(0, options.listen.rfind(':'));
+  std::cout << nlohmann::json{{"name", options.name},
+                              {"cluster", options.cluster},
+                              {"address", absl::StrCat(host, ":", port)},
+                              {"pid", ::getpid()}}
+                   .dump()
+            << std::endl;
+
+  while (!wait_for_stop(std::chrono::hours(1))) {
+  }
+  server->Shutdown(std::chrono::system_clock::now() + kDrainTime);
+  server->Wait();
+  return kExitOk;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What became of the demo's calls, and which failures the killed backends are to blame for.
+//
+//   load ─▶ add(FinishedCall) ─▶ [CallLog] ─▶ live line, table, JSON
+//   script ─▶ kill_begins, kill_ended, primary_back ─▶
+//
+// The rule. A call was *in flight at a kill* if
+//   – its peer, as gRPC names it, is one of the backends that were killed: it had been bound to a
+//     connection to it, and
+//   – it began before the killed processes were gone and kNoticeTime had passed (until the client
+//     has read that the connection is closed it cannot know), and
+//   – it ended after the first signal was sent.
+// `failed_in_flight` are those of them that failed UNAVAILABLE. Every other failure, whatever its
+// cause, is `failed_other`: a call that was never bound, that was bound to a live backend, that
+// began too late, or that failed in another way.
+//
+// A value; its owner guards it.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/histogram.hpp"
+
+namespace signalbox::tools {
+
+using CallTime = std::chrono::steady_clock::time_point;
+
+/// How long a client may take to read that its connection was closed.
+inline constexpr std::chrono::milliseconds kNoticeTime{250};
+
+struct FinishedCall {
+  CallTime due;      ///< When the schedule wanted it sent: latency counts from here.
+  CallTime started;  ///< When it was handed to the channel.
+  CallTime ended;
+  bool ok = false;
+  bool unavailable = false;
+  std::string peer;     ///< `ipv4:127.0.0.11:40000`; anything else where it was never bound.
+  std::string cluster;  ///< Who answered; empty where nobody did.
+  std::string error;    ///< What gRPC said of a failure.
+};
+
+/// Counted since the start, or within an interval.
+struct CallCounts {
+  std::uint64_t calls = 0;
+  std::uint64_t failed = 0;
+  std::map<std::string, std::uint64_t> per_cluster;  ///< Answered calls.
+  Histogram latency_us;                              ///< Of answered calls.
+};
+
+class CallLog {
+ public:
+  /// `leaves`: the clusters, best first.
+  explicit CallLog(std::vector<std::string> leaves);
+
+  void add(const FinishedCall& call);
+
+  /// Before the first signal is sent to the backends at these addresses (`127.0.0.11:40000`).
+  void kill_begins(CallTime now, const std::set<std::string>& addresses);
+  /// All of them are gone.
+  void kill_ended(CallTime now);
+  /// The first backend of the best cluster is ready again.
+  void primary_back(CallTime now);
+
+  /// Since the last time it was asked.
+  CallCounts take_interval();
+
+  const CallCounts& totals() const { return totals_; }
+
+  std::uint64_t in_flight_at_kill() const { return in_flight_at_kill_; }
+
+  std::uint64_t failed_in_flight() const { return failed_in_flight_; }
+
+  std::uint64_t failed_other() const { return failed_other_; }
+
+  /// What the first of the other failures said.
+  const std::string& first_other_error() const { return first_other_error_; }
+
+  /// From the first kill to the first answer of the next cluster.
+  std::optional<std::chrono::nanoseconds> failover() const;
+  /// From the best cluster's return to its first answer.
+  std::optional<std::chrono::nanoseconds> failback() const;
+
+ private:
+  struct Kill {
+    CallTime begun;
+    std::optional<CallTime> ended;
+    std::set<std::string> peers;
+  };
+
+  bool was_in_flight_at_a_kill(const FinishedCall& call) const;
+  void note_answer(const FinishedCall& call);
+
+  std::vector<std::string> leaves_;
+  std::vector<Kill> kills_;
+  CallCounts totals_;
+  CallCounts interval_;
+  std::uint64_t in_flight_at_kill_ = 0;
+  std::uint64_t failed_in_flight_ = 0;
+  std::uint64_t failed_other_ = 0;
+  std::string first_other_error_;
+  std::optional<CallTime> failed_over_;
+  std::optional<CallTime> primary_back_;
+  std::optional<CallTime> failed_back_;
+};
+
+}  // namespace signalbox::tools

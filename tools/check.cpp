@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <nlohmann/json.hpp>
+
+#include "tools/commands.hpp"
+#include "tools/watched_file.hpp"
+#include "xds/bootstrap.hpp"
+#include "xds/document.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/resource_file.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+struct Finding {
+  std::string file;
+  std::string kind = "unknown";  // "bootstrap" or "resources".
+  std::string summary;           // Of a file that is right.
+  std::vector<std::string> errors;
+};
+
+std::string counted(std::size_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+void check_resources(const std::string& text, Finding& finding) {
+  finding.kind = "resources";
+  const auto resources =
+      xds::parse_resources_text(text, xds::format_of(finding.file), finding.file);
+  if (!resources.ok()) {
+    finding.errors.emplace_back(resources.status().message());
+    return;
+  }
+  for (const auto& resource : *resources) {
+    // The type is one of the four: a file of others was refused above.
+    const auto parsed = xds::parse_resource(
+        *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes);
+    if (parsed.resource.ok()) continue;
+    // It names the resource.
+    finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
+  }
+  finding.summary = counted(resources->size(), "resource");
+}
+
+void check_bootstrap(const std::string& text, Finding& finding) {
+  finding.kind = "bootstrap";
+  const auto bootstrap = xds::parse_bootstrap(text, finding.file);
+  if (!bootstrap.ok()) {
+    finding.errors.emplace_back(bootstrap.status().message());
+    return;
+  }
+  finding.summary = absl::StrCat(counted(bootstrap->servers.size(), "server"),
+                                 ", node \"",
+                                 bootstrap->node.id,
+                                 "\"",
+                                 bootstrap->resources_file ? ", a resource file" : "");
+}
+
+// A file of resources has a list of that name; every other JSON object is taken for a bootstrap.
+Finding check_text(const std::string& file, const std::string& text) {
+  Finding finding;
+  finding.file = file;
+  const bool is_json = xds::format_of(file) == xds::Format::kJson;
+  const auto document = is_json ? xds::parse_json_document(text) : xds::parse_yaml_document(text);
+  if (!document.ok()) {
+    finding.errors.push_back(absl::StrCat(file, ": ", document.status().message()));
+  } else if (document->root.is_object() && document->root.contains("resources")) {
+    check_resources(text, finding);
+  } else if (is_json) {
+    check_bootstrap(text, finding);
+  } else {
+    finding.errors.push_back(absl::StrCat(
+        file, ": neither a file of resources (the list \"resources\") nor a bootstrap (JSON)"));
+  }
+  return finding;
+}
+
+void print(const std::vector<Finding>& findings, bool as_json) {
+  nlohmann::json data = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    if (as_json) {
+      data.push_back({{"file", finding.file},
+                      {"kind", finding.kind},
+                      {"ok", finding.errors.empty()},
+                      {"errors", finding.errors}});
+      continue;
+    }
+    for (const std::string& error : finding.errors)
+      std::cout << error << "\n";
+    if (finding.errors.empty()) {
+      std::cout << finding.file << ": ok: " << finding.kind << ", " << finding.summary << "\n";
+    }
+  }
+  if (!as_json) return;
+  // File names need not be UTF-8: dump() would throw.
+  std::cout << nlohmann::json{{"files", data}}.dump(
+                   2, ' ', false, nlohmann::json::error_handler_t::replace)
+            << "\n";
+}
+
+}  // namespace
+
+int run_check(const CheckOptions& options) {
+  std::vector<Finding> findings;
+  bool readable = true;
+  bool valid = true;
+  for (const std::string& file : options.files) {
+    const auto text = read_file(file);
+    if (!text.ok()) {
+      readable = false;
+      say("check", text.status().message());
+      continue;
+    }
+    findings.push_back(check_text(file, *text));
+    valid = valid && findings.back().errors.empty();
+  }
+  print(findings, options.json);
+  if (!readable) return kExitUsage;
+  return valid ? kExitOk : kExitFailed;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subcommands of `signalbox`: their options as plain values, and one function each.
+//
+//   main (reads the options) ─▶ [run_…(options)] ─▶ exit status
+//
+// Results go to stdout, everything else to stderr.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include <sys/types.h>
+
+namespace signalbox::tools {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;  ///< It ran and failed.
+inline constexpr int kExitUsage = 2;   ///< It could not be run as asked.
+
+/// `signalbox COMMAND: TEXT` on stderr.
+void say(absl::string_view command, absl::string_view text);
+
+struct BackendOptions {
+  std::string listen = "127.0.0.1:0";
+  std::string name;
+  std::string cluster;
+  pid_t parent = 0;  ///< Ends with this process.
+};
+
+/// One of the demo's backends. Writes one line of JSON when it is ready; SIGTERM ends it in peace.
+int run_backend(const BackendOptions& options);
+
+struct ServeOptions {
+  std::string resources;
+  std::string listen = "127.0.0.1:18000";
+  pid_t parent = 0;  ///< Ends with this process; 0: on its own.
+};
+
+/// A control plane that serves a file. Writes one line of JSON when it is ready.
+int run_serve(const ServeOptions& options);
+
+struct CheckOptions {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+int run_check(const CheckOptions& options);
+
+struct VersionOptions {
+  bool json = false;
+};
+
+int run_version(const VersionOptions& options);
+
+struct DemoOptions {
+  double seconds = 30;
+  std::string json;  ///< Empty: no data file.
+  std::string metrics = "127.0.0.1:0";
+  std::string resources;  ///< Empty: those that are built in.
+  double rps = 500;
+  std::uint64_t seed = 1;
+};
+
+int run_demo(const DemoOptions& options);
+
+}  // namespace signalbox::tools

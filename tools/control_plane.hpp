@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A real control plane: an ADS server over gRPC for `signalbox serve`, the demo and the tests.
+//
+//   client ◀─ gRPC stream ─▶ [ControlPlane] ◀─▶ DiscoveryServer (what to answer)
+//
+// The service has its official name, served through a generic service over bytes: our messages
+// are prefixed, so no generated service of theirs could carry it. The address may have port 0;
+// the bound port is kept over stop() and start_again(), so that clients find it again. An address
+// in use is an error (gRPC by itself would share the port in silence).
+//
+// Every function may be called from any thread. One mutex guards all; nothing waits under it.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+
+#include "tools/discovery_server.hpp"
+#include "xds/resource_file.hpp"
+
+namespace signalbox::tools {
+
+class AdsStream;
+class AdsService;
+
+class ControlPlane {
+ public:
+  /// Listens on `host:port`. UNAVAILABLE, with the address, where that cannot be had.
+  static absl::StatusOr<std::unique_ptr<ControlPlane>> start(const std::string& address);
+
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+
+  /// `host:port` with the port that was bound.
+  std::string address() const;
+
+  void set_resources(const std::vector<xds::ResourceBytes>& resources);
+  void update(const std::vector<xds::ResourceBytes>& resources);
+  void remove(absl::string_view type_url, absl::string_view name);
+
+  /// Cuts every stream and frees the port; resources and records stay.
+  void stop();
+  /// On the same port. Precondition: stopped.
+  absl::Status start_again();
+
+  DiscoveryRecord record() const;
+  /// Waits until the predicate holds; false where it does not within the time.
+  bool wait_for(const std::function<bool(const DiscoveryRecord&)>& predicate,
+                std::chrono::milliseconds at_most) const;
+
+ private:
+  friend class AdsStream;
+  friend class AdsService;
+
+  explicit ControlPlane(const std::string& address);
+  absl::Status listen();
+  void send(const OutgoingResponses& responses);
+
+  const std::string host_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  DiscoveryServer core_;
+  std::map<StreamId, AdsStream*> streams_;
+  int port_;
+  std::unique_ptr<grpc::CallbackGenericService> service_;  // One for each server: gRPC wants it so.
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace signalbox::tools

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The demo's load: calls at their times, whether earlier ones have been answered or not.
+//
+//   schedule (rps) ─▶ [DemoLoad] ─▶ generated stub ─▶ drop-in channel
+//                          └─▶ FinishedCall, one for each call, from gRPC's threads
+//
+// Open loop: an answer that is late holds up no call after it. One thread sends, through the
+// callback API.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include <grpcpp/impl/channel_interface.h>
+
+#include "tools/call_log.hpp"
+#include "tools/proto/orders.grpc.pb.h"
+
+namespace signalbox::tools {
+
+class DemoLoad {
+ public:
+  struct Options {
+    double rps = 500;
+    std::uint64_t seed = 1;
+    std::chrono::milliseconds call_timeout{5000};
+  };
+
+  /// `on_finished` is called by any thread, several at a time.
+  DemoLoad(std::shared_ptr<grpc::ChannelInterface> channel,
+           Options options,
+           std::function<void(const FinishedCall&)> on_finished);
+  ~DemoLoad();
+  DemoLoad(const DemoLoad&) = delete;
+  DemoLoad& operator=(const DemoLoad&) = delete;
+
+  /// One call that waits for the way to be ready, and is not counted.
+  absl::Status warm_up(std::chrono::milliseconds at_most);
+
+  void start();
+  /// Sends no more, and waits for the answers under way. False where some never came.
+  bool finish();
+
+ private:
+  struct Call;
+
+  void run();
+  void send(CallTime due);
+  void note_end(const Call& call, const grpc::Status& status);
+
+  const std::unique_ptr<demo::v1::Orders::Stub> stub_;
+  const Options options_;
+  const std::function<void(const FinishedCall&)> on_finished_;
+  std::mt19937_64 dice_;
+  std::uint64_t sent_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::uint64_t under_way_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace signalbox::tools

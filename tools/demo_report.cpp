@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_report.hpp"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+namespace signalbox::tools {
+namespace {
+
+std::optional<double> in_ms(std::optional<std::chrono::nanoseconds> duration) {
+  if (!duration) return std::nullopt;
+  return std::chrono::duration<double, std::milli>(*duration).count();
+}
+
+nlohmann::json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
+}
+
+std::string ms_or_none(const std::optional<double>& number) {
+  return number ? absl::StrFormat("%.1f ms", *number) : "none";
+}
+
+std::uint64_t calls_of(const std::map<std::string, std::uint64_t>& per_cluster,
+                       const std::string& leaf) {
+  const auto place = per_cluster.find(leaf);
+  return place == per_cluster.end() ? 0 : place->second;
+}
+
+double share(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+}  // namespace
+
+DemoResult make_result(const std::vector<std::string>& leaves,
+                       const CallLog& log,
+                       std::uint64_t repicked) {
+  DemoResult result{.leaves = leaves,
+                    .rpcs = log.totals().calls,
+                    .failed_in_flight = log.failed_in_flight(),
+                    .in_flight_at_kill = log.in_flight_at_kill(),
+                    .failed_other = log.failed_other(),
+                    .repicked = repicked,
+                    .failover_ms = in_ms(log.failover()),
+                    .failback_ms = in_ms(log.failback()),
+                    .p50_us = log.totals().latency_us.percentile(50),
+                    .p99_us = log.totals().latency_us.percentile(99),
+                    .session_moves = 0,
+                    .per_cluster = log.totals().per_cluster};
+  for (const std::string& leaf : leaves)
+    result.per_cluster.try_emplace(leaf, 0);
+  return result;
+}
+
+bool is_success(const DemoResult& result) {
+  return result.failed_other == 0 &&
+         std::all_of(result.leaves.begin(), result.leaves.end(), [&](const std::string& leaf) {
+           return calls_of(result.per_cluster, leaf) > 0;
+         });
+}
+
+nlohmann::json to_json(const DemoResult& result) {
+  return {{"rpcs", result.rpcs},
+          {"failed_in_flight", result.failed_in_flight},
+          {"in_flight_at_kill", result.in_flight_at_kill},
+          {"failed_other", result.failed_other},
+          {"repicked", result.repicked},
+          {"failover_ms", number_or_null(result.failover_ms)},
+          {"failback_ms", number_or_null(result.failback_ms)},
+          {"p50_us", result.p50_us},
+          {"p99_us", result.p99_us},
+          {"session_moves", result.session_moves},
+          {"per_cluster", result.per_cluster}};
+}
+
+std::string table(const DemoResult& result) {
+  std::string text;
+  const auto row = [&](absl::string_view name, const std::string& value, absl::string_view what) {
+    text += absl::StrFormat("  %-20s %12s  %s\n", name, value, what);
+  };
+  row("calls", absl::StrCat(result.rpcs), "");
+  for (const std::string& leaf : result.leaves) {
+    const std::uint64_t calls = calls_of(result.per_cluster, leaf);
+    row(absl::StrCat("  ", leaf),
+        absl::StrCat(calls),
+        absl::StrFormat("%.1f %%", share(calls, result.rpcs)));
+  }
+  row("failed in flight",
+      absl::StrCat(result.failed_in_flight),
+      absl::StrCat("of ", result.in_flight_at_kill, " that a killed backend had"));
+  row("failed otherwise", absl::StrCat(result.failed_other), "must be 0");
+  row("picked again", absl::StrCat(result.repicked), "bound, but never sent");
+  row("failover", ms_or_none(result.failover_ms), "first kill to the next cluster's first answer");
+  row("failback", ms_or_none(result.failback_ms), "first cluster back to its first answer");
+  row("p50", absl::StrCat(result.p50_us, " us"), "from when a call was due");
+  row("p99", absl::StrCat(result.p99_us, " us"), "");
+  return text;
+}
+
+std::string live_line(std::chrono::nanoseconds since_start,
+                      std::chrono::nanoseconds interval,
+                      const std::vector<std::string>& leaves,
+                      const CallCounts& counts,
+                      std::optional<int> priority) {
+  const auto seconds = [](std::chrono::nanoseconds duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  const double rate =
+      interval.count() == 0 ? 0 : static_cast<double>(counts.calls) / seconds(interval);
+  std::string line = absl::StrFormat("%6.1f s %7.0f rps ", seconds(since_start), rate);
+  for (const std::string& leaf : leaves) {
+    absl::StrAppendFormat(
+        &line, " %s %3.0f %%", leaf, share(calls_of(counts.per_cluster, leaf), counts.calls));
+  }
+  absl::StrAppendFormat(&line,
+                        "  failed %u  priority %s  p99 %.1f ms",
+                        counts.failed,
+                        priority ? absl::StrCat(*priority) : "?",
+                        static_cast<double>(counts.latency_us.percentile(99)) / 1000.0);
+  return line;
+}
+
+std::optional<int> metric_of_cluster(const std::string& text,
+                                     absl::string_view name,
+                                     absl::string_view cluster) {
+  const std::string label = absl::StrCat("cluster=\"", cluster, "\"");
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, absl::StrCat(name, "{")) || !absl::StrContains(line, label))
+      continue;
+    double value = 0;
+    const auto space = line.find_last_of(' ');
+    if (absl::SimpleAtod(line.substr(space + 1), &value)) return static_cast<int>(value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the demo tells what it saw: a line a second, a table at the end, and the same as data.
+//
+//   CallLog, Runtime's counters ─▶ [live_line | table | to_json] ─▶ stdout, --json FILE
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include <nlohmann/json.hpp>
+
+#include "tools/call_log.hpp"
+
+namespace signalbox::tools {
+
+/// A finished demo.
+struct DemoResult {
+  std::vector<std::string> leaves;
+  std::uint64_t rpcs = 0;
+  std::uint64_t failed_in_flight = 0;
+  std::uint64_t in_flight_at_kill = 0;
+  std::uint64_t failed_other = 0;
+  std::uint64_t repicked = 0;
+  std::optional<double> failover_ms;
+  std::optional<double> failback_ms;
+  std::uint64_t p50_us = 0;
+  std::uint64_t p99_us = 0;
+  std::uint64_t session_moves = 0;
+  std::map<std::string, std::uint64_t> per_cluster;  ///< Every leaf is there.
+};
+
+DemoResult make_result(const std::vector<std::string>& leaves,
+                       const CallLog& log,
+                       std::uint64_t repicked);
+
+/// Nothing failed that need not have, and every cluster served.
+bool is_success(const DemoResult& result);
+
+nlohmann::json to_json(const DemoResult& result);
+std::string table(const DemoResult& result);
+
+/// `priority`: of the aggregate cluster, as its metric says; unset: unknown.
+std::string live_line(std::chrono::nanoseconds since_start,
+                      std::chrono::nanoseconds interval,
+                      const std::vector<std::string>& leaves,
+                      const CallCounts& counts,
+                      std::optional<int> priority);
+
+/// The value of `name` with the label `cluster` in Prometheus' text format.
+std::optional<int> metric_of_cluster(const std::string& text,
+                                     absl::string_view name,
+                                     absl::string_view cluster);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
+// ran and failed, 2 it could not be run as asked.
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/commands.hpp"
+#include "tools/stop_signals.hpp"
+
+namespace {
+
+using namespace signalbox::tools;  // NOLINT(google-build-using-namespace): the whole file is about
+                                   // it.
+
+// Options and the status that the chosen subcommand returned.
+struct CommandLine {
+  BackendOptions backend;
+  ServeOptions serve;
+  CheckOptions check;
+  VersionOptions version;
+  DemoOptions demo;
+  int status = kExitOk;
+};
+
+constexpr const char* kExitStatusText =
+    "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as asked.";
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* what, const std::string& more) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->footer(more.empty() ? kExitStatusText : more + "\n" + kExitStatusText);
+  return command;
+}
+
+void add_demo(CLI::App& app, CommandLine& line) {
+  DemoOptions& options = line.demo;
+  CLI::App* command = add_command(app,
+                                  "demo",
+                                  "An aggregate cluster fails over under load, and back",
+                                  "Starts a control plane and backends in processes of their own, "
+                                  "calls them through the\ndrop-in channel, and kills clusters by "
+                                  "script. Ctrl-C stops everything.\n"
+                                  "\nExamples:\n"
+                                  "  signalbox demo\n"
+                                  "  signalbox demo --seconds 30 --json result.json\n");
+  command->add_option("--seconds", options.seconds, "How long the script runs")
+      ->check(CLI::Range(4.0, 3600.0))
+      ->capture_default_str();
+  command->add_option("--json", options.json, "Write the result to this file as data");
+  command
+      ->add_option(
+          "--metrics", options.metrics, "Serve /metrics on this address; port 0 takes a free one")
+      ->capture_default_str();
+  command->add_option("--rps", options.rps, "Calls a second")
+      ->check(CLI::Range(10.0, 20000.0))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of all chance")->capture_default_str();
+  command->add_option("--resources",
+                      options.resources,
+                      "Resources of another topology; by default the one that is built in");
+  command->callback([&line] { line.status = run_demo(line.demo); });
+}
+
+void add_serve(CLI::App& app, CommandLine& line) {
+  ServeOptions& options = line.serve;
+  CLI::App* command = add_command(app,
+                                  "serve",
+                                  "A control plane (ADS) that serves a file of resources",
+                                  "The file is read again when it changes; while it is wrong, what "
+                                  "was good before is served.\nWrites one line of JSON with the "
+                                  "address when it is ready.\n"
+                                  "\nExample:\n"
+                                  "  signalbox serve --resources resources.yaml\n");
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")->required();
+  command->add_option("--listen", options.listen, "Address to listen on; port 0 takes a free one")
+      ->capture_default_str();
+  command->add_option("--parent", options.parent)->group("");
+  command->callback([&line] { line.status = run_serve(line.serve); });
+}
+
+void add_check(CLI::App& app, CommandLine& line) {
+  CheckOptions& options = line.check;
+  CLI::App* command = add_command(app,
+                                  "check",
+                                  "Validates bootstraps and files of resources as a client would",
+                                  "\nExamples:\n"
+                                  "  signalbox check bootstrap.json resources.yaml\n"
+                                  "  signalbox check --json resources.yaml\n");
+  command->add_option("FILE", options.files, "Bootstraps or resource files")->required();
+  command->add_flag("--json", options.json, "Report as data");
+  command->callback([&line] { line.status = run_check(line.check); });
+}
+
+void add_version(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "version", "Says what this is built from", "");
+  command->add_flag("--json", line.version.json, "As data");
+  command->callback([&line] { line.status = run_version(line.version); });
+}
+
+// Not for users: the demo starts it.
+void add_backend(CLI::App& app, CommandLine& line) {
+  BackendOptions& options = line.backend;
+  CLI::App* command = add_command(app, "backend", "One of the demo's backends", "");
+  command->group("");
+  command->add_option("--listen", options.listen, "Address")->capture_default_str();
+  command->add_option("--name", options.name, "What it calls itself")->required();
+  command->add_option("--cluster", options.cluster, "The cluster it belongs to")->required();
+  command->add_option("--parent", options.parent, "Ends with this process");
+  command->callback([&line] { line.status = run_backend(line.backend); });
+}
+
+// CLI11's own statuses are none of ours.
+int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_word) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  std::string command = "signalbox";
+  std::string what = error.what();
+  for (const CLI::App* chosen : app.get_subcommands())
+    command += " " + chosen->get_name();
+  if (app.get_subcommands().empty() && !first_word.empty() && first_word[0] != '-') {
+    what = "there is no command '" + first_word + "'";
+  }
+  std::cerr << command << ": " << what << "\nTry '" << command << " --help'.\n";
+  return kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  block_stop_signals();
+  CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
+  CommandLine line;
+  app.footer(std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
+  app.require_subcommand(1);
+  add_demo(app, line);
+  add_serve(app, line);
+  add_check(app, line);
+  add_version(app, line);
+  add_backend(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report(app, error, argc > 1 ? argv[1] : "");
+  } catch (const std::exception& error) {
+    std::cerr << "signalbox: " << error.what() << "\n";
+    return kExitFailed;
+  }
+  return line.status;
+}

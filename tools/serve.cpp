@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
+
+#include "tools/child_process.hpp"
+#include "tools/commands.hpp"
+#include "tools/control_plane.hpp"
+#include "tools/stop_signals.hpp"
+#include "tools/watched_file.hpp"
+#include "xds/resource_file.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+void serve_text(const WatchedFile& file, ControlPlane& plane) {
+  const auto resources =
+      xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path());
+  if (!resources.ok()) {
+    say("serve",
+        absl::StrCat(resources.status().message(), "; what was good before is still served"));
+    return;
+  }
+  plane.set_resources(*resources);
+  say("serve", absl::StrCat(file.path(), ": ", resources->size(), " resources"));
+}
+
+void take_change(WatchedFile& file, ControlPlane& plane) {
+  const auto change = file.read_change();
+  if (!change.ok()) {
+    say("serve", absl::StrCat(change.status().message(), "; what was good before is still served"));
+  } else if (change->has_value()) {
+    serve_text(file, plane);
+  }
+}
+
+// Until a stop signal comes.
+void follow(WatchedFile& file, ControlPlane& plane, int stop) {
+  for (;;) {
+    std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
+    if (::poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[1].revents != 0) return;
+    if (fds[0].revents != 0) take_change(file, plane);
+  }
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  if (options.parent > 0) die_with_parent(options.parent);
+
+  auto file = WatchedFile::open(options.resources);
+  if (!file.ok()) {
+    say("serve", file.status().message());
+    return kExitUsage;
+  }
+  const auto resources =
+      xds::parse_resources_text(file->text(), xds::format_of(file->path()), file->path());
+  if (!resources.ok()) {
+    say("serve", resources.status().message());
+    return kExitUsage;
+  }
+  const int stop = open_stop_descriptor();
+  const auto plane = ControlPlane::start(options.listen);
+  if (stop < 0 || !plane.ok()) {
+    say("serve", stop < 0 ? "cannot wait for signals" : plane.status().message());
+    return kExitUsage;
+  }
+  (*plane)->set_resources(*resources);
+  say("serve", absl::StrCat(file->path(), ": ", resources->size(), " resources"));
+  std::cout << nlohmann::json{{"address", (*plane)->address()}, {"pid", ::getpid()}}.dump()
+            << std::endl;
+
+  follow(*file, **plane, stop);
+  ::close(stop);
+  return kExitOk;
+}
+
+}  // namespace signalbox::tools
