@@ -106,7 +106,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         cluster,
         environment->instruments->call_stats(port->target, cluster));
   };
-  core.emplace(make_ref, lb::SnapshotCell::Reader(*port->cell)->sequence + 1);
+  core.emplace(make_ref, *lb::SnapshotCell::Reader(*port->cell));
 
   ChildPolicies::Hooks hooks;
   hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {

@@ -20,6 +20,11 @@ class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);
   static constexpr Duration kLongest = std::chrono::seconds(10);
+  /// Of what opens an ADS stream at once: its predecessor may just have done so, and no server
+  /// sees more than one new stream a second.
+  static constexpr Duration kFirstOfStream = std::chrono::seconds(2);
+
+  explicit RestartDelay(Duration first = kFirst) : first_(first), next_(first) {}
 
   Duration next() {
     const Duration now = next_;
@@ -27,10 +32,11 @@ class RestartDelay {
     return now;
   }
 
-  void forget() { next_ = kFirst; }
+  void forget() { next_ = first_; }
 
  private:
-  Duration next_ = kFirst;
+  Duration first_;
+  Duration next_;
 };
 
 /// The configurations of one child, as far as its restart needs them.

@@ -57,7 +57,7 @@ struct SupervisorState {
   Self self = nullptr;
   EnvironmentPtr environment;
   XdsClientActor client;
-  RestartDelay client_delay;
+  RestartDelay client_delay{RestartDelay::kFirstOfStream};
   std::map<PortPtr, Channel> channels;
   protocol::Watches watches;
   bool orderly = false;

@@ -75,7 +75,7 @@ struct XdsClientState {
   std::shared_ptr<const metrics::MessageCount> handled;
   std::optional<xds::ClientCore> core;
   AdsStreamActor stream;
-  RestartDelay stream_delay;
+  RestartDelay stream_delay{RestartDelay::kFirstOfStream};
   protocol::Watches watches;
   std::map<ResourceType, Subscribe> subscriptions;
   std::map<WatcherId, ResourceObserver> watchers;

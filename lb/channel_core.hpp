@@ -94,9 +94,10 @@ class ChannelCore {
   /// Makes the reference object of a cluster; its owner reclaims it when it is unused.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `first_sequence`: of the first snapshot that this core publishes.
-  ChannelCore(MakeRef make_ref, std::uint64_t first_sequence)
-      : make_ref_(std::move(make_ref)), sequence_(first_sequence - 1) {}
+  /// `last`: what the cell holds. What this core publishes comes after it, sequence and
+  /// generation alike: a channel that was restarted goes on counting.
+  ChannelCore(MakeRef make_ref, const Snapshot& last)
+      : make_ref_(std::move(make_ref)), generation_(last.generation), sequence_(last.sequence) {}
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 

@@ -96,7 +96,7 @@ class Channel {
                       refs_[name] = ref;
                       return ref;
                     },
-                    1};
+                    Snapshot{}};
 };
 
 PublishSnapshot published(const ChannelEffects& effects) {

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/calls.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::sim {
+
+using std::chrono::milliseconds;
+
+// --- calls ------------------------------------------------------------------
+
+std::uint64_t Calls::start(const Plan& plan) {
+  const std::uint64_t number = ++started_;
+  Call& call = calls_[number];
+  call.number = number;
+  call.path = plan.path;
+  call.seed = setting_.chance.next();
+  call.wait_for_ready = plan.wait_for_ready;
+  call.length = plan.length;
+  if (plan.deadline) {
+    call.deadline = setting_.clock.now() + *plan.deadline;
+    setting_.clock.after(*plan.deadline, [this, number] {
+      if (calls_.contains(number)) end(number, CallState::kExpired);
+    });
+  }
+  call.pick = router_.pick({call.path, nullptr, call.seed});
+  look(call);
+  return number;
+}
+
+std::uint64_t Calls::probe(const std::string& path, Duration deadline) {
+  probes_.insert(started_ + 1);
+  return start({path, false, deadline, Duration::zero()});
+}
+
+void Calls::look(Call& call) {
+  const PickOutcome outcome = call.pick.outcome();
+  setting_.trace.note(
+      setting_.clock.now(),
+      absl::StrCat("call ", call.number),
+      call.pick.connection() != nullptr ? call.pick.connection()->address().str() : "no connection",
+      static_cast<std::uint64_t>(outcome));
+  if (outcome == PickOutcome::kComplete) {
+    run(call);
+  } else if (outcome == PickOutcome::kFail && !call.wait_for_ready) {
+    end(call.number, CallState::kFailed);
+  } else if (outcome == PickOutcome::kDrop) {
+    end(call.number, CallState::kDropped);
+  }
+}
+
+void Calls::run(Call& call) {
+  call.state = CallState::kRunning;
+  check_connection(call.pick.cluster()->name().str(), call.pick.connection());
+  setting_.clock.after(call.length, [this, number = call.number] {
+    if (calls_.contains(number)) end(number, CallState::kCompleted);
+  });
+}
+
+void Calls::end(std::uint64_t number, CallState how) {
+  const auto found = calls_.find(number);
+  setting_.complaints.require(found != calls_.end(), "every call gets exactly one end");
+  if (found == calls_.end()) return;
+  Call& call = found->second;
+  setting_.complaints.require(call.pick.status().code() != absl::StatusCode::kInternal,
+                              "no call is told of an internal error",
+                              std::string(call.pick.status().message()));
+  if (probes_.contains(number)) {
+    Ending& ending = endings_[number];
+    ending.state = how;
+    ending.status = call.pick.status();
+    if (call.pick.cluster() != nullptr) ending.cluster = call.pick.cluster()->name().str();
+    if (call.pick.connection() != nullptr) ending.address = call.pick.connection()->address();
+  }
+  setting_.trace.note(setting_.clock.now(),
+                      absl::StrCat("call ", number),
+                      absl::StrCat("ends: ", call.pick.status().message()),
+                      static_cast<std::uint64_t>(how));
+  calls_.erase(found);
+  setting_.reclaimer->sweep();
+}
+
+void Calls::end_all() {
+  calls_.clear();
+  slow_reads_.clear();
+}
+
+// --- queued picks -----------------------------------------------------------
+
+void Calls::published() {
+  if (std::exchange(again_ordered_, true)) return;
+  setting_.clock.after(setting_.chance.between(Duration::zero(), milliseconds(5)),
+                       [this] { ask_again(); });
+}
+
+void Calls::ask_again() {
+  again_ordered_ = false;
+  std::vector<std::uint64_t> waiting;
+  for (const auto& [number, call] : calls_) {
+    if (call.state == CallState::kWaiting) waiting.push_back(number);
+  }
+  for (const std::uint64_t number : waiting) {
+    Call& call = calls_.at(number);
+    if (call.pick.sequence() == router_.sequence()) continue;
+    router_.repick(call.pick, {call.path, nullptr, call.seed});
+    look(call);
+  }
+}
+
+// --- slow reads -------------------------------------------------------------
+
+void Calls::start_slow_read(const std::string& path, Duration pause, Duration hold) {
+  const std::uint64_t number = ++started_;
+  SlowRead& read = slow_reads_[number];
+  read.reader = setting_.reclaimer->begin_read();
+  read.snapshot = &*lb::SnapshotCell::Reader(*setting_.cell);
+  read.path = path;
+  read.seed = setting_.chance.next();
+  setting_.clock.after(pause, [this, number, hold] { finish_slow_read(number, hold); });
+}
+
+// What Router::pick does, with all the time in the world between its lines.
+void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
+  SlowRead& read = slow_reads_.at(number);
+  const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*setting_.cell);
+  const bool alive = read.snapshot == current || setting_.reclaimer->is_pending(read.snapshot);
+  setting_.complaints.require(alive, "a snapshot that a reader sees is never destroyed");
+  if (alive && read.snapshot->selector != nullptr) {
+    auto selected = read.snapshot->selector->select({read.path, nullptr, nullptr, read.seed});
+    if (const auto* selection = std::get_if<lb::Selection>(&selected)) {
+      read.cluster = Use(*selection->cluster);
+      auto result =
+          read.snapshot->picker->pick({read.path, nullptr, &selection->cluster->name(), read.seed});
+      if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+      if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
+        read.connection = Use(*complete->connection);
+        check_connection(selection->cluster->name().str(), complete->connection);
+      }
+    }
+  }
+  setting_.trace.note(
+      setting_.clock.now(), "slow read", read.path, static_cast<bool>(read.connection) ? 1 : 0);
+  setting_.reclaimer->end_read(read.reader);
+  read.snapshot = nullptr;
+  setting_.clock.after(hold, [this, number] {
+    slow_reads_.erase(number);
+    setting_.reclaimer->sweep();
+  });
+}
+
+// --- what calls hold --------------------------------------------------------
+
+std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> Calls::references() const {
+  std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> counts;
+  const auto count = [&](const lb::ClusterRef* ref) {
+    if (ref == nullptr) return;
+    const auto found =
+        std::ranges::find_if(counts, [&](const auto& entry) { return entry.first == ref; });
+    if (found == counts.end()) {
+      counts.emplace_back(ref, 1);
+    } else {
+      ++found->second;
+    }
+  };
+  for (const auto& [number, call] : calls_)
+    count(call.pick.cluster());
+  for (const auto& [number, read] : slow_reads_)
+    count(static_cast<const lb::ClusterRef*>(read.cluster.get()));
+  return counts;
+}
+
+void Calls::check_connection(const std::string& cluster, const Connection* connection) {
+  const bool exists = setting_.connector->exists(connection);
+  setting_.complaints.require(exists, "a pick leads to a connection that was not destroyed");
+  if (!exists) return;
+  const std::string& address = connection->address().str();
+  // "10.0.<cluster>.<host>:80"
+  const std::size_t begin = sizeof("10.0.") - 1;
+  const std::string owner =
+      absl::StrCat("c", address.substr(begin, address.find('.', begin) - begin));
+  setting_.complaints.require(may_serve(cluster, owner),
+                              "a pick's connection belongs to an endpoint of the chosen cluster",
+                              absl::StrCat(cluster, " chose ", address));
+}
+
+bool Calls::may_serve(const std::string& cluster, const std::string& owner) const {
+  std::set<std::string> seen;
+  std::vector<std::string> open{cluster};
+  while (!open.empty()) {
+    const std::string name = open.back();
+    open.pop_back();
+    if (name == owner) return true;
+    if (!seen.insert(name).second) continue;
+    const auto found = below_.find(name);
+    if (found != below_.end()) open.insert(open.end(), found->second.begin(), found->second.end());
+  }
+  return false;
+}
+
+}  // namespace signalbox::sim

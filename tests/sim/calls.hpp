@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls — the data plane: picks, receipts held for a while, queued picks asked again.
+//
+//   start ─▶ Router::pick ─┬▶ complete: runs, ends
+//                          ├▶ queue, or fail of a wait_for_ready call: waits ◀─ published()
+//                          └▶ fail, drop: ends
+//   start_slow_read ─▶ a snapshot in the hand ─▶ later: route, pick, references, all from that one
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lb/router.hpp"
+#include "tests/sim/setting.hpp"
+
+namespace signalbox::sim {
+
+/// How a call ended, or what it does.
+enum class CallState : std::uint8_t { kWaiting, kRunning, kCompleted, kFailed, kDropped, kExpired };
+
+struct Call {
+  std::uint64_t number = 0;
+  std::string path;
+  std::uint64_t seed = 0;
+  bool wait_for_ready = false;
+  std::optional<Instant> deadline;
+  Duration length{};
+  lb::Pick pick;
+  CallState state = CallState::kWaiting;
+};
+
+/// References taken by hand, out of an old snapshot.
+struct SlowRead {
+  std::uint64_t reader = 0;
+  const lb::Snapshot* snapshot = nullptr;
+  std::string path;
+  std::uint64_t seed = 0;
+  Use cluster;
+  Use connection;
+};
+
+class Calls {
+ public:
+  explicit Calls(Setting& setting) : setting_(setting), router_(setting.cell) {}
+
+  struct Plan {
+    std::string path;
+    bool wait_for_ready = false;
+    std::optional<Duration> deadline;
+    Duration length{};
+  };
+
+  /// Returns the number of the call, and its state after the first pick.
+  std::uint64_t start(const Plan& plan);
+  void start_slow_read(const std::string& path, Duration pause, Duration hold);
+
+  /// A snapshot was published: calls that wait ask again soon.
+  void published();
+
+  /// Which clusters may have which leaves, from all that was ever configured.
+  void may_reach(const std::string& cluster, const std::string& child) {
+    below_[cluster].insert(child);
+  }
+
+  const std::map<std::uint64_t, Call>& living() const { return calls_; }
+
+  const std::map<std::uint64_t, SlowRead>& slow_reads() const { return slow_reads_; }
+
+  /// Each cluster reference that calls hold, and how many hold it; in order of name and age.
+  std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> references() const;
+
+  /// How the last calls ended; kept for those started by probe().
+  struct Ending {
+    CallState state = CallState::kWaiting;
+    std::string cluster;
+    std::optional<Address> address;
+    absl::Status status;
+  };
+
+  /// A call whose ending is kept until forget_endings().
+  std::uint64_t probe(const std::string& path, Duration deadline);
+
+  const std::map<std::uint64_t, Ending>& endings() const { return endings_; }
+
+  std::uint64_t started() const { return started_; }
+
+  /// All receipts are given back: the data plane is gone.
+  void end_all();
+
+ private:
+  void look(Call& call);
+  void run(Call& call);
+  void end(std::uint64_t number, CallState how);
+  void ask_again();
+  void finish_slow_read(std::uint64_t number, Duration hold);
+  bool may_serve(const std::string& cluster, const std::string& owner) const;
+  void check_connection(const std::string& cluster, const Connection* connection);
+
+  Setting& setting_;
+  lb::Router router_;
+  std::uint64_t started_ = 0;
+  bool again_ordered_ = false;
+  std::map<std::uint64_t, Call> calls_;
+  std::map<std::uint64_t, SlowRead> slow_reads_;
+  std::map<std::string, std::set<std::string>> below_;
+  std::set<std::uint64_t> probes_;
+  std::map<std::uint64_t, Ending> endings_;
+};
+
+}  // namespace signalbox::sim

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/invariants.hpp"
+
+#include <set>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::sim {
+namespace {
+
+constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
+constexpr std::uint64_t kDraws = 12;
+
+// Every cluster that the selector can choose, found by choosing.
+std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
+  std::set<ClusterName> names;
+  for (const char* path : kPaths) {
+    for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
+      const auto chosen = selector.select({path, nullptr, nullptr, seed * 0x9e3779b97f4a7c15ULL});
+      const auto* selection = std::get_if<lb::Selection>(&chosen);
+      if (selection != nullptr) names.insert(selection->cluster->name());
+    }
+  }
+  return names;
+}
+
+// Asks the picker as a call would. What it asks for in turn is told, not swallowed.
+bool knows(const Picker& picker, const ClusterName& cluster) {
+  const PickResult result = picker.pick({kPaths[0], nullptr, &cluster, 7});
+  if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+  const auto* drop = std::get_if<Drop>(&result.outcome);
+  return drop == nullptr || drop->status.code() != absl::StatusCode::kInternal;
+}
+
+}  // namespace
+
+void clusters_of_the_selector_are_clusters_of_the_picker(const lb::Snapshot& snapshot,
+                                                         FakeComplaints& complaints) {
+  if (snapshot.selector == nullptr) return;
+  complaints.require(snapshot.picker != nullptr, "who has a selector has a picker");
+  if (snapshot.picker == nullptr) return;
+  for (const ClusterName& cluster : choices_of(*snapshot.selector)) {
+    complaints.require(knows(*snapshot.picker, cluster),
+                       "clusters(selector) ⊆ clusters(picker) in every snapshot [A31-7, A31-18]",
+                       cluster.str());
+  }
+}
+
+void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
+                                        LastPublished& last,
+                                        FakeComplaints& complaints) {
+  complaints.require(snapshot.sequence > last.sequence,
+                     "the sequence rises with each publication",
+                     absl::StrCat(snapshot.sequence, " after ", last.sequence));
+  complaints.require(snapshot.generation >= last.generation,
+                     "the generation never falls",
+                     absl::StrCat(snapshot.generation, " after ", last.generation));
+  last = {snapshot.sequence, snapshot.generation};
+}
+
+void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
+                                     const Calls& calls,
+                                     bool channel_died,
+                                     FakeComplaints& complaints) {
+  if (channel_died || snapshot.picker == nullptr) return;
+  for (const auto& [ref, count] : calls.references()) {
+    complaints.require(knows(*snapshot.picker, ref->name()),
+                       "a cluster in use is in the tree [A31-15]",
+                       ref->name().str());
+  }
+}
+
+void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints) {
+  for (const auto& [ref, count] : calls.references()) {
+    complaints.require(ref->uses() == count,
+                       "uses of a cluster are the calls that hold it",
+                       absl::StrCat(ref->name().str(), ": ", ref->uses(), " for ", count));
+  }
+}
+
+void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints) {
+  for (const auto& [number, call] : calls.living()) {
+    complaints.require(!call.deadline || *call.deadline >= now,
+                       "no call waits past its deadline",
+                       absl::StrCat("call ", number));
+  }
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// invariants — what holds after every step, whatever the order and the faults.
+//
+// Each function is named like its sentence, and complains with it. More that holds at every step
+// is looked after by the fakes, where it can be seen: FakeControlPlane (each response has one
+// answer; one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed),
+// Calls (one end per call, connections of the chosen cluster), Stage (nobody dies of itself).
+
+#pragma once
+
+#include "tests/sim/calls.hpp"
+
+namespace signalbox::sim {
+
+/// What was last published, as far as the next one is compared with it.
+struct LastPublished {
+  std::uint64_t sequence = 0;
+  Generation generation = 0;
+};
+
+/// A31-7, A31-18.
+void clusters_of_the_selector_are_clusters_of_the_picker(const lb::Snapshot& snapshot,
+                                                         FakeComplaints& complaints);
+
+void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
+                                        LastPublished& last,
+                                        FakeComplaints& complaints);
+
+/// A31-15. `channel_died`: what an earlier life of the channel promised is forgotten.
+void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
+                                     const Calls& calls,
+                                     bool channel_died,
+                                     FakeComplaints& complaints);
+
+void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
+
+void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints);
+
+}  // namespace signalbox::sim

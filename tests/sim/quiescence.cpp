@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/quiescence.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace signalbox::sim {
+namespace {
+
+// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
+std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster) {
+  for (const std::string& leaf : leaves_of(topology, cluster)) {
+    const ClusterModel& model = topology.clusters.at(leaf);
+    if (!best_hosts(model, leaf, dns_answer(leaf, model.dns_name)).empty()) return leaf;
+  }
+  return std::nullopt;
+}
+
+std::vector<Address> hosts_of(const Topology& topology, const std::string& leaf) {
+  const ClusterModel& model = topology.clusters.at(leaf);
+  return best_hosts(model, leaf, dns_answer(leaf, model.dns_name));
+}
+
+std::string text(const std::optional<std::set<std::string>>& names) {
+  return names ? absl::StrCat("{", absl::StrJoin(*names, " "), "}") : "no stream";
+}
+
+}  // namespace
+
+std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name) {
+  if (absl::StartsWith(dns_name, "late-")) return {address_of(cluster, 2), address_of(cluster, 3)};
+  return {address_of(cluster, 0), address_of(cluster, 1)};
+}
+
+void subscribed_is_what_can_be_reached(const Setting& setting,
+                                       const std::string& listener,
+                                       const Topology& topology,
+                                       FakeComplaints& complaints) {
+  const std::set<std::string> clusters = reachable(topology);
+  std::set<std::string> leaves;
+  for (const std::string& name : clusters) {
+    const auto found = topology.clusters.find(name);
+    if (found != topology.clusters.end() && found->second.kind == ClusterKind::kEds)
+      leaves.insert(name);
+  }
+  std::set<std::string> routes;
+  if (!topology.inline_routes) routes.insert(topology.route_name);
+  const std::map<ResourceType, std::set<std::string>> expected = {
+      {ResourceType::kListener, {listener}},
+      {ResourceType::kRouteConfig, routes},
+      {ResourceType::kCluster, clusters},
+      {ResourceType::kEndpoints, leaves},
+  };
+  for (const auto& [type, names] : expected) {
+    const auto actual = setting.control_plane->subscribed(type);
+    complaints.require(actual == names,
+                       "subscribed is what can be reached [A37-15]",
+                       absl::StrCat(to_string(type), ": ", text(actual), ", not ", text(names)));
+  }
+}
+
+void every_response_was_answered(const Setting& setting, FakeComplaints& complaints) {
+  complaints.require(setting.control_plane->unanswered() == 0,
+                     "every response was answered",
+                     absl::StrCat(setting.control_plane->unanswered(), " were not"));
+}
+
+void calls_go_to_the_best_hosts(const Calls& calls,
+                                const Topology& topology,
+                                FakeComplaints& complaints) {
+  const std::set<std::string> names = routed(topology);
+  for (const auto& [number, ending] : calls.endings()) {
+    complaints.require(
+        names.contains(ending.cluster),
+        "calls are routed by the last valid configuration",
+        absl::StrCat("call ", number, ": ", ending.cluster, " ", ending.status.ToString()));
+    if (!names.contains(ending.cluster)) continue;
+    const auto leaf = serving_leaf(topology, ending.cluster);
+    const bool completed = ending.state == CallState::kCompleted;
+    complaints.require(completed == leaf.has_value(),
+                       "calls complete exactly where somebody can serve them",
+                       absl::StrCat("call ",
+                                    number,
+                                    " to ",
+                                    ending.cluster,
+                                    " in state ",
+                                    static_cast<int>(ending.state),
+                                    " ",
+                                    ending.status.ToString()));
+    if (!completed || !leaf) continue;
+    const std::vector<Address> hosts = hosts_of(topology, *leaf);
+    complaints.require(std::ranges::count(hosts, *ending.address) != 0,
+                       "calls go to the best hosts that are up [A56]",
+                       absl::StrCat(ending.cluster, " chose ", ending.address->str()));
+  }
+}
+
+void nobody_waits_without_a_reason(const Calls& calls,
+                                   const Topology& topology,
+                                   FakeComplaints& complaints) {
+  for (const auto& [number, call] : calls.living()) {
+    if (call.state != CallState::kWaiting) continue;
+    const std::string cluster =
+        call.pick.cluster() == nullptr ? "(none)" : call.pick.cluster()->name().str();
+    const bool reason = call.wait_for_ready && routed(topology).contains(cluster) &&
+                        !serving_leaf(topology, cluster);
+    complaints.require(
+        reason,
+        "no pick queues for ever",
+        absl::StrCat("call ", number, " waits for ", cluster, ": ", call.pick.status().ToString()));
+  }
+}
+
+void connections_are_those_that_are_needed(const Setting& setting,
+                                           const Topology& topology,
+                                           FakeComplaints& complaints) {
+  // How many cds of the tree serve from a leaf: one for each cluster that is routed to.
+  std::map<std::string, int> trees;
+  for (const std::string& cluster : routed(topology)) {
+    if (const auto leaf = serving_leaf(topology, cluster)) ++trees[*leaf];
+  }
+  std::map<Address, int> wanted = setting.connector->wanted();
+  for (const auto& [leaf, count] : trees) {
+    const ClusterModel& model = topology.clusters.at(leaf);
+    int total = 0;
+    for (const Address& host : hosts_of(topology, leaf)) {
+      const int connections = wanted[host];
+      wanted.erase(host);
+      total += connections;
+      if (model.pick_first || model.kind == ClusterKind::kDns) continue;
+      complaints.require(connections == count,
+                         "every host in use has its connections",
+                         absl::StrCat(host.str(), ": ", connections, " for ", count));
+    }
+    if (!model.pick_first && model.kind != ClusterKind::kDns) continue;
+    complaints.require(total == count,
+                       "who picks first has one connection",
+                       absl::StrCat(leaf, ": ", total, " for ", count));
+  }
+  for (const auto& [address, count] : wanted) {
+    complaints.require(
+        count == 0, "no connection is leaked", absl::StrCat(address.str(), ": ", count));
+  }
+}
+
+void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints) {
+  const auto none = [&](std::size_t count, const char* what) {
+    complaints.require(count == 0, "nothing is left after the end", absl::StrCat(count, " ", what));
+  };
+  none(stage.living(), "actors");
+  none(setting.control_plane->streams(), "streams");
+  none(setting.connector->attempts(), "attempts");
+  none(setting.connector->connections(), "connections");
+  none(setting.reclaimer->pending_snapshots(), "snapshots that wait");
+  none(setting.reclaimer->pending_objects(), "objects that wait");
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// quiescence — what holds once nothing goes wrong any more and time has passed.
+//
+// Each function is named like its sentence, and complains with it.
+
+#pragma once
+
+#include "tests/sim/calls.hpp"
+#include "tests/sim/stage.hpp"
+#include "tests/sim/topology.hpp"
+
+namespace signalbox::sim {
+
+/// A37-15: the listener, its routes, all clusters reached from them, the endpoints of the leaves.
+void subscribed_is_what_can_be_reached(const Setting& setting,
+                                       const std::string& listener,
+                                       const Topology& topology,
+                                       FakeComplaints& complaints);
+
+void every_response_was_answered(const Setting& setting, FakeComplaints& complaints);
+
+/// A56: never a lower priority while a higher one is usable; and the configuration in use is the
+/// last valid one, since only that leads there.
+void calls_go_to_the_best_hosts(const Calls& calls,
+                                const Topology& topology,
+                                FakeComplaints& complaints);
+
+/// Who waits is wait_for_ready, and routed to a cluster that cannot serve.
+void nobody_waits_without_a_reason(const Calls& calls,
+                                   const Topology& topology,
+                                   FakeComplaints& complaints);
+
+/// No leaked subchannel, no leaked attempt, none missing.
+void connections_are_those_that_are_needed(const Setting& setting,
+                                           const Topology& topology,
+                                           FakeComplaints& complaints);
+
+/// After the end: no actor, no stream, no attempt, no connection, no snapshot.
+void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints);
+
+/// What DNS says about a name of a cluster.
+std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
+
+}  // namespace signalbox::sim

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/resources.hpp"
+
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "signalbox/envoy/config/core/v3/base.pb.h"
+#include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "signalbox/envoy/config/listener/v3/listener.pb.h"
+#include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
+#include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
+#include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "xds/type_url.hpp"
+
+namespace signalbox::sim {
+namespace {
+
+using envoy::config::cluster::v3::Cluster;
+using envoy::config::endpoint::v3::ClusterLoadAssignment;
+using envoy::config::listener::v3::Listener;
+using envoy::config::route::v3::RouteConfiguration;
+using envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
+
+template <typename Message>
+void pack(const Message& message, ::google::protobuf::Any& any) {
+  any.set_type_url(xds::type_url_of<Message>());
+  any.set_value(message.SerializeAsString());
+}
+
+void fill_routes(const Topology& topology, RouteConfiguration& config) {
+  config.set_name(topology.route_name);
+  auto* host = config.add_virtual_hosts();
+  host->set_name("all");
+  host->add_domains("*");
+  for (const RouteModel& model : topology.routes) {
+    auto* route = host->add_routes();
+    route->mutable_match()->set_prefix(model.prefix);
+    if (model.clusters.size() == 1) {
+      route->mutable_route()->set_cluster(model.clusters.front().first);
+      continue;
+    }
+    for (const auto& [name, weight] : model.clusters) {
+      auto* target = route->mutable_route()->mutable_weighted_clusters()->add_clusters();
+      target->set_name(name);
+      target->mutable_weight()->set_value(weight);
+    }
+  }
+}
+
+void set_address(const std::string& host_and_port, envoy::config::core::v3::Address& address) {
+  const auto colon = host_and_port.rfind(':');
+  auto* socket = address.mutable_socket_address();
+  socket->set_address(host_and_port.substr(0, colon));
+  socket->set_port_value(static_cast<unsigned>(std::stoul(host_and_port.substr(colon + 1))));
+}
+
+envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
+  if (host.unhealthy) return envoy::config::core::v3::UNHEALTHY;
+  return host.draining ? envoy::config::core::v3::DRAINING : envoy::config::core::v3::HEALTHY;
+}
+
+}  // namespace
+
+std::string listener_bytes(const std::string& name, const Topology& topology) {
+  HttpConnectionManager manager;
+  if (topology.inline_routes) {
+    fill_routes(topology, *manager.mutable_route_config());
+  } else {
+    manager.mutable_rds()->set_route_config_name(topology.route_name);
+    manager.mutable_rds()->mutable_config_source()->mutable_ads();
+  }
+  auto* filter = manager.add_http_filters();
+  filter->set_name("router");
+  pack(envoy::extensions::filters::http::router::v3::Router(), *filter->mutable_typed_config());
+  Listener listener;
+  listener.set_name(name);
+  pack(manager, *listener.mutable_api_listener()->mutable_api_listener());
+  return listener.SerializeAsString();
+}
+
+std::string route_bytes(const Topology& topology) {
+  RouteConfiguration config;
+  fill_routes(topology, config);
+  return config.SerializeAsString();
+}
+
+std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
+  Cluster cluster;
+  cluster.set_name(name);
+  cluster.mutable_connect_timeout()->set_seconds(model.connect_timeout_seconds);
+  if (model.kind == ClusterKind::kAggregate) {
+    envoy::extensions::clusters::aggregate::v3::ClusterConfig aggregate;
+    for (const std::string& child : model.children)
+      aggregate.add_clusters(child);
+    cluster.mutable_cluster_type()->set_name("envoy.clusters.aggregate");
+    pack(aggregate, *cluster.mutable_cluster_type()->mutable_typed_config());
+    return cluster.SerializeAsString();
+  }
+  if (model.pick_first) {
+    auto* policy = cluster.mutable_load_balancing_policy()->add_policies();
+    auto* extension = policy->mutable_typed_extension_config();
+    extension->set_name("pick_first");
+    pack(envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst(),
+         *extension->mutable_typed_config());
+  }
+  if (model.kind == ClusterKind::kDns) {
+    cluster.set_type(Cluster::LOGICAL_DNS);
+    auto* endpoint =
+        cluster.mutable_load_assignment()->add_endpoints()->add_lb_endpoints()->mutable_endpoint();
+    set_address(model.dns_name, *endpoint->mutable_address());
+  } else {
+    cluster.set_type(Cluster::EDS);
+    cluster.mutable_eds_cluster_config()->mutable_eds_config()->mutable_ads();
+  }
+  return cluster.SerializeAsString();
+}
+
+std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster) {
+  ClusterLoadAssignment assignment;
+  assignment.set_cluster_name(name);
+  for (std::size_t priority = 0; priority < cluster.priorities.size(); ++priority) {
+    for (const LocalityModel& model : cluster.priorities[priority]) {
+      auto* locality = assignment.add_endpoints();
+      locality->set_priority(static_cast<unsigned>(priority));
+      locality->mutable_locality()->set_zone(model.zone);
+      locality->mutable_load_balancing_weight()->set_value(model.weight);
+      for (const HostModel& host : model.hosts) {
+        auto* endpoint = locality->add_lb_endpoints();
+        endpoint->set_health_status(health_of(host));
+        set_address(address_of(name, host.number).str(),
+                    *endpoint->mutable_endpoint()->mutable_address());
+      }
+    }
+  }
+  return assignment.SerializeAsString();
+}
+
+std::string node_bytes() {
+  envoy::config::core::v3::Node node;
+  node.set_id("simulated");
+  return node.SerializeAsString();
+}
+
+std::string bad_cluster_bytes(const std::string& name) {
+  Cluster cluster;
+  cluster.set_name(name);
+  cluster.set_type(Cluster::ORIGINAL_DST);
+  return cluster.SerializeAsString();
+}
+
+std::string bad_endpoints_bytes(const std::string& name) {
+  ClusterLoadAssignment assignment;
+  assignment.set_cluster_name(name);
+  auto* locality = assignment.add_endpoints();
+  locality->set_priority(3);  // And no others: a gap.
+  locality->mutable_locality()->set_zone("z");
+  locality->mutable_load_balancing_weight()->set_value(1);
+  return assignment.SerializeAsString();
+}
+
+std::string bad_route_bytes(const std::string& name) {
+  RouteConfiguration config;
+  config.set_name(name);
+  auto* host = config.add_virtual_hosts();
+  host->add_domains("*");
+  auto* route = host->add_routes();
+  route->mutable_match()->mutable_safe_regex()->set_regex("(");
+  route->mutable_route()->set_cluster("c0");
+  return config.SerializeAsString();
+}
+
+}  // namespace signalbox::sim

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Setting — all that one seed's world consists of beside its actors: time, dice, fakes, books.
+
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "actors/channel_port.hpp"
+#include "tests/sim/trace.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_complaints.hpp"
+#include "tests/support/fake_connector.hpp"
+#include "tests/support/fake_control_plane.hpp"
+#include "tests/support/fake_name_lookup.hpp"
+#include "tests/support/fake_reclaimer.hpp"
+
+namespace signalbox::sim {
+
+using testing::FakeChance;
+using testing::FakeClock;
+using testing::FakeComplaints;
+
+/// When a world begins: far from zero, so that "never" is not confused with "just now".
+inline Instant begin_of_time() {
+  return Instant(std::chrono::hours(1));
+}
+
+struct Setting {
+  Setting(std::uint64_t seed, std::ostream* out)
+      : clock(begin_of_time()),
+        chance(seed),
+        trace(begin_of_time(), out),
+        reclaimer(std::make_shared<testing::FakeReclaimer>(clock, chance)),
+        connector(std::make_shared<testing::FakeConnector>(clock, chance, complaints, reclaimer)),
+        control_plane(std::make_shared<testing::FakeControlPlane>(clock, chance, complaints)),
+        name_lookup(std::make_shared<testing::FakeNameLookup>(chance)),
+        cell(std::make_shared<lb::SnapshotCell>()) {}
+
+  FakeClock clock;
+  FakeChance chance;
+  FakeComplaints complaints;
+  Trace trace;
+  std::shared_ptr<testing::FakeReclaimer> reclaimer;
+  std::shared_ptr<testing::FakeConnector> connector;
+  std::shared_ptr<testing::FakeControlPlane> control_plane;
+  std::shared_ptr<testing::FakeNameLookup> name_lookup;
+  std::shared_ptr<lb::SnapshotCell> cell;
+};
+
+}  // namespace signalbox::sim

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/stage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <caf/scheduled_actor.hpp>
+#include <caf/send.hpp>
+#include <cxxabi.h>
+
+namespace signalbox::sim {
+namespace {
+
+caf::actor_system_config& configure(caf::actor_system_config& config) {
+  config.set("scheduler.policy", caf::atom("testing"));
+  config.set("logger.inline-output", true);
+  return config;
+}
+
+// How kill() ends an actor: abnormally, and unlike what an actor's own exception looks like.
+constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
+
+}  // namespace
+
+Stage::Stage(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints, Trace& trace)
+    : clock_(clock),
+      chance_(chance),
+      complaints_(complaints),
+      trace_(trace),
+      system_(configure(config_)),
+      coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
+  system_.await_actors_before_shutdown(false);  // Nobody would run them.
+  coordinator_.clock().current_time = clock_.now();
+}
+
+Stage::~Stage() {
+  clear();
+}
+
+// What is killed may have children that are met only now.
+void Stage::clear() {
+  while (!cast_.empty() || !coordinator_.jobs.empty()) {
+    coordinator_.clock().cancel_all();
+    for (const auto& [id, player] : cast_) {
+      const auto actor = caf::actor_cast<caf::strong_actor_ptr>(player.actor);
+      if (actor) caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
+    }
+    while (!coordinator_.jobs.empty())
+      run_message();
+  }
+  coordinator_.clock().cancel_all();
+}
+
+bool Stage::step(Instant end) {
+  const bool ready = !coordinator_.jobs.empty();
+  // A busy machine: time goes on although somebody is ready.
+  const bool stalls = ready && stall_ > Duration::zero() && chance_.percent(2);
+  if (stalls && run_due(std::min(end, clock_.now() + stall_))) return true;
+  if (ready) {
+    run_message();
+    return true;
+  }
+  return run_due(end);
+}
+
+// --- messages ---------------------------------------------------------------
+
+void Stage::run_message() {
+  auto& jobs = coordinator_.jobs;
+  std::swap(jobs.front(), jobs[chance_.below(jobs.size())]);
+  auto* actor = dynamic_cast<caf::scheduled_actor*>(jobs.front());
+  if (actor != nullptr) {
+    meet(*actor);
+    const auto* message = actor->mailbox().peek();
+    if (message != nullptr && message->content().size() > 0) {
+      const auto type = message->content().type(0);
+      trace_.note(clock_.now(),
+                  actor->name(),
+                  type.second != nullptr ? name_of(*type.second) : absl::StrCat(type.first),
+                  actor->id());
+    } else {
+      trace_.note(clock_.now(), actor->name(), "begins", actor->id());
+    }
+  }
+  coordinator_.run_once();
+}
+
+void Stage::meet(caf::scheduled_actor& actor) {
+  if (!absl::StartsWith(actor.name(), "signalbox.") || cast_.contains(actor.id())) return;
+  const std::string kind(actor.name() + sizeof("signalbox.") - 1);
+  cast_[actor.id()] = {kind, caf::actor_cast<caf::weak_actor_ptr>(actor.ctrl())};
+  actor.attach_functor([this, kind, id = actor.id()](const caf::error& reason) {
+    cast_.erase(id);
+    complaints_.require(reason != caf::sec::runtime_error, "no actor dies of itself", kind);
+    if (kind == "channel" && reason == kKilled) channel_died_ = true;
+  });
+}
+
+const std::string& Stage::name_of(const std::type_info& type) {
+  std::string& name = names_[&type];
+  if (!name.empty()) return name;
+  int status = 0;
+  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  name = status == 0 ? text : type.name();
+  std::free(text);
+  return name;
+}
+
+// --- time -------------------------------------------------------------------
+
+std::optional<Instant> Stage::next_due() {
+  const auto& schedule = coordinator_.clock().schedule();
+  std::optional<Instant> due = clock_.next();
+  if (!schedule.empty()) {
+    const Instant timer(schedule.begin()->first.time_since_epoch());
+    if (!due || timer < *due) due = timer;
+  }
+  return due;
+}
+
+// All timers of one instant are let go together, so that their order is the dice's too.
+bool Stage::run_due(Instant end) {
+  const std::optional<Instant> due = next_due();
+  auto& timers = coordinator_.clock();
+  if (!due || *due > end) {
+    if (coordinator_.jobs.empty() && end > clock_.now()) {
+      clock_.advance_to(end);
+      timers.current_time = clock_.now();
+    }
+    return false;
+  }
+  clock_.advance_to(*due);
+  timers.current_time = clock_.now();
+  const auto timer_is_due = [&] {
+    return !timers.schedule().empty() && timers.schedule().begin()->first <= timers.current_time;
+  };
+  while (timer_is_due())
+    timers.trigger_timeout();
+  if (clock_.next() && *clock_.next() <= clock_.now()) {
+    clock_.run_next();
+  }
+  return true;
+}
+
+// --- lives ------------------------------------------------------------------
+
+bool Stage::kill(const std::string& kind) {
+  std::vector<caf::actor_id> candidates;
+  for (const auto& [id, player] : cast_) {
+    if (player.kind == kind) candidates.push_back(id);
+  }
+  if (candidates.empty()) return false;
+  const caf::actor_id victim = chance_.one_of(candidates);
+  const auto actor = caf::actor_cast<caf::strong_actor_ptr>(cast_.at(victim).actor);
+  if (!actor) return false;
+  trace_.note(clock_.now(), "world", absl::StrCat("kills a ", kind), victim);
+  caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), kKilled);
+  return true;
+}
+
+std::size_t Stage::living(const std::string& kind) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(cast_, [&](const auto& player) { return player.second.kind == kind; }));
+}
+
+}  // namespace signalbox::sim

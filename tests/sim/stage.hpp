@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stage — the real actors, on one thread, in an order that the dice decide.
+//
+//   CAF's test_coordinator ─▶ [Stage]: one message of one ready actor per step
+//   actor clock + FakeClock ─▶ time moves from timer to timer, never by itself
+//
+// The order within a mailbox stays as it is. Sees every actor live and die.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include "tests/sim/trace.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_complaints.hpp"
+
+namespace signalbox::sim {
+
+using testing::FakeChance;
+using testing::FakeClock;
+using testing::FakeComplaints;
+
+class Stage {
+ public:
+  Stage(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints, Trace& trace);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  caf::actor_system& system() { return system_; }
+
+  /// Runs one message, or else what is due next until `end`. False: nothing happens until then.
+  bool step(Instant end);
+
+  /// The time from which on everything is late by up to this much now and then.
+  void set_stall(Duration longest) { stall_ = longest; }
+
+  /// Ends a living actor of this kind as an exception would. False: there is none.
+  bool kill(const std::string& kind);
+
+  /// How many actors of the kind live.
+  std::size_t living(const std::string& kind) const;
+
+  std::size_t living() const { return cast_.size(); }
+
+  /// Ends every actor, as the end of the process would.
+  void clear();
+
+  /// Whether kill() ever hit a channel.
+  bool channel_ever_died() const { return channel_died_; }
+
+ private:
+  struct Player {
+    std::string kind;
+    caf::weak_actor_ptr actor;
+  };
+
+  void run_message();
+  bool run_due(Instant end);
+  std::optional<Instant> next_due();
+  void meet(caf::scheduled_actor& actor);
+  const std::string& name_of(const std::type_info& type);
+
+  FakeClock& clock_;
+  FakeChance& chance_;
+  FakeComplaints& complaints_;
+  Trace& trace_;
+  Duration stall_{};
+  std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.
+  std::map<const std::type_info*, std::string> names_;
+  caf::actor_system_config config_;
+  caf::actor_system system_;
+  caf::scheduler::test_coordinator& coordinator_;
+  bool channel_died_ = false;
+};
+
+}  // namespace signalbox::sim

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// World — one seed: real actors, faked surroundings, a random history, and what must hold.
+//
+//   turmoil: configurations change, calls come and go, faults of the seed's menu strike
+//   calm:    faults end, the last configuration is told again, time passes
+//   end:     the supervisor is stopped; nothing may be left
+//
+// One seed decides everything: order of actors, delays, history, faults.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/spawn.hpp"
+#include "tests/sim/calls.hpp"
+#include "tests/sim/faults.hpp"
+#include "tests/sim/invariants.hpp"
+#include "tests/sim/setting.hpp"
+#include "tests/sim/stage.hpp"
+#include "tests/sim/topology.hpp"
+
+namespace signalbox::sim {
+
+/// How a seed went.
+struct Outcome {
+  std::uint64_t hash = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t calls = 0;
+  std::vector<std::string> broken;  ///< Sentences; empty: all held.
+  std::string story;                ///< The last lines, where one was broken.
+};
+
+class World {
+ public:
+  /// `out`: where the trace goes as it comes; null: nowhere.
+  World(std::uint64_t seed, std::ostream* out);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Outcome run();
+
+ private:
+  class Listener;
+
+  void open();
+  void turmoil();
+  void calm();
+  void stop();
+
+  /// Lets time pass; false as soon as an invariant is broken.
+  bool pass(Duration duration);
+  void check();
+
+  void change_soon();
+  void call_soon();
+  void fault_soon();
+  void serve(const std::set<std::string>& touched);
+  void serve_all();
+  void start_call();
+  void probe_routes();
+
+  std::uint64_t seed_;
+  Setting setting_;
+  Stage stage_;
+  Faults faults_;
+  Calls calls_;
+  Topology topology_;
+  bool in_turmoil_ = true;
+  std::shared_ptr<Listener> listener_;
+  std::shared_ptr<const actors::ChannelPort> port_;
+  protocol::SupervisorActor supervisor_;
+  std::vector<std::weak_ptr<const Picker>> pickers_;
+  LastPublished last_;
+  std::uint64_t checked_sequence_ = 0;
+};
+
+}  // namespace signalbox::sim

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_connector.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace signalbox::testing {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class FakeConnector::FakeConnection final : public Connection {
+ public:
+  FakeConnection(Address address, FakeConnector* owner)
+      : Connection(std::move(address)), owner_(owner) {
+    owner_->connections_.insert(this);
+  }
+
+  ~FakeConnection() override {
+    owner_->complaints_.require(
+        !in_use(), "a connection that a call uses is never destroyed", address().str());
+    owner_->connections_.erase(this);
+  }
+
+ private:
+  FakeConnector* owner_;
+};
+
+class FakeConnector::FakeAttempt final : public actors::Connector::Attempt {
+ public:
+  FakeAttempt(FakeConnector* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+
+  ~FakeAttempt() override { owner_->attempts_.erase(number_); }
+
+ private:
+  FakeConnector* owner_;
+  std::uint64_t number_;
+};
+
+std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const Address& address,
+                                                                   Duration timeout,
+                                                                   Events events) {
+  const std::uint64_t number = ++next_;
+  attempts_.emplace(number, Wish{address, std::move(events), false, false});
+  const Duration handshake = chance_.between(milliseconds(1), slowest_);
+  if (handshake < timeout) {
+    clock_.after(handshake, [this, number, address] { answer(number, state_of(address)); });
+  }
+  clock_.after(timeout,
+               [this, number] { fail(number, absl::UnavailableError("connect timed out")); });
+  return std::make_unique<FakeAttempt>(this, number);
+}
+
+void FakeConnector::answer(std::uint64_t number, BackendState seen) {
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end() || found->second.ended || seen == BackendState::kBlackholed) return;
+  if (seen == BackendState::kRefusing) {
+    fail(number, absl::UnavailableError("connection refused"));
+    return;
+  }
+  found->second.connected = true;
+  auto connection = actors::make_tracked<FakeConnection>(reclaimer_, found->second.address, this);
+  found->second.events.connected(std::move(connection));
+}
+
+void FakeConnector::fail(std::uint64_t number, absl::Status why) {
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end() || found->second.connected || found->second.ended) return;
+  found->second.ended = true;
+  found->second.events.failed(std::move(why));
+}
+
+void FakeConnector::set_state(const Address& address, BackendState state) {
+  states_[address] = state;
+  if (state == BackendState::kRefusing) close_later(address, Duration::zero(), milliseconds(5));
+  if (state == BackendState::kBlackholed) close_later(address, seconds(1), seconds(20));
+}
+
+BackendState FakeConnector::state_of(const Address& address) const {
+  const auto found = states_.find(address);
+  return found == states_.end() ? BackendState::kUp : found->second;
+}
+
+void FakeConnector::reset(const Address& address) {
+  close_later(address, Duration::zero(), milliseconds(5));
+}
+
+void FakeConnector::all_up() {
+  states_.clear();
+}
+
+void FakeConnector::close_later(const Address& address, Duration soonest, Duration latest) {
+  for (const auto& [number, wish] : attempts_) {
+    if (wish.address != address || !wish.connected || wish.ended) continue;
+    clock_.after(chance_.between(soonest, latest), [this, which = number] { close(which); });
+  }
+}
+
+void FakeConnector::close(std::uint64_t number) {
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end() || !found->second.connected || found->second.ended) return;
+  found->second.ended = true;
+  found->second.events.closed(absl::UnavailableError("connection reset"));
+}
+
+std::map<Address, int> FakeConnector::wanted() const {
+  std::map<Address, int> count;
+  for (const auto& [number, wish] : attempts_) {
+    if (!wish.ended) ++count[wish.address];
+  }
+  return count;
+}
+
+}  // namespace signalbox::testing

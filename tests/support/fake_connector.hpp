@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeConnector — backends that are up, refuse, or are never heard of again.
+//
+//   subchannel actor ─▶ connect(address) ─▶ [FakeConnector] ─▶ connected | failed, later closed
+//   world ─▶ set_state(address), reset(address) ─┘
+//
+// All answers come later, in virtual time. Keeps books of attempts and connections.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "actors/io/connector.hpp"
+#include "actors/reclaimer.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_complaints.hpp"
+
+namespace signalbox::testing {
+
+enum class BackendState : std::uint8_t { kUp, kRefusing, kBlackholed };
+
+class FakeConnector final : public actors::Connector {
+ public:
+  FakeConnector(FakeClock& clock,
+                FakeChance& chance,
+                FakeComplaints& complaints,
+                std::shared_ptr<actors::Reclaimer> reclaimer)
+      : clock_(clock), chance_(chance), complaints_(complaints), reclaimer_(std::move(reclaimer)) {}
+
+  std::unique_ptr<Attempt> connect(const Address& address,
+                                   Duration timeout,
+                                   Events events) override;
+
+  /// What leaves kUp loses its connections: at once, or when a keepalive notices.
+  void set_state(const Address& address, BackendState state);
+  BackendState state_of(const Address& address) const;
+  /// Closes the connections to an address that stays as it is.
+  void reset(const Address& address);
+  void all_up();
+
+  /// How long a handshake takes at most.
+  void set_slowest_handshake(Duration slowest) { slowest_ = slowest; }
+
+  /// Attempts and connections that somebody wants now, closed ones left out.
+  std::map<Address, int> wanted() const;
+
+  std::size_t attempts() const { return attempts_.size(); }
+
+  /// Whether this connection has not been destroyed.
+  bool exists(const Connection* connection) const { return connections_.contains(connection); }
+
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  class FakeAttempt;
+  class FakeConnection;
+
+  struct Wish {
+    Address address;
+    Events events;
+    bool connected = false;
+    bool ended = false;
+  };
+
+  void answer(std::uint64_t number, BackendState seen);
+  void fail(std::uint64_t number, absl::Status why);
+  void close_later(const Address& address, Duration soonest, Duration latest);
+  void close(std::uint64_t number);
+
+  FakeClock& clock_;
+  FakeChance& chance_;
+  FakeComplaints& complaints_;
+  std::shared_ptr<actors::Reclaimer> reclaimer_;
+  Duration slowest_ = std::chrono::milliseconds(20);
+  std::uint64_t next_ = 0;
+  std::map<std::uint64_t, Wish> attempts_;
+  std::map<Address, BackendState> states_;  // Up, where nothing is said.
+  std::set<const Connection*> connections_;
+};
+
+}  // namespace signalbox::testing

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_control_plane.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "xds/type_url.hpp"
+
+namespace signalbox::testing {
+namespace {
+
+using envoy::service::discovery::v3::DiscoveryRequest;
+using envoy::service::discovery::v3::DiscoveryResponse;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+bool is_full_state(ResourceType type) {
+  return type == ResourceType::kListener || type == ResourceType::kCluster;
+}
+
+}  // namespace
+
+class FakeControlPlane::FakeStream final : public actors::AdsTransport::Stream {
+ public:
+  FakeStream(FakeControlPlane* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+
+  ~FakeStream() override { owner_->streams_.erase(number_); }
+
+  void send(std::string bytes) override {
+    Open* open = owner_->find(number_);
+    if (open == nullptr) return;
+    const Duration delay = owner_->chance_.between(Duration::zero(), owner_->mood_.slowest);
+    open->last_arrival = std::max(open->last_arrival, owner_->clock_.now() + delay);
+    owner_->clock_.after(open->last_arrival - owner_->clock_.now(),
+                         [owner = owner_, number = number_, sent = std::move(bytes)] {
+                           owner->send_arrives(number, sent);
+                         });
+  }
+
+ private:
+  FakeControlPlane* owner_;
+  std::uint64_t number_;
+};
+
+// --- streams ----------------------------------------------------------------
+
+std::unique_ptr<actors::AdsTransport::Stream> FakeControlPlane::open(Events events) {
+  complaints_.require(!last_open_ || clock_.now() - *last_open_ >= seconds(1),
+                      "at most one new ADS stream per second [B8]");
+  last_open_ = clock_.now();
+  const std::uint64_t number = ++next_stream_;
+  Open& open = streams_[number];
+  open.events = std::move(events);
+  open.silent = chance_.percent(mood_.silent);
+  open.answers_once = chance_.percent(mood_.answers_once);
+  const Duration delay = chance_.between(milliseconds(1), mood_.slowest);
+  if (chance_.percent(mood_.refuses)) {
+    clock_.after(delay, [this, number] { close(number, "connection refused"); });
+  } else {
+    clock_.after(delay, [this, number] { begin(number); });
+  }
+  return std::make_unique<FakeStream>(this, number);
+}
+
+FakeControlPlane::Open* FakeControlPlane::find(std::uint64_t stream) {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() || found->second.closed ? nullptr : &found->second;
+}
+
+void FakeControlPlane::begin(std::uint64_t stream) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  open->live = true;
+  open->events.opened();
+}
+
+void FakeControlPlane::close(std::uint64_t stream, const std::string& why) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  open->closed = true;
+  open->live = false;
+  open->events.closed(absl::UnavailableError(why));
+}
+
+void FakeControlPlane::drop_streams() {
+  std::vector<std::uint64_t> all;
+  for (const auto& [number, open] : streams_)
+    all.push_back(number);
+  for (const std::uint64_t number : all)
+    close(number, "stream reset");
+}
+
+void FakeControlPlane::restart() {
+  ++epoch_;
+  version_ = 1;
+  for (auto& [type, resources] : world_) {
+    for (auto& [name, served] : resources)
+      served.changed_in = version_;
+  }
+  drop_streams();
+}
+
+void FakeControlPlane::close_silent() {
+  std::vector<std::uint64_t> silent;
+  for (const auto& [number, open] : streams_) {
+    if (open.silent) silent.push_back(number);
+  }
+  for (const std::uint64_t number : silent)
+    close(number, "keepalive timed out");
+}
+
+// --- the world --------------------------------------------------------------
+
+void FakeControlPlane::set(ResourceType type,
+                           const std::string& name,
+                           std::string bytes,
+                           bool valid) {
+  Served& served = world_[type][name];
+  if (served.bytes == bytes && served.valid == valid) return;
+  served = {std::move(bytes), valid, ++version_};
+  changed(type);
+}
+
+void FakeControlPlane::remove(ResourceType type, const std::string& name) {
+  if (world_[type].erase(name) == 0) return;
+  ++version_;
+  if (is_full_state(type)) changed(type);
+}
+
+void FakeControlPlane::changed(ResourceType type) {
+  for (auto& [number, open] : streams_) {
+    if (open.subscriptions.contains(type)) respond_later(number, type, false);
+  }
+}
+
+// --- requests ---------------------------------------------------------------
+
+void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& bytes) {
+  for (const char c : bytes)
+    hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  DiscoveryRequest request;
+  const bool parsed = request.ParseFromString(bytes);
+  const auto type = xds::resource_type_of(request.type_url());
+  complaints_.require(parsed && type.has_value(), "a request can be read by the server");
+  if (!parsed || !type) return;
+  complaints_.require(!open->subscriptions.empty() || request.has_node(),
+                      "the first request of a stream says who we are");
+
+  const std::set<std::string> names(request.resource_names().begin(),
+                                    request.resource_names().end());
+  const auto [found, is_first] = open->subscriptions.try_emplace(*type);
+  Subscription& subscription = found->second;
+  const std::string& nonce = request.response_nonce();
+  const bool names_changed = subscription.requested != names;
+  subscription.requested = names;
+  const auto expected = subscription.unanswered.find(nonce);
+  if (expected != subscription.unanswered.end()) {
+    const bool nack = request.has_error_detail();
+    complaints_.require(nack == expected->second.nack,
+                        "what is valid is ACKed and what is not is NACKed",
+                        absl::StrCat(to_string(*type), " nonce ", nonce));
+    complaints_.require(nack || request.version_info() == expected->second.version,
+                        "an ACK carries the version of the response",
+                        absl::StrCat(to_string(*type), " nonce ", nonce));
+    subscription.unanswered.erase(expected);
+  } else {
+    complaints_.require(is_first || names_changed,
+                        "each response is answered by exactly one ACK or NACK with its nonce",
+                        absl::StrCat(to_string(*type), " nonce ", nonce, " once more"));
+    complaints_.require(!request.has_error_detail(), "a NACK carries the nonce of its response");
+  }
+  // What answers an older response says nothing about the newest one.
+  if (nonce != subscription.nonce) return;
+  const bool news = is_first || subscription.names != names;
+  subscription.names = names;
+  if (news && !open->silent) respond_later(stream, *type, true);
+}
+
+// --- responses --------------------------------------------------------------
+
+void FakeControlPlane::respond_later(std::uint64_t stream,
+                                     ResourceType type,
+                                     bool even_if_unchanged) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  Subscription& subscription = open->subscriptions.at(type);
+  if (std::exchange(subscription.push_ordered, true) && !even_if_unchanged) return;
+  clock_.after(
+      chance_.between(Duration::zero(), mood_.slowest),
+      [this, stream, type, even_if_unchanged] { respond(stream, type, even_if_unchanged); });
+}
+
+void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool even_if_unchanged) {
+  Open* open = find(stream);
+  if (open == nullptr || open->silent) return;
+  Subscription& subscription = open->subscriptions.at(type);
+  subscription.push_ordered = false;
+  if (chance_.percent(mood_.loses_stream)) {
+    close(stream, "stream reset");
+    return;
+  }
+  DiscoveryResponse response;
+  Expected expected;
+  bool news = even_if_unchanged;
+  bool leaves_out = false;
+  for (const auto& [name, served] : world_[type]) {
+    if (!subscription.names.contains(name)) continue;
+    const bool is_new = served.changed_in > subscription.sent_version;
+    news = news || is_new;
+    if (!is_full_state(type) && !is_new && !even_if_unchanged) continue;
+    if (!is_full_state(type) && chance_.percent(mood_.partial)) {
+      leaves_out = true;
+      continue;
+    }
+    auto* any = response.add_resources();
+    any->set_type_url(std::string(xds::type_url_of(type)));
+    any->set_value(served.bytes);
+    expected.nack = expected.nack || !served.valid;
+  }
+  if (leaves_out) respond_later(stream, type, true);  // What was left out comes later.
+  const bool nothing = response.resources().empty() && !is_full_state(type);
+  if (nothing || (!news && !is_full_state(type)) || subscription.names.empty()) return;
+
+  subscription.sent_version = version_;
+  expected.version = absl::StrCat(epoch_, ".", version_);
+  subscription.nonce = absl::StrCat("n", ++nonces_);
+  subscription.unanswered.emplace(subscription.nonce, expected);
+  response.set_version_info(expected.version);
+  response.set_type_url(std::string(xds::type_url_of(type)));
+  response.set_nonce(subscription.nonce);
+  const Duration delay = chance_.between(milliseconds(1), mood_.slowest);
+  open->last_delivery = std::max(open->last_delivery, clock_.now() + delay);
+  clock_.after(open->last_delivery - clock_.now(),
+               [this, stream, bytes = response.SerializeAsString()] {
+                 Open* to = find(stream);
+                 if (to == nullptr) return;
+                 to->events.received(bytes);
+                 if (to->answers_once) close(stream, "that was all");
+               });
+}
+
+// --- what it knows ----------------------------------------------------------
+
+std::optional<std::set<std::string>> FakeControlPlane::subscribed(ResourceType type) const {
+  for (const auto& [number, open] : streams_) {
+    if (!open.live || open.closed) continue;
+    const auto found = open.subscriptions.find(type);
+    return found == open.subscriptions.end() ? std::set<std::string>{} : found->second.names;
+  }
+  return std::nullopt;
+}
+
+std::size_t FakeControlPlane::unanswered() const {
+  std::size_t count = 0;
+  for (const auto& [number, open] : streams_) {
+    if (open.closed) continue;
+    for (const auto& [type, subscription] : open.subscriptions)
+      count += subscription.unanswered.size();
+  }
+  return count;
+}
+
+}  // namespace signalbox::testing

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeControlPlane — an xDS server in memory, speaking real bytes, with bad days.
+//
+//   ads_stream actor ─▶ open, send ─▶ [FakeControlPlane] ─▶ received, closed
+//   world ─▶ set(resource), remove, drop_streams, restart, moods ─┘
+//
+// State of the world: for each type that a stream asked for it answers with all that exists of
+// what was named. Everything takes time; order is kept within a stream. It complains when a
+// response is not answered by exactly one ACK or NACK with its nonce, and when streams come
+// faster than one a second.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "actors/io/ads_transport.hpp"
+#include "messages/resource.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_complaints.hpp"
+
+namespace signalbox::testing {
+
+class FakeControlPlane final : public actors::AdsTransport {
+ public:
+  /// Chances in percent, delays at most.
+  struct Mood {
+    unsigned refuses = 0;       ///< A stream never opens.
+    unsigned silent = 0;        ///< A stream opens, and nothing is ever answered on it.
+    unsigned answers_once = 0;  ///< The stream closes after its first response.
+    unsigned loses_stream = 0;  ///< Instead of a response, the stream breaks.
+    unsigned partial = 0;       ///< RDS and EDS: only some of what was asked for.
+    Duration slowest = std::chrono::milliseconds(20);
+  };
+
+  FakeControlPlane(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints)
+      : clock_(clock), chance_(chance), complaints_(complaints) {}
+
+  std::unique_ptr<Stream> open(Events events) override;
+
+  const std::string& server() const override { return name_; }
+
+  /// `bytes`: the resource itself, serialised. `valid`: whether a client should take it.
+  void set(ResourceType type, const std::string& name, std::string bytes, bool valid = true);
+  void remove(ResourceType type, const std::string& name);
+
+  void set_mood(const Mood& mood) { mood_ = mood; }
+
+  void drop_streams();
+  /// All streams are lost, and versions begin again elsewhere.
+  void restart();
+  /// Streams that got stuck are closed.
+  void close_silent();
+
+  /// Names that the one live stream is subscribed to; nullopt: there is no live stream.
+  std::optional<std::set<std::string>> subscribed(ResourceType type) const;
+  std::size_t unanswered() const;
+
+  std::size_t streams() const { return streams_.size(); }
+
+  /// FNV-1a over everything that the client ever sent.
+  std::uint64_t hash_of_requests() const { return hash_; }
+
+ private:
+  class FakeStream;
+
+  struct Served {
+    std::string bytes;
+    bool valid = true;
+    std::uint64_t changed_in = 0;
+  };
+
+  struct Expected {
+    std::string version;
+    bool nack = false;
+  };
+
+  struct Subscription {
+    std::set<std::string> names;      ///< In force.
+    std::set<std::string> requested;  ///< Of the last request, in force or not.
+    std::uint64_t sent_version = 0;
+    std::string nonce;                           ///< Of the newest response.
+    std::map<std::string, Expected> unanswered;  ///< By nonce.
+    bool push_ordered = false;
+  };
+
+  struct Open {
+    Events events;
+    bool live = false;
+    bool silent = false;
+    bool answers_once = false;
+    bool closed = false;
+    Instant last_arrival;
+    Instant last_delivery;
+    std::map<ResourceType, Subscription> subscriptions;
+  };
+
+  Open* find(std::uint64_t stream);
+  void begin(std::uint64_t stream);
+  void close(std::uint64_t stream, const std::string& why);
+  void send_arrives(std::uint64_t stream, const std::string& bytes);
+  void respond_later(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
+  void respond(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
+  void changed(ResourceType type);
+
+  FakeClock& clock_;
+  FakeChance& chance_;
+  FakeComplaints& complaints_;
+  Mood mood_;
+  const std::string name_ = "fake-control-plane";
+  std::map<ResourceType, std::map<std::string, Served>> world_;
+  std::uint64_t epoch_ = 1;
+  std::uint64_t version_ = 1;
+  std::uint64_t nonces_ = 0;
+  std::uint64_t next_stream_ = 0;
+  std::optional<Instant> last_open_;
+  std::map<std::uint64_t, Open> streams_;
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace signalbox::testing

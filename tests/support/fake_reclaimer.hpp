@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeReclaimer — grace periods in virtual time.
+//
+//   channel actor ─▶ retire(snapshot) ─▶ a random delay, and every reader gone ─▶ destroyed, done()
+//   shared_ptr deleter ─▶ retire(tracked) ─▶ destroyed by sweep() once no call uses it
+//
+// A reader is a simulated call between reading the snapshot and taking its references.
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "actors/reclaimer.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+
+namespace signalbox::testing {
+
+class FakeReclaimer final : public actors::Reclaimer {
+ public:
+  FakeReclaimer(FakeClock& clock, FakeChance& chance) : clock_(clock), chance_(chance) {}
+
+  ~FakeReclaimer() override { end_world(); }
+
+  void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override;
+  void retire(std::unique_ptr<const Tracked> object) override;
+
+  std::uint64_t begin_read();
+  void end_read(std::uint64_t reader);
+
+  /// Destroys what no call uses any more.
+  void sweep();
+
+  /// Whether a reader may still touch this snapshot after it was retired.
+  bool is_pending(const lb::Snapshot* snapshot) const;
+
+  std::size_t pending_snapshots() const { return snapshots_.size(); }
+
+  std::size_t pending_objects() const { return objects_.size(); }
+
+  /// From now on everything is destroyed at once: the world ends.
+  void end_world();
+
+ private:
+  struct Retired {
+    std::unique_ptr<const lb::Snapshot> snapshot;
+    std::function<void()> done;
+    std::uint64_t readers_before = 0;  ///< Readers with smaller numbers may see it.
+    bool delayed = true;
+  };
+
+  void delay_over(std::uint64_t number);
+  void pass();
+
+  FakeClock& clock_;
+  FakeChance& chance_;
+  bool ended_ = false;
+  std::uint64_t next_reader_ = 1;
+  std::set<std::uint64_t> readers_;
+  std::uint64_t first_number_ = 0;  ///< Of snapshots_.front().
+  std::deque<Retired> snapshots_;
+  std::vector<std::unique_ptr<const Tracked>> objects_;
+};
+
+}  // namespace signalbox::testing
