@@ -278,6 +278,9 @@ std::variant<absl::Status, Stopped> play(Stage& stage, double seconds) {
     std::cout << absl::StrFormat("%6.1f s ── %s", act.at * seconds, act.what) << std::endl;
     if (const auto status = act.run(); !status.ok()) return status;
   }
+  if (const auto now = Clock::now(); now > last_tick) {
+    std::cout << stage.tell(now - start, now - last_tick) << std::endl;
+  }
   return absl::OkStatus();
 }
 
