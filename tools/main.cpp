@@ -2,6 +2,8 @@
 //
 // signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
 // ran and failed, 2 it could not be run as asked.
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -126,10 +128,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
   return kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  block_stop_signals();
+int run(int argc, char** argv) {
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
   app.footer(std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
@@ -143,9 +142,18 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report(app, error, argc > 1 ? argv[1] : "");
-  } catch (const std::exception& error) {
-    std::cerr << "signalbox: " << error.what() << "\n";
-    return kExitFailed;
   }
   return line.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  block_stop_signals();
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "signalbox: %s\n", error.what());
+    return kExitFailed;
+  }
 }
