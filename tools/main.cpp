@@ -59,7 +59,13 @@ void add_demo(CLI::App& app, CommandLine& line) {
   command->add_option("--rps", options.rps, "Calls a second")
       ->check(CLI::Range(10.0, 20000.0))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of all chance")->capture_default_str();
+  // CLI11 would read -1 as the greatest number there is.
+  const auto unsigned_only = [](const std::string& text) {
+    return text.starts_with('-') ? "must be a number of 0 or more, got " + text : std::string();
+  };
+  command->add_option("--seed", options.seed, "Seed of all chance")
+      ->check(unsigned_only)
+      ->capture_default_str();
   command->add_option("--resources",
                       options.resources,
                       "Resources of another topology; by default the one that is built in");
