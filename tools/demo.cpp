@@ -131,7 +131,7 @@ class Stage {
 
 absl::Status Stage::start_backends() {
   for (const std::string& leaf : leaves()) {
-    if (const auto status = backends_.start(leaf, [] {}); !status.ok()) return status;
+    if (auto status = backends_.start(leaf, [] {}); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -195,7 +195,7 @@ absl::Status Stage::start_load() {
                                        const std::lock_guard lock(mutex_);
                                        log_.add(call);
                                      });
-  if (const auto status = load_->warm_up(kStartTime); !status.ok()) return status;
+  if (auto status = load_->warm_up(kStartTime); !status.ok()) return status;
   load_->start();
   return absl::OkStatus();
 }
@@ -276,7 +276,10 @@ std::variant<absl::Status, Stopped> play(Stage& stage, double seconds) {
       }
     }
     std::cout << absl::StrFormat("%6.1f s ── %s", act.at * seconds, act.what) << std::endl;
-    if (const auto status = act.run(); !status.ok()) return status;
+    if (auto status = act.run(); !status.ok()) return status;
+  }
+  if (const auto now = Clock::now(); now > last_tick) {
+    std::cout << stage.tell(now - start, now - last_tick) << std::endl;
   }
   return absl::OkStatus();
 }
@@ -329,7 +332,7 @@ absl::Status set_stage(Stage& stage) {
   using Step = absl::Status (Stage::*)();
   for (const Step step :
        {&Stage::start_backends, &Stage::start_control_plane, &Stage::start_runtime}) {
-    if (const auto status = (stage.*step)(); !status.ok()) return status;
+    if (auto status = (stage.*step)(); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -339,14 +342,14 @@ absl::Status set_stage(Stage& stage) {
 int run_demo(const DemoOptions& options) {
   auto topology = read_topology(options);
   if (!topology.ok()) return fail(topology.status(), kExitUsage);
-  if (const auto status = check_writable(options.json); !status.ok()) {
+  if (auto status = check_writable(options.json); !status.ok()) {
     return fail(status, kExitUsage);
   }
 
   Stage stage(options, *std::move(topology));
-  if (const auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
-  if (const auto status = stage.serve_metrics(); !status.ok()) return fail(status, kExitUsage);
-  if (const auto status = stage.start_load(); !status.ok()) return fail(status, kExitFailed);
+  if (auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
+  if (auto status = stage.serve_metrics(); !status.ok()) return fail(status, kExitUsage);
+  if (auto status = stage.start_load(); !status.ok()) return fail(status, kExitFailed);
 
   const auto end = play(stage, options.seconds);
   if (const auto* stopped = std::get_if<Stopped>(&end)) {

@@ -48,12 +48,12 @@ absl::Status DemoBackends::start(const std::string& cluster,
                                  const std::function<void()>& on_first) {
   for (Backend& backend : backends_) {
     if (backend.place.cluster != cluster) continue;
-    if (const auto status = launch(backend); !status.ok()) return status;
+    if (auto status = launch(backend); !status.ok()) return status;
   }
   bool first = true;
   for (Backend& backend : backends_) {
     if (backend.place.cluster != cluster) continue;
-    if (const auto status = await(backend); !status.ok()) return status;
+    if (auto status = await(backend); !status.ok()) return status;
     if (std::exchange(first, false)) on_first();
   }
   return absl::OkStatus();

@@ -2,6 +2,8 @@
 //
 // signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
 // ran and failed, 2 it could not be run as asked.
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -57,7 +59,13 @@ void add_demo(CLI::App& app, CommandLine& line) {
   command->add_option("--rps", options.rps, "Calls a second")
       ->check(CLI::Range(10.0, 20000.0))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of all chance")->capture_default_str();
+  // CLI11 would read -1 as the greatest number there is.
+  const auto unsigned_only = [](const std::string& text) {
+    return text.starts_with('-') ? "must be a number of 0 or more, got " + text : std::string();
+  };
+  command->add_option("--seed", options.seed, "Seed of all chance")
+      ->check(unsigned_only)
+      ->capture_default_str();
   command->add_option("--resources",
                       options.resources,
                       "Resources of another topology; by default the one that is built in");
@@ -126,10 +134,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
   return kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  block_stop_signals();
+int run(int argc, char** argv) {
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
   app.footer(std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
@@ -143,9 +148,18 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report(app, error, argc > 1 ? argv[1] : "");
-  } catch (const std::exception& error) {
-    std::cerr << "signalbox: " << error.what() << "\n";
-    return kExitFailed;
   }
   return line.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  block_stop_signals();
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "signalbox: %s\n", error.what());
+    return kExitFailed;
+  }
 }

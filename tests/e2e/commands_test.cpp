@@ -67,6 +67,7 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"demo", "--seconds", "soon"}, "--seconds"},
       {{"demo", "--seconds", "1"}, "--seconds"},
       {{"demo", "--rps", "0"}, "--rps"},
+      {{"demo", "--seed", "-1"}, "--seed: must be a number of 0 or more, got -1"},
       {{"demo", "--fast"}, "--fast"},
       {{"demo", "--json", "/no/such/folder/result.json"}, "--json /no/such/folder/result.json"},
       {{"demo", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
