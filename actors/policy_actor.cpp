@@ -129,7 +129,9 @@ struct PolicyState {
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
-  Holder holder() const { return Holder{birth.path, birth.incarnation}; }
+  // By the actor's id, which rises with every actor that is spawned: below a parent that was
+  // restarted too, a successor is never taken for the one before it.
+  Holder holder() const { return Holder{birth.path, self->id()}; }
 
   Self self = nullptr;
   EnvironmentPtr environment;

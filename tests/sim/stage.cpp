@@ -10,6 +10,8 @@
 #include <caf/send.hpp>
 #include <cxxabi.h>
 
+#include "messages/protocol/registration.hpp"
+
 namespace signalbox::sim {
 namespace {
 
@@ -17,6 +19,11 @@ caf::actor_system_config& configure(caf::actor_system_config& config) {
   config.set("scheduler.policy", caf::atom("testing"));
   config.set("logger.inline-output", true);
   return config;
+}
+
+template <typename Message>
+const Message* content_of(const caf::type_erased_tuple& message) {
+  return message.match_elements<Message>() ? &message.get_as<Message>(0) : nullptr;
 }
 
 // How kill() ends an actor: abnormally, and unlike what an actor's own exception looks like.
@@ -75,11 +82,7 @@ void Stage::run_message() {
     meet(*actor);
     const auto* message = actor->mailbox().peek();
     if (message != nullptr && message->content().size() > 0) {
-      const auto type = message->content().type(0);
-      trace_.note(clock_.now(),
-                  actor->name(),
-                  type.second != nullptr ? name_of(*type.second) : absl::StrCat(type.first),
-                  actor->id());
+      trace_.note(clock_.now(), actor->name(), text_of(message->content()), actor->id());
     } else {
       trace_.note(clock_.now(), actor->name(), "begins", actor->id());
     }
@@ -96,6 +99,38 @@ void Stage::meet(caf::scheduled_actor& actor) {
     complaints_.require(reason != caf::sec::runtime_error, "no actor dies of itself", kind);
     if (kind == "channel" && reason == kKilled) channel_died_ = true;
   });
+}
+
+// Of what, and what is most telling in it.
+std::string Stage::text_of(const caf::type_erased_tuple& message) {
+  const auto type = message.type(0);
+  if (type.second == nullptr) return absl::StrCat("system message ", type.first);
+  const std::string& name = name_of(*type.second);
+  if (const auto* config = content_of<ConfigUpdated>(message)) {
+    return absl::StrCat(name, " ", policy_name(*config->config), " g", config->generation);
+  }
+  if (const auto* child = content_of<ChildStateChanged>(message)) {
+    return absl::StrCat(
+        name, " ", child->child.str(), " ", to_string(child->state), " g", child->generation);
+  }
+  if (const auto* applied = content_of<ChildApplied>(message))
+    return absl::StrCat(name, " ", applied->child.str(), " g", applied->generation);
+  if (const auto* change = content_of<SubchannelStateChanged>(message))
+    return absl::StrCat(name, " ", change->address.str(), " ", to_string(change->state));
+  if (const auto* acquired = content_of<SubchannelAcquired>(message))
+    return absl::StrCat(name, " ", acquired->holder.path.str(), " ", acquired->address.str());
+  if (const auto* released = content_of<SubchannelReleased>(message))
+    return absl::StrCat(name, " ", released->holder.path.str(), " ", released->address.str());
+  if (const auto* settled = content_of<HolderSettled>(message)) {
+    return absl::StrCat(name, " ", settled->holder.path.str(), " #", settled->holder.incarnation);
+  }
+  if (const auto* timer = content_of<TimerFired>(message))
+    return absl::StrCat(name, " ", timer->timer.name, " ", timer->timer.generation);
+  if (const auto* restart = content_of<protocol::RestartDue>(message))
+    return absl::StrCat(name, " ", restart->what);
+  if (const auto* resource = content_of<ResourceChanged>(message))
+    return absl::StrCat(name, " ", to_string(resource->key.type), " ", resource->key.name);
+  return name;
 }
 
 const std::string& Stage::name_of(const std::type_info& type) {

@@ -70,6 +70,7 @@ class Stage {
   bool run_due(Instant end);
   std::optional<Instant> next_due();
   void meet(caf::scheduled_actor& actor);
+  std::string text_of(const caf::type_erased_tuple& message);
   const std::string& name_of(const std::type_info& type);
 
   FakeClock& clock_;

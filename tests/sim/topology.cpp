@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace signalbox::sim {
@@ -208,6 +209,30 @@ Topology make_topology(FakeChance& chance) {
   for (const char* prefix : {"/a/", "/b/", "/"})
     topology.routes.push_back({prefix, deal_targets(topology, chance)});
   return topology;
+}
+
+std::string text_of(const Topology& topology) {
+  std::string text;
+  for (const RouteModel& route : topology.routes) {
+    absl::StrAppend(&text, " ", route.prefix, "→");
+    for (const auto& [name, weight] : route.clusters)
+      absl::StrAppend(&text, name, ",");
+  }
+  for (const auto& [name, cluster] : topology.clusters) {
+    absl::StrAppend(&text, " ", name, cluster.pick_first ? "(pick_first)" : "", "=");
+    if (cluster.kind == ClusterKind::kDns) absl::StrAppend(&text, cluster.dns_name);
+    if (cluster.kind == ClusterKind::kAggregate)
+      absl::StrAppend(&text, "[", absl::StrJoin(cluster.children, " "), "]");
+    for (const PriorityModel& priority : cluster.priorities) {
+      absl::StrAppend(&text, "/");
+      for (const LocalityModel& locality : priority) {
+        absl::StrAppend(&text, locality.zone, ":");
+        for (const HostModel& host : locality.hosts)
+          absl::StrAppend(&text, host.number + 1, is_served(host) ? " " : "! ");
+      }
+    }
+  }
+  return text;
 }
 
 std::set<std::string> mutate(Topology& topology, FakeChance& chance) {

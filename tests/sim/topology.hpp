@@ -68,6 +68,9 @@ std::string owner_of(const Address& address);
 /// A first world: routes to a few clusters of every kind.
 Topology make_topology(FakeChance& chance);
 
+/// For stories: routes, and clusters with their hosts by priority.
+std::string text_of(const Topology& topology);
+
 /// What a mutation touched: names of clusters, or "" for listener and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 

@@ -74,6 +74,7 @@ Outcome World::run() {
   outcome.broken = setting_.complaints.sentences();
   if (!outcome.broken.empty()) {
     std::ostringstream story;
+    story << "the world:" << text_of(topology_) << '\n';
     setting_.trace.print_last(story);
     outcome.story = story.str();
   }
@@ -234,6 +235,7 @@ void World::probe_routes() {
 // --- what the control plane is told -----------------------------------------
 
 void World::serve(const std::set<std::string>& touched) {
+  setting_.trace.note(setting_.clock.now(), "world", absl::StrCat("is", text_of(topology_)));
   auto& server = *setting_.control_plane;
   for (const std::string& name : touched) {
     const auto found = topology_.clusters.find(name);
