@@ -97,7 +97,6 @@ void Stage::meet(caf::scheduled_actor& actor) {
   actor.attach_functor([this, kind, id = actor.id()](const caf::error& reason) {
     cast_.erase(id);
     complaints_.require(reason != caf::sec::runtime_error, "no actor dies of itself", kind);
-    if (kind == "channel" && reason == kKilled) channel_died_ = true;
   });
 }
 

@@ -57,9 +57,6 @@ class Stage {
   /// Ends every actor, as the end of the process would.
   void clear();
 
-  /// Whether kill() ever hit a channel.
-  bool channel_ever_died() const { return channel_died_; }
-
  private:
   struct Player {
     std::string kind;
@@ -83,7 +80,6 @@ class Stage {
   caf::actor_system_config config_;
   caf::actor_system system_;
   caf::scheduler::test_coordinator& coordinator_;
-  bool channel_died_ = false;
 };
 
 }  // namespace signalbox::sim
