@@ -63,6 +63,7 @@ class Stage {
     caf::weak_actor_ptr actor;
   };
 
+  bool interrupts();
   void run_message();
   bool run_due(Instant end);
   std::optional<Instant> next_due();

@@ -115,6 +115,8 @@ void World::open() {
 }
 
 void World::turmoil() {
+  setting_.clock.set_grid(setting_.chance.one_of(
+      std::vector<Duration>{Duration(1), milliseconds(5), milliseconds(20), milliseconds(50)}));
   serve_all();
   change_soon();
   call_soon();
