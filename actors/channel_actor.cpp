@@ -106,7 +106,12 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         cluster,
         environment->instruments->call_stats(port->target, cluster));
   };
-  core.emplace(make_ref, *lb::SnapshotCell::Reader(*port->cell));
+  const lb::SnapshotCell::Reader last(*port->cell);
+  core.emplace(make_ref, *last);
+  if (last->clusters != nullptr) {
+    for (const auto& [cluster, ref] : *last->clusters)
+      referenced.clusters.insert(cluster);
+  }
 
   ChildPolicies::Hooks hooks;
   hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {

@@ -64,7 +64,8 @@ struct PolicyState {
   }
 
   void settle_holds();
-  void map_died();
+  void begin_map();
+  void map_restart_due();
   void spawn_map();
 
   void run(LbEffects effects) {
@@ -144,6 +145,7 @@ struct PolicyState {
   SubchannelMapActor map;  // Only where this policy serves one.
   MapGenerationStarted map_config;
   RestartDelay map_delay;
+  bool serves = false;
   bool holds = false;
   bool orderly = false;
 };
@@ -188,8 +190,12 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
 
 void PolicyState::run(ServeSubchannels& order) {
   map_config = MapGenerationStarted{order.settings, order.generation};
-  if (!map) spawn_map();
-  protocol::send(self, map, map_config);
+  serves = true;
+  if (map) {
+    protocol::send(self, map, map_config);
+  } else {
+    begin_map();
+  }
 }
 
 void PolicyState::spawn_map() {
@@ -202,20 +208,25 @@ void PolicyState::spawn_map() {
   });
 }
 
-// The holds died with the map: whoever held anything begins anew, in a new one.
-void PolicyState::map_died() {
-  if (map) return;
+// The holds died with the map before, if there was one: whoever held anything begins anew.
+void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
   children.restart_all();
 }
 
+// A configuration may have been quicker, or have closed the map for good.
+void PolicyState::map_restart_due() {
+  if (serves && !map) begin_map();
+}
+
 void PolicyState::run(CloseSubchannels&) {
+  serves = false;
+  children.serve(SubchannelMapActor());
   if (!map) return;
   watches.remove(self, map);
   protocol::stop(map);
   map = nullptr;
-  children.serve(SubchannelMapActor());
 }
 
 // What an earlier incarnation held and this one did not take again may go.
@@ -260,7 +271,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       [&state](const RebuildDue& event) { state.feed(event); },
       [&state](const RestartDue& event) {
         if (event.what == kMapName) {
-          state.map_died();
+          state.map_restart_due();
         } else {
           state.children.restart_due(ChildName(event.what));
         }

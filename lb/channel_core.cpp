@@ -9,6 +9,18 @@
 
 namespace signalbox::lb {
 
+ChannelCore::ChannelCore(MakeRef make_ref, const Snapshot& last)
+    : make_ref_(std::move(make_ref)),
+      generation_(last.generation),
+      sequence_(last.sequence),
+      xds_(std::make_shared<const XdsConfig>()) {
+  if (last.clusters == nullptr) return;
+  refs_ = *last.clusters;
+  for (const auto& [name, ref] : refs_)
+    kept_[name] = {ref, last.sequence};
+  note_refs();
+}
+
 ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant /*now*/) {
   std::visit([this](const auto& what) { handle(what); }, event);
   return std::exchange(effects_, {});
@@ -23,6 +35,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
     if (added) kept->second.ref = make_ref_(name);
     refs_[name] = kept->second.ref;
   }
+  note_refs();
   next.selector = make_config_selector(*xds_, refs_);
   begin(std::move(next));
 }
@@ -32,6 +45,10 @@ void ChannelCore::handle(const XdsConfigLost& event) {
   Routes next;
   next.failure = event.status;
   begin(std::move(next));
+}
+
+void ChannelCore::note_refs() {
+  published_refs_ = std::make_shared<const ClusterRefs>(refs_);
 }
 
 void ChannelCore::begin(Routes next) {
@@ -105,6 +122,7 @@ void ChannelCore::publish() {
   snapshot.selector = current_.selector;
   snapshot.picker = root_.picker;
   snapshot.failure = current_.failure;
+  snapshot.clusters = published_refs_;
   snapshot.sequence = ++sequence_;
   const ConnectivityState state =
       current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;
@@ -156,6 +174,7 @@ void ChannelCore::drop_unreferenced() {
     effects_.emplace_back(StartTimer{TimerId{"scan", ++scan_timer_}, kScanInterval});
   }
   if (going.empty()) return;
+  note_refs();
   std::set<ClusterName> left;
   for (const auto& [name, unused] : kept_)
     left.insert(name);
@@ -170,7 +189,6 @@ void ChannelCore::handle(const IdleExitRequested&) {
 // A configuration made before the watcher heard of our references may lack clusters that we keep:
 // they go on with what was last known of them, until the watcher has added them again.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
-  if (xds_ == nullptr) return arrived;
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {
     const auto last = xds_->clusters.find(name);

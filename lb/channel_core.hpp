@@ -94,10 +94,9 @@ class ChannelCore {
   /// Makes the reference object of a cluster; its owner reclaims it when it is unused.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `last`: what the cell holds. What this core publishes comes after it, sequence and
-  /// generation alike: a channel that was restarted goes on counting.
-  ChannelCore(MakeRef make_ref, const Snapshot& last)
-      : make_ref_(std::move(make_ref)), generation_(last.generation), sequence_(last.sequence) {}
+  /// `last`: what the cell holds. A channel that was restarted goes on where that ends: sequence
+  /// and generation rise, and the clusters that calls may refer to stay.
+  ChannelCore(MakeRef make_ref, const Snapshot& last);
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 
@@ -129,6 +128,7 @@ class ChannelCore {
   void handle(const IdleExitRequested& event);
   void handle(const RebuildDue& event);
 
+  void note_refs();
   void begin(Routes next);
   void refer();
   void apply();
@@ -148,6 +148,7 @@ class ChannelCore {
   bool root_reviving_ = false;
   XdsConfigPtr xds_;
   ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
+  std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;
   std::optional<Routes> pending_;

@@ -29,6 +29,9 @@ struct Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
+  /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
+  /// restarted keeps them. Null: none.
+  std::shared_ptr<const ClusterRefs> clusters;
   /// Rises with each publication, pickers included; what a queued pick compares.
   std::uint64_t sequence = 0;
 };

@@ -25,7 +25,7 @@ std::uint64_t Calls::start(const Plan& plan) {
   call.length = plan.length;
   if (plan.deadline) {
     call.deadline = setting_.clock.now() + *plan.deadline;
-    setting_.clock.after(*plan.deadline, [this, number] {
+    setting_.clock.after_exactly(*plan.deadline, [this, number] {
       if (calls_.contains(number)) end(number, CallState::kExpired);
     });
   }

@@ -17,7 +17,7 @@ Faults::Faults(Setting& setting, Stage& stage) : setting_(setting), stage_(stage
     if (setting_.chance.percent(40)) menu_.insert(static_cast<Fault>(fault));
   }
   if (has(Fault::kSlowHandshakes)) setting_.connector->set_slowest_handshake(seconds(8));
-  if (has(Fault::kMachineBusy)) stage_.set_stall(milliseconds(30));
+  if (has(Fault::kMachineBusy)) stage_.set_stall(milliseconds(200));
   if (has(Fault::kNamesFail)) setting_.name_lookup->set_failing(40);
 }
 

@@ -61,9 +61,8 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
 
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
-                                     bool channel_died,
                                      FakeComplaints& complaints) {
-  if (channel_died || snapshot.picker == nullptr) return;
+  if (snapshot.picker == nullptr) return;
   for (const auto& [ref, count] : calls.references()) {
     complaints.require(knows(*snapshot.picker, ref->name()),
                        "a cluster in use is in the tree [A31-15]",

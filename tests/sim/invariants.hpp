@@ -27,10 +27,9 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
                                         LastPublished& last,
                                         FakeComplaints& complaints);
 
-/// A31-15. `channel_died`: what an earlier life of the channel promised is forgotten.
+/// A31-15.
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
-                                     bool channel_died,
                                      FakeComplaints& complaints);
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);

@@ -62,14 +62,21 @@ void Stage::clear() {
 
 bool Stage::step(Instant end) {
   const bool ready = !coordinator_.jobs.empty();
-  // A busy machine: time goes on although somebody is ready.
-  const bool stalls = ready && stall_ > Duration::zero() && chance_.percent(2);
-  if (stalls && run_due(std::min(end, clock_.now() + stall_))) return true;
+  if (ready && interrupts() && run_due(std::min(end, clock_.now() + stall_))) return true;
   if (ready) {
     run_message();
     return true;
   }
   return run_due(end);
+}
+
+// What is due in this instant comes between the messages of it; on a busy machine time goes on
+// although somebody is ready.
+bool Stage::interrupts() {
+  const std::optional<Instant> due = next_due();
+  if (!due) return false;
+  if (*due <= clock_.now()) return chance_.percent(15);
+  return stall_ > Duration::zero() && chance_.percent(3);
 }
 
 // --- messages ---------------------------------------------------------------
@@ -97,7 +104,6 @@ void Stage::meet(caf::scheduled_actor& actor) {
   actor.attach_functor([this, kind, id = actor.id()](const caf::error& reason) {
     cast_.erase(id);
     complaints_.require(reason != caf::sec::runtime_error, "no actor dies of itself", kind);
-    if (kind == "channel" && reason == kKilled) channel_died_ = true;
   });
 }
 

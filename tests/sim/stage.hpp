@@ -57,15 +57,13 @@ class Stage {
   /// Ends every actor, as the end of the process would.
   void clear();
 
-  /// Whether kill() ever hit a channel.
-  bool channel_ever_died() const { return channel_died_; }
-
  private:
   struct Player {
     std::string kind;
     caf::weak_actor_ptr actor;
   };
 
+  bool interrupts();
   void run_message();
   bool run_due(Instant end);
   std::optional<Instant> next_due();
@@ -83,7 +81,6 @@ class Stage {
   caf::actor_system_config config_;
   caf::actor_system system_;
   caf::scheduler::test_coordinator& coordinator_;
-  bool channel_died_ = false;
 };
 
 }  // namespace signalbox::sim

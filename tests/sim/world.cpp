@@ -115,6 +115,8 @@ void World::open() {
 }
 
 void World::turmoil() {
+  setting_.clock.set_grid(setting_.chance.one_of(
+      std::vector<Duration>{Duration(1), milliseconds(5), milliseconds(20), milliseconds(50)}));
   serve_all();
   change_soon();
   call_soon();
@@ -157,6 +159,10 @@ void World::stop() {
   if (!pass(minutes(1))) return;
   setting_.reclaimer->sweep();
   nothing_is_left(setting_, stage_, setting_.complaints);
+  const auto alive =
+      std::ranges::count_if(published_, [](const auto& picker) { return !picker.expired(); });
+  setting_.complaints.require(
+      alive == 0, "nothing is left after the end", absl::StrCat(alive, " pickers"));
 }
 
 // --- time and checks --------------------------------------------------------
@@ -174,8 +180,8 @@ void World::check() {
     checked_sequence_ = snapshot->sequence;
     sequence_and_generation_never_fall(*snapshot, last_, setting_.complaints);
     clusters_of_the_selector_are_clusters_of_the_picker(*snapshot, setting_.complaints);
-    a_cluster_in_use_is_in_the_tree(
-        *snapshot, calls_, stage_.channel_ever_died(), setting_.complaints);
+    a_cluster_in_use_is_in_the_tree(*snapshot, calls_, setting_.complaints);
+    published_.push_back(snapshot->picker);
   }
   uses_of_a_cluster_are_the_calls_that_hold_it(calls_, setting_.complaints);
   no_call_waits_past_its_deadline(calls_, setting_.clock.now(), setting_.complaints);

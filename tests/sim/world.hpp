@@ -74,7 +74,7 @@ class World {
   std::shared_ptr<Listener> listener_;
   std::shared_ptr<const actors::ChannelPort> port_;
   protocol::SupervisorActor supervisor_;
-  std::vector<std::weak_ptr<const Picker>> pickers_;
+  std::vector<std::weak_ptr<const Picker>> published_;
   LastPublished last_;
   std::uint64_t checked_sequence_ = 0;
 };

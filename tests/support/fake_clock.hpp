@@ -4,7 +4,8 @@
 //
 //   fakes ─▶ after(delay, action) ─▶ [FakeClock] ─▶ run_next() by whoever owns the time
 //
-// Actions of one instant run in the order in which they were ordered.
+// Actions of one instant run in the order in which they were ordered. With a grid, instants are
+// few, so that much happens in the same one: that is where orders differ.
 
 #pragma once
 
@@ -23,9 +24,19 @@ class FakeClock {
 
   Instant now() const { return now_; }
 
+  /// Late by less than the grid.
   void after(Duration delay, std::function<void()> action) {
+    const Duration beyond = (now_ + delay).time_since_epoch() % grid_;
+    const Duration rest = beyond == Duration::zero() ? beyond : grid_ - beyond;
+    after_exactly(delay + rest, std::move(action));
+  }
+
+  void after_exactly(Duration delay, std::function<void()> action) {
     actions_.emplace(now_ + delay, std::move(action));
   }
+
+  /// More than 0.
+  void set_grid(Duration grid) { grid_ = grid; }
 
   /// When the next action is due.
   std::optional<Instant> next() const {
@@ -49,6 +60,7 @@ class FakeClock {
 
  private:
   Instant now_;
+  Duration grid_{1};
   std::multimap<Instant, std::function<void()>> actions_;
 };
 

@@ -47,8 +47,8 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const Address
   if (handshake < timeout) {
     clock_.after(handshake, [this, number, address] { answer(number, state_of(address)); });
   }
-  clock_.after(timeout,
-               [this, number] { fail(number, absl::UnavailableError("connect timed out")); });
+  clock_.after_exactly(
+      timeout, [this, number] { fail(number, absl::UnavailableError("connect timed out")); });
   return std::make_unique<FakeAttempt>(this, number);
 }
 

@@ -266,4 +266,53 @@ TEST_CASE("channel_core: sequences rise by one from the first that it was given"
   CHECK(published(channel.root(1, ConnectivityState::kIdle)).snapshot.sequence == 2);
 }
 
+TEST_CASE("channel_core: one that is restarted goes on where the last snapshot ends",
+          "[lb][channel_core][A31-13][A31-15]") {
+  const auto old_ref =
+      std::make_shared<const ClusterRef>(ClusterName("old"), std::make_shared<const CallStats>());
+  Snapshot last;
+  last.generation = 7;
+  last.sequence = 40;
+  last.clusters = std::make_shared<const ClusterRefs>(ClusterRefs{{ClusterName("old"), old_ref}});
+  const auto make_ref = [](const ClusterName& name) {
+    return std::make_shared<const ClusterRef>(name, std::make_shared<const CallStats>());
+  };
+  ChannelCore core(make_ref, last);
+  const auto step = [&](const ChannelEvent& event) { return core.step(event, kNow); };
+  Use call(*old_ref);
+
+  const auto applied = all_of<ApplyToRoot>(step(XdsConfigArrived{routes_to({"new"})}));
+  REQUIRE(applied.size() == 1);
+  CHECK(applied.front().update.generation == 8);
+  CHECK(tree_of(applied.front().update) == names({"new", "old"}));
+  CHECK(tree_of(applied.front().update, true) == names({"old"}));
+  const auto next =
+      published(step(RootPublished{ConnectivityState::kReady, make_queue_picker(), 8})).snapshot;
+  CHECK(next.generation == 8);
+  CHECK(next.sequence == 41);
+  CHECK(next.clusters->contains(ClusterName("old")));
+
+  SECTION("the old cluster stays while a call holds it, and goes after it") {
+    CHECK(all_of<ApplyToRoot>(step(SnapshotGracePassed{40})).empty());
+    call = Use();
+    const auto without = all_of<ApplyToRoot>(step(SnapshotGracePassed{40}));
+    REQUIRE(without.size() == 1);
+    CHECK(tree_of(without.front().update) == names({"new"}));
+  }
+}
+
+TEST_CASE("channel_core: one that is restarted without a configuration fails new calls",
+          "[lb][channel_core]") {
+  Snapshot last;
+  last.clusters = std::make_shared<const ClusterRefs>(
+      ClusterRefs{{ClusterName("old"),
+                   std::make_shared<const ClusterRef>(ClusterName("old"),
+                                                      std::make_shared<const CallStats>())}});
+  ChannelCore core(nullptr, last);
+  const auto applied =
+      all_of<ApplyToRoot>(core.step(XdsConfigLost{absl::UnavailableError("gone")}, kNow));
+  REQUIRE(applied.size() == 1);
+  CHECK(applied.front().update.xds != nullptr);
+}
+
 }  // namespace signalbox::lb
