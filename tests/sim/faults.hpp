@@ -45,6 +45,9 @@ class Faults {
   /// Brings one of the menu about.
   void strike(const Topology& topology);
 
+  /// Ends an actor of any kind.
+  void kill_somebody();
+
   /// Nothing goes wrong any more, and what went wrong is repaired.
   void end();
 
@@ -52,7 +55,6 @@ class Faults {
   void strike_backend(Fault fault);
   void strike_server(Fault fault);
   void spoil_resource(const Topology& topology);
-  void kill_somebody();
 
   Setting& setting_;
   Stage& stage_;

@@ -55,19 +55,24 @@ void Stage::clear() {
       if (actor) caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
     }
     while (!coordinator_.jobs.empty())
-      run_message();
+      run_message(0);
   }
   coordinator_.clock().cancel_all();
 }
 
 bool Stage::step(Instant end) {
-  const bool ready = !coordinator_.jobs.empty();
-  if (ready && interrupts() && run_due(std::min(end, clock_.now() + stall_))) return true;
-  if (ready) {
-    run_message();
-    return true;
+  std::vector<std::size_t> ready = runnable();
+  if (ready.empty() && !idle()) {
+    // Only who is starved is ready: his time comes, or that of the world first.
+    if (run_due(std::min(end, starved_until_))) return true;
+    starved_ = 0;
+    ready = runnable();
   }
-  return run_due(end);
+  const Instant soon = std::min(end, clock_.now() + stall_);
+  if (!ready.empty() && interrupts() && run_due(soon)) return true;
+  if (ready.empty()) return run_due(end);
+  run_message(chance_.one_of(ready));
+  return true;
 }
 
 // What is due in this instant comes between the messages of it; on a busy machine time goes on
@@ -81,9 +86,22 @@ bool Stage::interrupts() {
 
 // --- messages ---------------------------------------------------------------
 
-void Stage::run_message() {
+std::vector<std::size_t> Stage::runnable() const {
+  std::vector<std::size_t> places;
+  const bool starving = starved_ != 0 && clock_.now() < starved_until_;
+  for (std::size_t i = 0; i < coordinator_.jobs.size(); ++i) {
+    if (starving) {
+      const auto* actor = dynamic_cast<caf::scheduled_actor*>(coordinator_.jobs[i]);
+      if (actor != nullptr && actor->id() == starved_) continue;
+    }
+    places.push_back(i);
+  }
+  return places;
+}
+
+void Stage::run_message(std::size_t job) {
   auto& jobs = coordinator_.jobs;
-  std::swap(jobs.front(), jobs[chance_.below(jobs.size())]);
+  std::swap(jobs.front(), jobs[job]);
   auto* actor = dynamic_cast<caf::scheduled_actor*>(jobs.front());
   if (actor != nullptr) {
     meet(*actor);
@@ -199,6 +217,21 @@ bool Stage::kill(const std::string& kind) {
   trace_.note(clock_.now(), "world", absl::StrCat("kills a ", kind), victim);
   caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), kKilled);
   return true;
+}
+
+// First a kind, then one of it: the few are as likely as the many.
+void Stage::starve_somebody(Duration duration) {
+  std::map<std::string, std::vector<caf::actor_id>> kinds;
+  for (const auto& [id, player] : cast_)
+    kinds[player.kind].push_back(id);
+  if (kinds.empty()) return;
+  auto kind = kinds.begin();
+  std::advance(kind, static_cast<std::ptrdiff_t>(chance_.below(kinds.size())));
+  // The oldest are the highest in the tree, where most meets.
+  const std::size_t among = chance_.percent(50) ? 1 : kind->second.size();
+  starved_ = kind->second[chance_.below(among)];
+  starved_until_ = clock_.now() + duration;
+  trace_.note(clock_.now(), "world", absl::StrCat("starves a ", kind->first), starved_);
 }
 
 std::size_t Stage::living(const std::string& kind) const {

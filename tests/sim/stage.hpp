@@ -43,8 +43,14 @@ class Stage {
   /// Runs one message, or else what is due next until `end`. False: nothing happens until then.
   bool step(Instant end);
 
-  /// The time from which on everything is late by up to this much now and then.
+  /// How late messages may come on a busy machine: time goes on although somebody is ready.
   void set_stall(Duration longest) { stall_ = longest; }
+
+  /// For so long an actor chosen at random runs only when nothing else can, as one on a slow
+  /// thread.
+  void starve_somebody(Duration duration);
+
+  bool idle() const { return coordinator_.jobs.empty(); }
 
   /// Ends a living actor of this kind as an exception would. False: there is none.
   bool kill(const std::string& kind);
@@ -64,7 +70,8 @@ class Stage {
   };
 
   bool interrupts();
-  void run_message();
+  std::vector<std::size_t> runnable() const;
+  void run_message(std::size_t job);
   bool run_due(Instant end);
   std::optional<Instant> next_due();
   void meet(caf::scheduled_actor& actor);
@@ -76,6 +83,8 @@ class Stage {
   FakeComplaints& complaints_;
   Trace& trace_;
   Duration stall_{};
+  caf::actor_id starved_ = 0;
+  Instant starved_until_;
   std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.
   std::map<const std::type_info*, std::string> names_;
   caf::actor_system_config config_;

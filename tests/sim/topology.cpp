@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +15,7 @@ const char kGhost[] = "ghost";
 
 namespace {
 
+constexpr char kLate[] = "late-";
 constexpr int kClusters = 7;  // c0 … c6; children of an aggregate have smaller numbers.
 constexpr int kHosts = 5;
 
@@ -254,8 +256,12 @@ void touch_everything(Topology& topology) {
     topology.clusters[name] = cluster;
   }
   for (auto& [name, cluster] : topology.clusters) {
-    cluster.connect_timeout_seconds = 4;
-    if (cluster.kind == ClusterKind::kDns) cluster.dns_name = "late-" + cluster.dns_name;
+    cluster.connect_timeout_seconds = cluster.connect_timeout_seconds == 4 ? 5 : 4;
+    if (cluster.kind == ClusterKind::kDns) {
+      const bool late = absl::StartsWith(cluster.dns_name, kLate);
+      cluster.dns_name =
+          late ? cluster.dns_name.substr(sizeof kLate - 1) : kLate + cluster.dns_name;
+    }
     for (PriorityModel& priority : cluster.priorities) {
       for (LocalityModel& locality : priority)
         locality.weight += 3;

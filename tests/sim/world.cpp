@@ -121,6 +121,7 @@ void World::turmoil() {
   change_soon();
   call_soon();
   fault_soon();
+  if (faults_.has(Fault::kMachineBusy)) starve_soon();
   pass(kTurmoil);
   in_turmoil_ = false;
 }
@@ -138,12 +139,33 @@ void World::calm() {
   every_response_was_answered(setting_, setting_.complaints);
   calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
   nobody_waits_without_a_reason(calls_, topology_, setting_.complaints);
+  encore();
   if (!pass(minutes(16))) return;
+  calls_.forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
   calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
   subscribed_is_what_can_be_reached(setting_, kListener, topology_, setting_.complaints);
   connections_are_those_that_are_needed(setting_, topology_, setting_.complaints);
+}
+
+// Whoever dies now had applied all that it was given: it must come back with exactly that, and
+// with what is told to it while it is dead.
+void World::encore() {
+  const std::size_t victims = setting_.chance.below(4);
+  for (std::size_t i = 0; i < victims; ++i)
+    faults_.kill_somebody();
+  if (!pass(setting_.chance.between(Duration::zero(), milliseconds(250)))) return;
+  for (int i = 0; i < 4; ++i)
+    serve(mutate(topology_, setting_.chance));
+  touch_everything(topology_);
+  serve_all();
+  if (!pass(seconds(60))) return;
+  calls_.forget_endings();
+  probe_routes();
+  if (!pass(seconds(20))) return;
+  calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
+  nobody_waits_without_a_reason(calls_, topology_, setting_.complaints);
 }
 
 void World::stop() {
@@ -210,6 +232,14 @@ void World::fault_soon() {
     if (!in_turmoil_) return;
     faults_.strike(topology_);
     fault_soon();
+  });
+}
+
+void World::starve_soon() {
+  setting_.clock.after(setting_.chance.between(milliseconds(10), milliseconds(400)), [this] {
+    if (!in_turmoil_) return;
+    stage_.starve_somebody(setting_.chance.between(milliseconds(1), milliseconds(300)));
+    starve_soon();
   });
 }
 

@@ -4,6 +4,7 @@
 //
 //   turmoil: configurations change, calls come and go, faults of the seed's menu strike
 //   calm:    faults end, the last configuration is told again, time passes
+//   encore:  actors die while all is quiet, and the configuration changes while they are dead
 //   end:     the supervisor is stopped; nothing may be left
 //
 // One seed decides everything: order of actors, delays, history, faults.
@@ -59,6 +60,8 @@ class World {
   void change_soon();
   void call_soon();
   void fault_soon();
+  void starve_soon();
+  void encore();
   void serve(const std::set<std::string>& touched);
   void serve_all();
   void start_call();
