@@ -168,6 +168,8 @@ absl::Status CallBinder::explained(const absl::Status& status) const {
 }
 
 absl::Status CallBinder::closed() const {
+  const lb::Pick last = options_.router.pick({});
+  if (last.outcome() == PickOutcome::kFail) return explained(last.status());
   return explained(absl::UnavailableError("the signalbox runtime has been shut down"));
 }
 

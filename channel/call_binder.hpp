@@ -80,6 +80,7 @@ class CallBinder final : public grpc::internal::CallHook,
   absl::Status failure(const lb::Pick& pick) const;
   absl::Status explained(const absl::Status& status) const;
 
+  /// Once the wait list is closed: as the last snapshot says.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }
