@@ -147,6 +147,26 @@ void connections_are_those_that_are_needed(const Setting& setting,
   }
 }
 
+void hosts_that_move_keep_their_connections(
+    const std::map<Address, std::set<std::uint64_t>>& before,
+    const Setting& setting,
+    const Topology& topology,
+    FakeComplaints& complaints) {
+  const auto now = setting.connector->standing();
+  for (const std::string& cluster : routed(topology)) {
+    const auto leaf = serving_leaf(topology, cluster);
+    if (!leaf || topology.clusters.at(*leaf).pick_first) continue;
+    for (const Address& host : hosts_of(topology, *leaf)) {
+      const auto then = before.find(host);
+      const auto found = now.find(host);
+      if (then == before.end()) continue;
+      complaints.require(found != now.end() && std::ranges::includes(found->second, then->second),
+                         "an endpoint that moves keeps its connection",
+                         host.str());
+    }
+  }
+}
+
 void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints) {
   const auto none = [&](std::size_t count, const char* what) {
     complaints.require(count == 0, "nothing is left after the end", absl::StrCat(count, " ", what));

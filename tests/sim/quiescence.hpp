@@ -36,6 +36,13 @@ void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);
 
+/// `before`: the connections that stood before the hosts moved. Those of who picks first may go.
+void hosts_that_move_keep_their_connections(
+    const std::map<Address, std::set<std::uint64_t>>& before,
+    const Setting& setting,
+    const Topology& topology,
+    FakeComplaints& complaints);
+
 /// After the end: no actor, no stream, no attempt, no connection, no snapshot.
 void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints);
 

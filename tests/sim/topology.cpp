@@ -269,6 +269,15 @@ void touch_everything(Topology& topology) {
   }
 }
 
+void move_all_hosts(Topology& topology) {
+  for (auto& [name, cluster] : topology.clusters) {
+    for (PriorityModel& priority : cluster.priorities) {
+      for (LocalityModel& locality : priority)
+        locality.zone += "m";
+    }
+  }
+}
+
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster) {
   std::vector<std::string> leaves;
   collect_leaves(topology, cluster, leaves);

@@ -78,6 +78,9 @@ std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 /// aggregates name exists from now on (but for the ghost, which never does).
 void touch_everything(Topology& topology);
 
+/// Every host of every leaf moves to another locality of its priority's place.
+void move_all_hosts(Topology& topology);
+
 /// A cluster that routes may name and that never exists.
 extern const char kGhost[];
 

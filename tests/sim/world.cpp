@@ -139,6 +139,11 @@ void World::calm() {
   every_response_was_answered(setting_, setting_.complaints);
   calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
   nobody_waits_without_a_reason(calls_, topology_, setting_.complaints);
+  const auto standing = setting_.connector->standing();
+  move_all_hosts(topology_);
+  serve_all();
+  if (!pass(seconds(20))) return;
+  hosts_that_move_keep_their_connections(standing, setting_, topology_, setting_.complaints);
   encore();
   if (!pass(minutes(16))) return;
   calls_.forget_endings();

@@ -112,4 +112,12 @@ std::map<Address, int> FakeConnector::wanted() const {
   return count;
 }
 
+std::map<Address, std::set<std::uint64_t>> FakeConnector::standing() const {
+  std::map<Address, std::set<std::uint64_t>> numbers;
+  for (const auto& [number, wish] : attempts_) {
+    if (wish.connected && !wish.ended) numbers[wish.address].insert(number);
+  }
+  return numbers;
+}
+
 }  // namespace signalbox::testing

@@ -48,6 +48,9 @@ class FakeConnector final : public actors::Connector {
   /// Attempts and connections that somebody wants now, closed ones left out.
   std::map<Address, int> wanted() const;
 
+  /// The connections that stand, by number.
+  std::map<Address, std::set<std::uint64_t>> standing() const;
+
   std::size_t attempts() const { return attempts_.size(); }
 
   /// Whether this connection has not been destroyed.
