@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +26,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include <netdb.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <unistd.h>
@@ -293,6 +295,30 @@ absl::StatusOr<DemoTopology> read_topology(const DemoOptions& options) {
   return DemoTopology::parse(*text, options.resources);
 }
 
+bool is_known_host(const std::string& host) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
+  ::freeaddrinfo(found);
+  return true;
+}
+
+// A bare system (a chroot, some containers) has no /etc/hosts and so no `localhost`, in which the
+// built-in third cluster lives. The demo is about failing over, not about that.
+void replace_unknown_hosts(DemoTopology& topology) {
+  const std::vector<BackendPlace> places = topology.places();
+  std::set<std::string> seen;
+  for (const BackendPlace& place : places) {
+    if (!seen.insert(place.host).second || is_known_host(place.host)) continue;
+    const std::string ip = backend_ip(place.host);
+    say("demo",
+        absl::StrCat(place.host,
+                     " has no address on this machine (is it in /etc/hosts?); ",
+                     ip,
+                     " takes its place"));
+    topology.replace_host(place.host, ip);
+  }
+}
+
 // Found out before the demo has run, not after.
 absl::Status check_writable(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
@@ -345,6 +371,7 @@ int run_demo(const DemoOptions& options) {
   if (auto status = check_writable(options.json); !status.ok()) {
     return fail(status, kExitUsage);
   }
+  replace_unknown_hosts(*topology);
 
   Stage stage(options, *std::move(topology));
   if (auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
