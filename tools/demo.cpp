@@ -265,24 +265,29 @@ struct Stopped {
 std::variant<absl::Status, Stopped> play(Stage& stage, double seconds) {
   constexpr auto kTick = std::chrono::seconds(1);
   const auto start = Clock::now();
-  auto last_tick = start;
+  auto told = start;
+  auto next_tick = start + kTick;
+  const auto tell = [&](Clock::time_point now) {
+    std::cout << stage.tell(now - start, now - told) << std::endl;
+    told = now;
+    while (next_tick <= now)
+      next_tick += kTick;  // An act may have taken longer than that.
+  };
+
+  std::cout << live_header(stage.leaves()) << std::endl;
   for (const Act& act : make_script(stage)) {
-    const auto due = start + std::chrono::duration_cast<Clock::duration>(
+    const auto due = start + std::chrono::round<std::chrono::milliseconds>(
                                  std::chrono::duration<double>(act.at * seconds));
     while (Clock::now() < due) {
-      const auto next = std::min(due, last_tick + kTick);
+      const auto next = std::min<Clock::time_point>(due, next_tick);
       if (const auto signal = wait_for_stop(next - Clock::now())) return Stopped{*signal};
-      if (const auto now = Clock::now(); now >= last_tick + kTick) {
-        std::cout << stage.tell(now - start, now - last_tick) << std::endl;
-        last_tick = now;
-      }
+      if (const auto now = Clock::now(); now >= next_tick) tell(now);
     }
     std::cout << absl::StrFormat("%6.1f s ── %s", act.at * seconds, act.what) << std::endl;
     if (auto status = act.run(); !status.ok()) return status;
   }
-  if (const auto now = Clock::now(); now > last_tick) {
-    std::cout << stage.tell(now - start, now - last_tick) << std::endl;
-  }
+  constexpr auto kWorthTelling = std::chrono::milliseconds(100);  // What is left of a second.
+  if (const auto now = Clock::now(); now - told > kWorthTelling) tell(now);
   return absl::OkStatus();
 }
 
