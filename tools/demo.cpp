@@ -182,8 +182,11 @@ absl::Status Stage::start_runtime() {
 absl::Status Stage::serve_metrics() {
   const auto port = runtime_->serve_metrics(options_.metrics);
   if (!port.ok()) {
+    // The library's own words for it are "null context".
     return absl::UnavailableError(
-        absl::StrCat("--metrics ", options_.metrics, ": ", port.status().message()));
+        absl::StrCat("--metrics ",
+                     options_.metrics,
+                     ": cannot listen there; is it in use, or not an address of this machine?"));
   }
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
   std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
