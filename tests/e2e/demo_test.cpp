@@ -73,9 +73,9 @@ TEST_CASE("demo: fails over, back, and loses only what killed backends had", "[e
 }
 
 TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") {
-  const int signal = GENERATE(SIGINT, SIGTERM);
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
   auto demo = start_demo({"--seconds", "600", "--rps", "50"});
-  read_until(demo, " rps ");
+  read_until(demo, " s ");
   const std::vector<pid_t> children = children_of(demo.pid());
   CHECK(children.size() == kChildren);
   demo.send_signal(signal);
