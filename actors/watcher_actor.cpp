@@ -126,6 +126,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const XdsClientReplaced& event) {
         state.client = caf::actor_cast<XdsClientActor>(event.client);
+        state.feed(ClientReplaced{});
         for (const ResourceKey& key : state.watched) {
           protocol::send(state.self, state.client, WatchStarted{state.self->id(), key});
         }

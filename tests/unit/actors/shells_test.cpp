@@ -14,6 +14,7 @@
 #include "actors/spawn.hpp"
 #include "messages/protocol/actors.hpp"
 #include "metrics/exporter.hpp"
+#include "tests/support/xds_resources.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -106,6 +107,8 @@ class Shells {
 
   caf::actor_system& system() { return system_; }
 
+  std::size_t living() { return system_.registry().running(); }
+
   void run() { coordinator_.run(); }
 
   /// Everything that is due within `time`, in steps small beside all timers.
@@ -144,6 +147,42 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
       [heard](const ResourceChanged& event) { heard->resources.push_back(event); },
       [heard](const AmbientErrorChanged& event) { heard->ambient.push_back(event); },
   };
+}
+
+// In the place of an xds_client: has all of these at once.
+protocol::BehaviorOf<protocol::XdsClientActor> serve(protocol::XdsClientActor::pointer self,
+                                                     std::map<ResourceKey, Resource> resources) {
+  return {
+      [self, resources = std::move(resources)](const WatchStarted& event) {
+        protocol::send(self,
+                       caf::actor_cast<protocol::ResourceObserver>(self->current_sender()),
+                       ResourceChanged{event.key, resources.at(event.key)});
+      },
+      [](const WatchEnded&) {},
+      [](const WatcherGone&) {},
+      [](const ResourcesReceived&) {},
+      [](const SubscriptionSent&) {},
+      [](const ServerStatusChanged&) {},
+      [](const TimerFired&) {},
+      [](const protocol::RestartDue&) {},
+  };
+}
+
+// In the place of a channel.
+protocol::BehaviorOf<protocol::ConfigListener> listen(protocol::ConfigListener::pointer,
+                                                      std::shared_ptr<Heard> heard) {
+  return {
+      [heard](const EmitConfig& event) { heard->configs.push_back(event); },
+      [heard](const EmitError& event) { heard->errors.push_back(event); },
+  };
+}
+
+std::shared_ptr<const ChannelPort> port() {
+  ChannelPort made;
+  made.target = "xds:///orders";
+  made.listener_resource = "orders";
+  made.authority = "orders.example";
+  return std::make_shared<const ChannelPort>(std::move(made));
 }
 
 const ResourceKey kListener{ResourceType::kListener, "orders"};
@@ -194,6 +233,30 @@ TEST_CASE("ads_stream: a server that answers is connected, one whose stream died
   shells.transport->streams.at(0).received("poison");
   shells.run();
   CHECK(shows("0"));
+}
+
+TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
+          "[actors][xds_watcher][A88]") {
+  Shells shells;
+  const auto heard = std::make_shared<Heard>();
+  const std::map<ResourceKey, Resource> resources{
+      {tests::lds("orders"), tests::inline_listener("orders", tests::routes_to("r", {}))}};
+  const auto client = shells.keep(shells.system().spawn(serve, resources));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  const auto watcher =
+      shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  shells.run();
+  REQUIRE(heard->configs.size() == 1);
+  const auto other = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  protocol::post(watcher, protocol::XdsClientReplaced{caf::actor_cast<caf::actor>(other)});
+  shells.run();
+  shells.transport->streams.at(0).closed(absl::UnavailableError("refused"));
+  shells.run();
+  shells.pass(seconds(60));
+  CHECK(heard->errors.empty());
+  REQUIRE(heard->configs.size() == 2);
+  CHECK(heard->configs[1].config == heard->configs[0].config);
+  CHECK(absl::StrContains(heard->configs[1].resolution_note, "refused"));
 }
 
 }  // namespace signalbox::actors
