@@ -235,6 +235,32 @@ TEST_CASE("ads_stream: a server that answers is connected, one whose stream died
   CHECK(shows("0"));
 }
 
+TEST_CASE("xds_watcher: a look-up has an actor for as long as it lasts, and no longer",
+          "[actors][xds_watcher][dns]") {
+  Shells shells;
+  const auto heard = std::make_shared<Heard>();
+  const std::map<ResourceKey, Resource> resources{
+      {tests::lds("orders"), tests::inline_listener("orders", tests::routes_to("r", {"d"}))},
+      {tests::cds("d"), tests::dns_cluster("d", "host:80")}};
+  const auto client = shells.keep(shells.system().spawn(serve, resources));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  const auto watcher =
+      shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  const std::size_t before = shells.living();
+  shells.run();
+  shells.pass(seconds(1));
+  CHECK(shells.lookup->asked == 1);
+  CHECK(heard->configs.size() == 1);
+  CHECK(shells.living() == before);
+
+  shells.pass(seconds(60));
+  protocol::post(watcher, ReresolutionRequested{});
+  shells.run();
+  shells.pass(seconds(1));
+  CHECK(shells.lookup->asked == 2);
+  CHECK(shells.living() == before);
+}
+
 TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
           "[actors][xds_watcher][A88]") {
   Shells shells;
