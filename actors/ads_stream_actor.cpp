@@ -51,7 +51,11 @@ struct AdsStreamState {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
+  // The session tells only of changes, and is silent of a server that is well from the start.
+  void run(ResourcesReceived& order) {
+    environment->instruments->set_xds_connected(environment->ads_transport->server(), true);
+    protocol::send(self, sink, std::move(order));
+  }
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
 

@@ -99,6 +99,11 @@ void ChildPolicies::applied(const ChildName& name, Generation generation) {
   found->second.delay.forget();
 }
 
+void ChildPolicies::survived(const ChildName& name, Generation generation) {
+  const auto found = children_.find(name);
+  if (found != children_.end()) found->second.log.applied(generation);
+}
+
 protocol::PolicyActor ChildPolicies::actor(const ChildName& name) const {
   const auto found = children_.find(name);
   return found == children_.end() ? protocol::PolicyActor() : found->second.actor;

@@ -47,6 +47,8 @@ class ChildPolicies {
   void resume_all();
 
   void applied(const ChildName& name, Generation generation);
+  /// The child itself has done with `generation`, whatever those below it owe: it is no poison.
+  void survived(const ChildName& name, Generation generation);
   void restart_due(const ChildName& name);
 
   /// The child's actor; null when there is none (now).
