@@ -204,7 +204,8 @@ TEST_CASE("queued_call: a failure that is published fails it, unless it is wait_
   CHECK(status.ok() == wait_for_ready);
   if (!wait_for_ready) {
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-    CHECK(status.error_message() == "all down (cluster orders, target xds:///orders, node id node-7)");
+    CHECK(status.error_message() ==
+          "all down (cluster orders, target xds:///orders, node id node-7)");
   }
   world.wait_for_no_uses();
 }

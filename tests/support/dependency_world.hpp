@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyWorld — a dependency manager, and its effects as lines of text. What it puts off behind the
-// events that wait (a timer without delay) is done at once: nothing waits here.
+// DependencyWorld — a dependency manager, and its effects as lines of text. What it puts off behind
+// the events that wait (a timer without delay) is done at once: nothing waits here.
 //
 //   DependencyWorld world;
 //   world.set(cds("a"), eds_cluster("a", "e"))   ▶  {"watch EDS e"}
