@@ -34,6 +34,7 @@ struct Environment {
   std::string node_id;     ///< For texts.
   std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
   Duration resource_timeout = std::chrono::seconds(15);
+  bool fail_on_data_errors = false;  ///< Of the control plane (A88).
   lb::PolicyOptions policy;
   /// Back-off of subchannels; address, settings and seed are the subchannel's own.
   lb::SubchannelOptions subchannel;

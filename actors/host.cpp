@@ -6,6 +6,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/logger.hpp>
 
 #include "actors/spawn.hpp"
 
@@ -16,6 +17,9 @@ struct Host::Machinery {
   Machinery(EnvironmentPtr environment, std::size_t threads)
       : config(configure(threads)), system(*config) {
     supervisor = spawn_supervisor(system, std::move(environment));
+    // CAF leaves the system's logger in this thread, and ~actor_system waits until every thread
+    // has let go of it: for ever, were that another thread than this.
+    caf::logger::set_current_actor_system(nullptr);
   }
 
   // ~actor_system waits until the last actor has ended.

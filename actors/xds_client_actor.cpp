@@ -121,6 +121,7 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
   state.handled = state.environment->instruments->actor_messages("xds_client");
   xds::ClientOptions options;
   options.resource_timeout = state.environment->resource_timeout;
+  options.fail_on_data_errors = state.environment->fail_on_data_errors;
   state.core.emplace(options);
   state.launch_stream();
   return {

@@ -143,6 +143,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
   environment.resource_timeout = options.resource_timeout;
+  environment.fail_on_data_errors =
+      state->bootstrap.servers.front().has_feature("fail_on_data_errors");
   environment.policy.failover_timeout = options.failover_timeout;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;

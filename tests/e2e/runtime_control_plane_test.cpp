@@ -111,6 +111,46 @@ TEST_CASE("runtime: a cluster wanted directly and by an aggregate is asked for o
   CHECK(responses(plane->record(), xds::kClusterLoadAssignmentTypeUrl) == sent + 1);
 }
 
+TEST_CASE("runtime: a listener that goes serves on, or not, as the bootstrap says",
+          "[e2e][runtime][A57][A74][A88]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  RuntimeOptions options = options_for(plane->address());
+  const bool fails = GENERATE(false, true);
+  if (fails)
+    options.bootstrap_json = bootstrap_for(plane->address(), kNodeId, {"fail_on_data_errors"});
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  CHECK(call(channel).ok());
+  plane->remove(xds::kListenerTypeUrl, "orders");
+  REQUIRE(plane->wait_for(
+      [](const DiscoveryRecord& record) {
+        return record.newest(xds::kListenerTypeUrl)->responses == 2 &&
+               all_acked(record, xds::kListenerTypeUrl);
+      },
+      kPatience));
+  if (!fails) {
+    for (int i = 0; i < 20; ++i)
+      CHECK(call(channel).ok());
+    return;
+  }
+  Answer answer;
+  CHECK(eventually([&] {
+    answer = call(channel);
+    return !answer.ok();
+  }));
+  INFO(answer.text());
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(answer.status.error_message(), Catch::Matchers::Contains("does not exist"));
+  Calls waiting(channel);
+  waiting.start(3, {.wait_for_ready = true});
+  plane->update(resources(listener_yaml("orders", "orders")));
+  for (const Answer& late : waiting.finish()) {
+    INFO(late.text());
+    CHECK(late.ok());
+  }
+}
+
 TEST_CASE("runtime: what only a closed channel wanted is unsubscribed", "[e2e][runtime]") {
   const BackendProcess backend("shared");
   const auto plane = start_plane(simple_yaml("orders", "a", {backend.address}) +
@@ -120,6 +160,8 @@ TEST_CASE("runtime: what only a closed channel wanted is unsubscribed", "[e2e][r
   auto invoices = runtime->channel("xds:///invoices");
   CHECK(call(orders).ok());
   CHECK(call(invoices).ok());
+  const std::vector<std::string> ready_in_b{"cluster=\"b\"", "state=\"ready\""};
+  CHECK(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready_in_b) == 1.0; }));
   invoices = nullptr;
   CHECK(plane->wait_for(
       [](const DiscoveryRecord& record) {

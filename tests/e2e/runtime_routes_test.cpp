@@ -37,6 +37,10 @@ TEST_CASE("runtime: 200 calls in flight outlive the removal of their cluster",
   const auto policies = metric(*runtime, "signalbox_policies");
   REQUIRE(policies.has_value());
 
+  CHECK(eventually([&] {
+    return metric(*runtime, "signalbox_endpoints", {"cluster=\"old\"", "state=\"ready\""}) == 1.0;
+  }));
+
   Calls calls(channel);
   calls.start(200, {.item = "hold"});
   REQUIRE(eventually([&] { return old_backend.held() == 200; }));

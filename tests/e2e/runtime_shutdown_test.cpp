@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <set>
 
@@ -144,6 +145,52 @@ TEST_CASE("runtime: calls that wait keep a destroyed channel going", "[e2e][runt
   for (const Answer& answer : calls.finish()) {
     INFO(answer.text());
     CHECK(answer.cluster == "good");
+  }
+}
+
+TEST_CASE("runtime: may end on another thread than it began", "[e2e][runtime][shutdown]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  auto first = start_runtime(options_for(plane->address()));
+  auto second = start_runtime(options_for(plane->address()));
+  const auto channel = first->channel("xds:///orders");
+  CHECK(call(channel).ok());
+  std::promise<void> ended;
+  std::thread other([&] {
+    first = nullptr;
+    ended.set_value();
+  });
+  REQUIRE(ended.get_future().wait_for(kPatience) == std::future_status::ready);
+  other.join();
+  check_shut_down(call(channel));
+  CHECK(call(second->channel("xds:///orders")).ok());
+}
+
+TEST_CASE("runtime: may end in the callback of a call", "[e2e][runtime][shutdown]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  for (int i = 0; i < 5; ++i) {
+    auto runtime = start_runtime(options_for(plane->address()));
+    auto channel = runtime->channel("xds:///orders");
+    Calls others(channel);
+    others.start(20, {.work_us = 1000, .wait_for_ready = true});
+    Stub stub(channel);
+    grpc::ClientContext context;
+    const demo::v1::PlaceRequest request;
+    demo::v1::PlaceReply reply;
+    std::promise<grpc::Status> ended;
+    stub.async()->Place(&context, &request, &reply, [&](const grpc::Status& status) {
+      runtime = nullptr;
+      channel = nullptr;
+      ended.set_value(status);
+    });
+    auto end = ended.get_future();
+    REQUIRE(end.wait_for(kPatience) == std::future_status::ready);
+    CHECK(end.get().ok());
+    for (const Answer& answer : others.finish()) {
+      INFO(answer.text());
+      CHECK((answer.ok() || answer.status.error_code() == grpc::StatusCode::UNAVAILABLE));
+    }
   }
 }
 

@@ -181,10 +181,14 @@ std::unique_ptr<ControlPlane> start_plane(const std::string& yaml) {
   return *std::move(plane);
 }
 
-std::string bootstrap_for(const std::string& server, const std::string& node_id) {
+std::string bootstrap_for(const std::string& server,
+                          const std::string& node_id,
+                          const std::vector<std::string>& server_features) {
   const nlohmann::json insecure{{"type", "insecure"}};
-  return nlohmann::json{{"xds_servers", {{{"server_uri", server}, {"channel_creds", {insecure}}}}},
-                        {"node", {{"id", node_id}}}}
+  const nlohmann::json only{{"server_uri", server},
+                            {"channel_creds", nlohmann::json::array({insecure})},
+                            {"server_features", server_features}};
+  return nlohmann::json{{"xds_servers", nlohmann::json::array({only})}, {"node", {{"id", node_id}}}}
       .dump();
 }
 

@@ -60,7 +60,9 @@ std::vector<xds::ResourceBytes> resources(const std::string& yaml);
 inline const std::string kNodeId = "node-of-the-test";
 
 std::unique_ptr<ControlPlane> start_plane(const std::string& yaml);
-std::string bootstrap_for(const std::string& server, const std::string& node_id = kNodeId);
+std::string bootstrap_for(const std::string& server,
+                          const std::string& node_id = kNodeId,
+                          const std::vector<std::string>& server_features = {});
 RuntimeOptions options_for(const std::string& server, const std::string& node_id = kNodeId);
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options);
 
