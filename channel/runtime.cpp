@@ -96,6 +96,7 @@ struct Runtime::State {
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
+  std::shared_ptr<channel::HostGate> gate;
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
@@ -107,6 +108,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   const auto listener = xds::listener_resource_name(bootstrap, name);
   if (!listener.ok()) return listener.status();
   const std::lock_guard lock(mutex);
+  std::erase_if(targets, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<channel::Target>& known = targets[name];
   if (auto existing = known.lock()) return existing;
   auto fresh = std::make_shared<channel::Target>();
@@ -114,7 +116,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   port.target = name;
   port.listener_resource = *listener;
   port.authority = authority_of(name);
-  fresh->open(*host, std::move(port));
+  fresh->open(gate, std::move(port));
   known = fresh;
   return fresh;
 }
@@ -148,6 +150,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   state->host = std::make_unique<actors::Host>(
       std::make_shared<const actors::Environment>(std::move(environment)),
       std::max<std::size_t>(options.scheduler_threads, 1));
+  state->gate = std::make_shared<channel::HostGate>(*state->host);
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
 
@@ -164,6 +167,7 @@ Runtime::~Runtime() {
   }
   for (const auto& target : open)
     target->detach();
+  state_->gate->shut();  // Targets that are just being destroyed did not show above.
   state_->host.reset();
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {

@@ -29,19 +29,20 @@ Target::~Target() {
   detach();
 }
 
-void Target::open(actors::Host& host, actors::ChannelPort port) {
+void Target::open(const std::shared_ptr<HostGate>& gate, actors::ChannelPort port) {
   port.cell = cell_;
   port.listener = std::make_shared<ToTarget>(weak_from_this());
   const std::lock_guard lock(mutex_);
-  host_ = &host;
+  gate_ = gate;
   port_ = std::make_shared<const actors::ChannelPort>(std::move(port));
-  host.open(port_);
+  gate->with([this](actors::Host& host) { host.open(port_); });
 }
 
 void Target::detach() {
   const std::lock_guard lock(mutex_);
-  if (host_ != nullptr) host_->close(port_);
-  host_ = nullptr;
+  if (gate_ == nullptr) return;
+  gate_->with([this](actors::Host& host) { host.close(port_); });
+  gate_.reset();
   port_.reset();
 }
 
@@ -59,34 +60,38 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
 void Target::published(ConnectivityState state) {
   const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
   const std::lock_guard lock(mutex_);
-  if (host_ == nullptr) return;
-  host_->waker().post([self = shared_from_this(), changed] {
-    self->waiting_->publish();
-    if (changed) self->tell_watchers();
+  if (gate_ == nullptr) return;
+  gate_->with([&](actors::Host& host) {
+    host.waker().post([self = shared_from_this(), changed] {
+      self->waiting_->publish();
+      if (changed) self->tell_watchers();
+    });
   });
 }
 
 ConnectivityState Target::state(bool try_to_connect) {
   if (try_to_connect) {
     const std::lock_guard lock(mutex_);
-    if (host_ != nullptr) host_->exit_idle(port_);
+    if (gate_ != nullptr) gate_->with([this](actors::Host& host) { host.exit_idle(port_); });
   }
   return state_.load(std::memory_order_acquire);
 }
 
-void Target::watch(std::function<void()> changed) {
+// Channels come and go while the target stays: those that have gone make room for the new one.
+void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);
-  watchers_.push_back(std::move(changed));
+  std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.owner.expired(); });
+  watchers_.push_back({std::move(owner), std::move(changed)});
 }
 
 void Target::tell_watchers() {
-  std::vector<std::function<void()>> watchers;
+  std::vector<Watcher> watchers;
   {
     const std::lock_guard lock(mutex_);
     watchers = watchers_;
   }
-  for (const auto& changed : watchers)
-    changed();
+  for (const Watcher& watcher : watchers)
+    watcher.changed();
 }
 
 }  // namespace signalbox::channel

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 #include "actors/channel_port.hpp"
 #include "actors/host.hpp"
 #include "channel/connectivity_source.hpp"
@@ -25,13 +27,36 @@
 
 namespace signalbox::channel {
 
+/// The way to a runtime's host, for targets, whose last owner may be any thread at any time: what
+/// is done with the host is done before it goes, or not at all.
+class HostGate {
+ public:
+  explicit HostGate(actors::Host& host) : host_(&host) {}
+
+  /// Does not block for long: nor may `use`.
+  void with(absl::FunctionRef<void(actors::Host& host)> use) {
+    const std::lock_guard lock(mutex_);
+    if (host_ != nullptr) use(*host_);
+  }
+
+  /// The host goes after this.
+  void shut() {
+    const std::lock_guard lock(mutex_);
+    host_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  actors::Host* host_;
+};
+
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
   Target();
   ~Target() override;
 
-  /// Begins to be served by `host`. `port` lacks only what is the target's: cell and listener.
-  void open(actors::Host& host, actors::ChannelPort port);
+  /// Begins to be served. `port` lacks only what is the target's: cell and listener.
+  void open(const std::shared_ptr<HostGate>& gate, actors::ChannelPort port);
 
   /// Ends that, before the host goes.
   void detach();
@@ -48,18 +73,23 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   // ConnectivitySource.
   ConnectivityState state(bool try_to_connect) override;
-  void watch(std::function<void()> changed) override;
+  void watch(std::weak_ptr<const void> owner, std::function<void()> changed) override;
 
  private:
+  struct Watcher {
+    std::weak_ptr<const void> owner;
+    std::function<void()> changed;
+  };
+
   void tell_watchers();
 
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
   std::mutex mutex_;
-  actors::Host* host_ = nullptr;  // Null: not opened yet, or gone.
+  std::shared_ptr<HostGate> gate_;  // Null: not opened yet, or detached.
   std::shared_ptr<const actors::ChannelPort> port_;
-  std::vector<std::function<void()>> watchers_;
+  std::vector<Watcher> watchers_;
 };
 
 }  // namespace signalbox::channel
