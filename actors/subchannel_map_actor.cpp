@@ -6,14 +6,18 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/supervision.hpp"
 #include "lb/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::actors {
 namespace {
 
+using protocol::RestartDue;
 using protocol::StopReason;
 using protocol::SubchannelActor;
 using protocol::SubchannelMapActor;
@@ -43,6 +47,7 @@ struct MapState {
   void run(SpawnSubchannel& order) { launch(order.address, order.settings); }
 
   void run(StopSubchannel& order) {
+    fallen.erase(order.address);
     const auto found = subchannels.find(order.address);
     if (found == subchannels.end()) return;
     watches.remove(self, found->second);
@@ -63,6 +68,8 @@ struct MapState {
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
   void launch(const Address& address, const SubchannelSettings& settings);
+  void lost(const Address& address, const SubchannelSettings& settings);
+  void restart(const Address& address);
   void meet(const Holder& holder);
 
   Self self = nullptr;
@@ -70,7 +77,15 @@ struct MapState {
   std::shared_ptr<const metrics::MessageCount> handled;
   lb::SubchannelMapCore core;
   protocol::Watches watches;
+
+  // What died, and how it is to come back; until it has been READY.
+  struct Fallen {
+    SubchannelSettings settings;
+    RestartDelay delay;
+  };
+
   std::map<Address, SubchannelActor> subchannels;
+  std::map<Address, Fallen> fallen;
   std::map<Holder, SubchannelObserver> holders;
   bool orderly = false;
 };
@@ -80,13 +95,32 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
       self->home_system(), environment, address, settings, SubchannelMapActor{self});
   watches.add(self, actor, [this, address, settings](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel", protocol::reason_text(reason));
-    subchannels.erase(address);
-    launch(address, settings);
-    SubchannelStateChanged fresh;
-    fresh.address = address;
-    feed(std::move(fresh));
+    lost(address, settings);
   });
   subchannels[address] = std::move(actor);
+}
+
+// Until it is back its holders take it for one that cannot be had, and ask nothing of it.
+void MapState::lost(const Address& address, const SubchannelSettings& settings) {
+  subchannels.erase(address);
+  Fallen& entry = fallen[address];
+  entry.settings = settings;
+  protocol::send_after(
+      self, SubchannelMapActor{self}, entry.delay.next(), RestartDue{address.str()});
+  SubchannelStateChanged failed;
+  failed.address = address;
+  failed.state = ConnectivityState::kTransientFailure;
+  failed.status = absl::UnavailableError(absl::StrCat(address.str(), ": its actor died"));
+  feed(std::move(failed));
+}
+
+void MapState::restart(const Address& address) {
+  const auto found = fallen.find(address);
+  if (found == fallen.end() || subchannels.contains(address)) return;
+  launch(address, found->second.settings);
+  SubchannelStateChanged fresh;
+  fresh.address = address;
+  feed(std::move(fresh));
 }
 
 // Whoever acquires is watched: a holder that dies keeps its holds for its successor.
@@ -122,8 +156,11 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;
-        if (protocol::sent_by(state.self, found->second)) state.feed(std::move(event));
+        if (!protocol::sent_by(state.self, found->second)) return;
+        if (event.state == ConnectivityState::kReady) state.fallen.erase(event.address);
+        state.feed(std::move(event));
       },
+      [&state](const RestartDue& event) { state.restart(Address(event.what)); },
   };
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "messages/connectivity.hpp"
 
@@ -21,8 +22,9 @@ class ConnectivitySource {
 
   /// `changed` is called after every change, and once when the runtime ends (after the wait list
   /// has been closed), on any thread, with no lock held that state() takes, as long as the source
-  /// lives: it must be harmless after its owner is gone.
-  virtual void watch(std::function<void()> changed) = 0;
+  /// lives: it must be harmless after its owner is gone,
+  /// and is forgotten some time after that.
+  virtual void watch(std::weak_ptr<const void> owner, std::function<void()> changed) = 0;
 };
 
 }  // namespace signalbox::channel

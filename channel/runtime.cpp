@@ -108,6 +108,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   const auto listener = xds::listener_resource_name(bootstrap, name);
   if (!listener.ok()) return listener.status();
   const std::lock_guard lock(mutex);
+  std::erase_if(targets, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<channel::Target>& known = targets[name];
   if (auto existing = known.lock()) return existing;
   auto fresh = std::make_shared<channel::Target>();

@@ -84,7 +84,7 @@ class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
 
 std::shared_ptr<StateWatch> StateWatch::over(std::shared_ptr<CallBinder> binder) {
   auto watch = std::make_shared<StateWatch>(std::move(binder));
-  watch->binder_->connectivity().watch([weak = std::weak_ptr<StateWatch>(watch)] {
+  watch->binder_->connectivity().watch(watch, [weak = std::weak_ptr<StateWatch>(watch)] {
     if (const auto self = weak.lock()) self->changed();
   });
   return watch;

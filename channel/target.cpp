@@ -66,19 +66,21 @@ ConnectivityState Target::state(bool try_to_connect) {
   return state_.load(std::memory_order_acquire);
 }
 
-void Target::watch(std::function<void()> changed) {
+// Channels come and go while the target stays: those that have gone make room for the new one.
+void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);
-  watchers_.push_back(std::move(changed));
+  std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.owner.expired(); });
+  watchers_.push_back({std::move(owner), std::move(changed)});
 }
 
 void Target::tell_watchers() {
-  std::vector<std::function<void()>> watchers;
+  std::vector<Watcher> watchers;
   {
     const std::lock_guard lock(mutex_);
     watchers = watchers_;
   }
-  for (const auto& changed : watchers)
-    changed();
+  for (const Watcher& watcher : watchers)
+    watcher.changed();
 }
 
 }  // namespace signalbox::channel

@@ -47,9 +47,14 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   // ConnectivitySource.
   ConnectivityState state(bool try_to_connect) override;
-  void watch(std::function<void()> changed) override;
+  void watch(std::weak_ptr<const void> owner, std::function<void()> changed) override;
 
  private:
+  struct Watcher {
+    std::weak_ptr<const void> owner;
+    std::function<void()> changed;
+  };
+
   void tell_watchers();
 
   const std::shared_ptr<lb::SnapshotCell> cell_;
@@ -58,7 +63,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   std::shared_ptr<HostLink> host_;  // Null: a target that nobody serves.
   std::shared_ptr<const actors::ChannelPort> port_;
   std::mutex mutex_;
-  std::vector<std::function<void()>> watchers_;
+  std::vector<Watcher> watchers_;
 };
 
 }  // namespace signalbox::channel

@@ -39,7 +39,8 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    MapGenerationStarted,
                                    MapGenerationApplied,
                                    EndpointHealthChanged,
-                                   SubchannelStateChanged>;
+                                   SubchannelStateChanged,
+                                   RestartDue>;
 
 using SubchannelActor =
     ActorOf<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;

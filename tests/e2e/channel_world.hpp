@@ -60,7 +60,7 @@ class FakeConnectivity final : public channel::ConnectivitySource {
     return state_;
   }
 
-  void watch(std::function<void()> changed) override {
+  void watch(std::weak_ptr<const void> /*owner*/, std::function<void()> changed) override {
     const std::lock_guard lock(mutex_);
     watchers_.push_back(std::move(changed));
   }

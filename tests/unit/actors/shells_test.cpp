@@ -28,9 +28,15 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-class NoConnector final : public Connector {
+// What kills every subchannel that tries to connect, some times.
+class DeadlyConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Address&, Duration, Events) override { return nullptr; }
+  std::unique_ptr<Attempt> connect(const Address&, Duration, Events) override {
+    if (++asked < 50) throw std::runtime_error("deadly");
+    return nullptr;
+  }
+
+  int asked = 0;
 };
 
 // Streams that are heard of only when the test says so.
@@ -84,7 +90,7 @@ class Shells {
         coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
     system_.await_actors_before_shutdown(false);
     Environment made;
-    made.connector = std::make_shared<NoConnector>();
+    made.connector = connector;
     made.ads_transport = transport;
     made.name_lookup = lookup;
     made.reclaimer = std::make_shared<IgnoreRetired>();
@@ -127,6 +133,7 @@ class Shells {
   }
 
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
+  std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   EnvironmentPtr environment;
   std::vector<caf::actor> neighbours;
@@ -165,6 +172,19 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(protocol::XdsClientActor::p
       [](const ServerStatusChanged&) {},
       [](const TimerFired&) {},
       [](const protocol::RestartDue&) {},
+  };
+}
+
+// In the place of a policy: holds one subchannel, and wants it connected whenever it is IDLE.
+protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
+                                                        protocol::SubchannelMapActor map) {
+  const Address address("127.0.0.1:80");
+  protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
+  return {
+      [self, map](const SubchannelStateChanged& event) {
+        if (event.state != ConnectivityState::kIdle) return;
+        protocol::send(self, map, SubchannelConnectAsked{event.address});
+      },
   };
 }
 
@@ -283,6 +303,17 @@ TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
   REQUIRE(heard->configs.size() == 2);
   CHECK(heard->configs[1].config == heard->configs[0].config);
   CHECK(absl::StrContains(heard->configs[1].resolution_note, "refused"));
+}
+
+TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted ever later",
+          "[actors][subchannel_map]") {
+  Shells shells;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(hold, map));
+  shells.run();
+  CHECK(shells.connector->asked == 1);
+  shells.pass(seconds(1));
+  CHECK(shells.connector->asked == 4);  // After 0.1, 0.3 and 0.7 s.
 }
 
 }  // namespace signalbox::actors

@@ -16,6 +16,20 @@ using Texts = std::vector<std::string>;
 
 const LbConfigPtr kOrders = make_lb_config(CdsConfig{ClusterName("orders")});
 
+// The policy below the priorities of the tree that was sent last.
+std::string policy_sent(const PolicyHarness& policy) {
+  LbConfigPtr config;
+  for (const LbEffect& effect : policy.effects()) {
+    if (const auto* start = std::get_if<StartChild>(&effect)) config = start->update.config;
+    if (const auto* update = std::get_if<UpdateChild>(&effect)) config = update->update.config;
+  }
+  const auto& impl = *std::get<OutlierDetectionConfig>(*config).child;
+  const auto& override_host = *std::get<ClusterImplConfig>(impl).child;
+  const auto& priority =
+      std::get<PriorityConfig>(*std::get<OverrideHostConfig>(override_host).child);
+  return std::string(policy_name(*priority.children.begin()->second.config));
+}
+
 }  // namespace
 
 TEST_CASE("cds: a leaf opens its subchannel map before, and settles it after, its tree",
@@ -108,10 +122,14 @@ TEST_CASE("cds: the policy of an aggregate takes the place of the leaf's own, wh
   world.eds("orders", {"east:a"});
   PolicyHarness policy{make_cds()};
   policy.update(kOrders, world.config());
+  const std::string own = policy_sent(policy);
+  REQUIRE(own != "pick_first");
 
   const auto under_pick_first =
       make_lb_config(CdsConfig{ClusterName("orders"), make_lb_config(PickFirstConfig{})});
   CHECK(policy.update(under_pick_first, world.config()) == Texts{"serve orders 2", "update child"});
+  CHECK(policy_sent(policy) == "pick_first");
   CHECK(policy.update(under_pick_first, world.config()).empty());
   CHECK(policy.update(kOrders, world.config()) == Texts{"serve orders 4", "update child"});
+  CHECK(policy_sent(policy) == own);
 }

@@ -93,7 +93,7 @@ TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per clus
 }
 
 TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
-          "[lb][cluster_tree][A75-1][A75-9][A37-33]") {
+          "[lb][cluster_tree][A75-1][A75-8][A75-9][A37-33]") {
   Cluster cluster;
   cluster.name = ClusterName("orders");
   cluster.lb_policy = GENERATE(LbConfigPtr(), make_lb_config(PickFirstConfig{}));

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/target.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::channel {
+namespace {
+
+class NoTransport final : public actors::AdsTransport {
+ public:
+  std::unique_ptr<Stream> open(Events) override { return nullptr; }
+
+  const std::string& server() const override { return name_; }
+
+ private:
+  const std::string name_ = "server";
+};
+
+actors::EnvironmentPtr environment(const actors::ReclaimerThread& reclaimer) {
+  actors::Environment made;
+  made.ads_transport = std::make_shared<NoTransport>();
+  made.instruments = std::make_shared<metrics::Instruments>();
+  made.reclaimer = reclaimer.handle();
+  made.decode_response = [](absl::string_view) -> absl::StatusOr<xds::DecodedResponse> {
+    return absl::UnimplementedError("nothing is received");
+  };
+  return std::make_shared<const actors::Environment>(std::move(made));
+}
+
+}  // namespace
+
+TEST_CASE("target: the watchers of channels that are gone are forgotten", "[channel][target]") {
+  const auto target = std::make_shared<Target>();
+  auto channel = std::make_shared<int>(0);
+  const auto held = std::make_shared<int>(0);
+  target->watch(channel, [held] {});
+  CHECK(held.use_count() == 2);
+  channel.reset();
+  channel = std::make_shared<int>(0);
+  target->watch(channel, [] {});
+  CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("target: one that ends after the host has nothing to do with it", "[channel][target]") {
+  const actors::ReclaimerThread reclaimer;
+  auto host = std::make_unique<actors::Host>(environment(reclaimer), 1);
+  const auto gate = std::make_shared<HostGate>(*host);
+  bool used = false;
+  gate->with([&](actors::Host& there) { used = &there == host.get(); });
+  CHECK(used);
+
+  auto target = std::make_shared<Target>();
+  actors::ChannelPort port;
+  port.target = "xds:///orders";
+  target->open(gate, std::move(port));
+  gate->shut();
+  host.reset();
+  gate->with([&](actors::Host&) { used = false; });
+  CHECK(used);
+  CHECK(target->state(true) == ConnectivityState::kConnecting);
+  target->published(ConnectivityState::kReady);
+  CHECK(target->state(false) == ConnectivityState::kReady);
+  target.reset();
+}
+
+}  // namespace signalbox::channel
