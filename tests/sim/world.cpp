@@ -257,6 +257,7 @@ void World::start_call() {
                            chance.between(Duration::zero(), seconds(5)));
     return;
   }
+  if (chance.percent(3)) protocol::post(supervisor_, protocol::ChannelExitIdle{port_});
   Calls::Plan plan;
   plan.path = path;
   plan.wait_for_ready = chance.percent(30);
