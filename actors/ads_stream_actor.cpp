@@ -32,6 +32,9 @@ struct AdsStreamState {
   void run(OpenStream& order) {
     const AdsStreamActor me{self};
     const std::uint64_t number = order.stream;
+    if (number == 1) {  // Good until it proves bad (A78).
+      environment->instruments->set_xds_connected(environment->ads_transport->server(), true);
+    }
     AdsTransport::Events events;
     events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
     events.received = [me, number](std::string bytes) {
@@ -48,7 +51,11 @@ struct AdsStreamState {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
+  // The session tells only of changes, and is silent of a server that is well from the start.
+  void run(ResourcesReceived& order) {
+    environment->instruments->set_xds_connected(environment->ads_transport->server(), true);
+    protocol::send(self, sink, std::move(order));
+  }
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
 

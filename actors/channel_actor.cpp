@@ -175,6 +175,8 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
+        // What it published for may be routed by from now on: it is restarted from no older one.
+        state.policies.survived(state.root, event.generation);
         state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
       },
       [&state](const ChildApplied& event) {

@@ -2,6 +2,7 @@
 #include "actors/child_policies.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace signalbox::actors {
 
@@ -35,7 +36,7 @@ void ChildPolicies::launch(const ChildName& name, Child& child) {
   birth.config = update.config;
   birth.name = name;
   birth.path = PolicyPath(parent_path_.str() + "/" + name.str());
-  birth.incarnation = ++incarnations_[name];
+  birth.incarnation = ++launches_;
   birth.subchannels = map_;
   child.actor = hooks_.spawn(std::move(birth), [this, name] { lost(name); });
   hooks_.send_config(child.actor, update);
@@ -72,14 +73,22 @@ void ChildPolicies::stop_all(StopReason reason) {
     stop(ChildName(children_.begin()->first), reason);
 }
 
-void ChildPolicies::restart_all() {
+void ChildPolicies::suspend_all() {
+  std::vector<ChildName> suspended;
   for (auto& [name, child] : children_) {
-    if (child.actor) {
-      hooks_.forget(child.actor);
-      protocol::stop(child.actor, StopReason::kParentDied);
-    }
+    if (!child.actor) continue;
+    hooks_.forget(child.actor);
+    protocol::stop(child.actor, StopReason::kParentDied);
     child.actor = nullptr;
-    if (child.log.to_replay()) launch(name, child);
+    suspended.push_back(name);
+  }
+  for (const ChildName& name : suspended)
+    hooks_.died(name);
+}
+
+void ChildPolicies::resume_all() {
+  for (auto& [name, child] : children_) {
+    if (!child.actor && child.log.to_replay()) launch(name, child);
   }
 }
 
@@ -88,6 +97,11 @@ void ChildPolicies::applied(const ChildName& name, Generation generation) {
   if (found == children_.end()) return;
   found->second.log.applied(generation);
   found->second.delay.forget();
+}
+
+void ChildPolicies::survived(const ChildName& name, Generation generation) {
+  const auto found = children_.find(name);
+  if (found != children_.end()) found->second.log.applied(generation);
 }
 
 protocol::PolicyActor ChildPolicies::actor(const ChildName& name) const {

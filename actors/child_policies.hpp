@@ -40,10 +40,15 @@ class ChildPolicies {
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
-  /// Stops every child and starts it again from its last configuration.
-  void restart_all();
+  /// Stops every child, as if it had died: what the children share is gone. Their last pickers
+  /// serve on.
+  void suspend_all();
+  /// Starts those without an actor from their last good configuration.
+  void resume_all();
 
   void applied(const ChildName& name, Generation generation);
+  /// The child itself has done with `generation`, whatever those below it owe: it is no poison.
+  void survived(const ChildName& name, Generation generation);
   void restart_due(const ChildName& name);
 
   /// The child's actor; null when there is none (now).
@@ -55,7 +60,6 @@ class ChildPolicies {
   struct Child {
     LbConfigPtr config;
     protocol::PolicyActor actor;
-    std::uint64_t incarnation = 0;
     ReplayLog log;
     RestartDelay delay;
   };
@@ -67,7 +71,7 @@ class ChildPolicies {
   Hooks hooks_;
   protocol::SubchannelMapActor map_;
   std::map<ChildName, Child> children_;
-  std::map<ChildName, std::uint64_t> incarnations_;
+  std::uint64_t launches_ = 0;
 };
 
 }  // namespace signalbox::actors

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks one name up at a time, blocking: the one actor that may, on a thread of its own.
+// Looks one name up, blocking: the one actor that may, on a thread of its own. Then it ends.
 
 #include <utility>
 
@@ -25,6 +25,7 @@ protocol::BehaviorOf<DnsActor> dns_behavior(protocol::SelfOf<DnsActor, DnsState>
         protocol::send(self,
                        listener,
                        NameResolved{order.name, environment->name_lookup->resolve(order.name)});
+        self->quit();
       },
   };
 }

@@ -112,7 +112,6 @@ struct PolicyState {
   void run(CloseSubchannels&);
 
   void run(AcquireSubchannel& order) {
-    holds = true;
     protocol::send(self, birth.subchannels, SubchannelAcquired{holder(), order.address});
   }
 
@@ -146,7 +145,6 @@ struct PolicyState {
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   bool serves = false;
-  bool holds = false;
   bool orderly = false;
 };
 
@@ -204,15 +202,16 @@ void PolicyState::spawn_map() {
   watches.add(self, map, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
+    children.suspend_all();
     protocol::send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
   });
 }
 
-// The holds died with the map before, if there was one: whoever held anything begins anew.
+// The holds of an earlier map died with it; whoever held anything was suspended then.
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
-  children.restart_all();
+  children.resume_all();
 }
 
 // A configuration may have been quicker, or have closed the map for good.
@@ -231,9 +230,7 @@ void PolicyState::run(CloseSubchannels&) {
 
 // What an earlier incarnation held and this one did not take again may go.
 void PolicyState::settle_holds() {
-  if (birth.subchannels && (holds || birth.incarnation > 1)) {
-    protocol::send(self, birth.subchannels, HolderSettled{holder()});
-  }
+  if (birth.subchannels) protocol::send(self, birth.subchannels, HolderSettled{holder()});
 }
 
 protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,

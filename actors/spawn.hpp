@@ -37,7 +37,7 @@ protocol::WatcherActor spawn_watcher(caf::actor_system& system,
                                      protocol::XdsClientActor client,
                                      protocol::ConfigListener listener);
 
-/// One per LOGICAL_DNS name: blocking look-ups, on a thread of its own.
+/// One per look-up of a LOGICAL_DNS name: blocking, on a thread of its own; ends with the answer.
 protocol::DnsActor spawn_dns(caf::actor_system& system,
                              EnvironmentPtr environment,
                              protocol::WatcherActor listener);

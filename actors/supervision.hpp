@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <optional>
+#include <utility>
 
 #include "messages/lb_events.hpp"
 
@@ -42,20 +44,27 @@ class RestartDelay {
 /// The configurations of one child, as far as its restart needs them.
 class ReplayLog {
  public:
-  void sent(const ConfigUpdated& update) { last_ = update; }
+  void sent(const ConfigUpdated& update) { unproven_.push_back(update); }
 
+  /// Answers are cumulative, and may come after newer configurations were sent.
   void applied(Generation generation) {
-    if (last_ && generation >= last_->generation) good_ = last_;
+    while (!unproven_.empty() && unproven_.front().generation <= generation) {
+      good_ = std::move(unproven_.front());
+      unproven_.pop_front();
+    }
   }
 
   /// The child died: what it had not applied by then is poison to it.
-  void died() { last_ = good_; }
+  void died() { unproven_.clear(); }
 
-  /// The last configuration that did not kill it; none: wait for the next update.
-  const std::optional<ConfigUpdated>& to_replay() const { return last_; }
+  /// The last configuration that did not kill it; null: wait for the next update.
+  const ConfigUpdated* to_replay() const {
+    if (!unproven_.empty()) return &unproven_.back();
+    return good_ ? &*good_ : nullptr;
+  }
 
  private:
-  std::optional<ConfigUpdated> last_;
+  std::deque<ConfigUpdated> unproven_;  ///< Sent, not applied; in order.
   std::optional<ConfigUpdated> good_;
 };
 

@@ -56,6 +56,7 @@ struct WatcherState {
   }
 
   void run(ResolveName& order);
+  void answered(NameResolved& event);
 
   void run(EmitConfig& order) { protocol::send(self, listener, std::move(order)); }
 
@@ -79,18 +80,26 @@ struct WatcherState {
   bool orderly = false;
 };
 
-// One actor for each name, made when the name is first wanted. One that dies has failed.
+// One actor for each look-up: threads are kept only as long as they block. One that dies has
+// failed. A look-up that is under way answers for a name that was dropped and is wanted again.
 void WatcherState::run(ResolveName& order) {
-  DnsActor& lookup = lookups[order.name];
-  if (!lookup) {
-    lookup = spawn_dns(self->home_system(), environment, WatcherActor{self});
-    watches.add(self, lookup, [this, dns_name = order.name](const caf::error& reason) {
-      environment->instruments->count_actor_death("dns", protocol::reason_text(reason));
-      lookups.erase(dns_name);
-      feed(NameResolved{dns_name, absl::InternalError("the look-up ended without an answer")});
-    });
-  }
+  if (lookups.contains(order.name)) return;
+  const DnsActor lookup = spawn_dns(self->home_system(), environment, WatcherActor{self});
+  watches.add(self, lookup, [this, dns_name = order.name](const caf::error& reason) {
+    environment->instruments->count_actor_death("dns", protocol::reason_text(reason));
+    lookups.erase(dns_name);
+    feed(NameResolved{dns_name, absl::InternalError("the look-up ended without an answer")});
+  });
+  lookups.emplace(order.name, lookup);
   protocol::send(self, lookup, std::move(order));
+}
+
+void WatcherState::answered(NameResolved& event) {
+  const auto lookup = lookups.find(event.name);
+  if (lookup == lookups.end() || !protocol::sent_by(self, lookup->second)) return;
+  watches.remove(self, lookup->second);
+  lookups.erase(lookup);
+  feed(std::move(event));
 }
 
 protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
@@ -120,12 +129,13 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
       [&state](AmbientErrorChanged& event) {
         if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));
       },
-      [&state](NameResolved& event) { state.feed(std::move(event)); },
+      [&state](NameResolved& event) { state.answered(event); },
       [&state](ClustersReferenced& event) { state.feed(std::move(event)); },
       [&state](const ReresolutionRequested& event) { state.feed(event); },
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const XdsClientReplaced& event) {
         state.client = caf::actor_cast<XdsClientActor>(event.client);
+        state.feed(ClientReplaced{});
         for (const ResourceKey& key : state.watched) {
           protocol::send(state.self, state.client, WatchStarted{state.self->id(), key});
         }

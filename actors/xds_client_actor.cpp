@@ -66,6 +66,7 @@ struct XdsClientState {
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
 
   void launch_stream();
+  void lose_stream();
   void meet(WatcherId watcher);
 
   bool from_stream() { return protocol::sent_by(self, stream); }
@@ -87,10 +88,18 @@ void XdsClientState::launch_stream() {
   watches.add(self, stream, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("ads_stream", protocol::reason_text(reason));
     stream = nullptr;
+    lose_stream();
     protocol::send_after(self, XdsClientActor{self}, stream_delay.next(), RestartDue{"ads_stream"});
   });
   for (const auto& [type, subscription] : subscriptions)
     protocol::send(self, stream, subscription);
+}
+
+// What the session would have said, had it lived: nothing is asked of the server any more (A57).
+void XdsClientState::lose_stream() {
+  environment->instruments->set_xds_connected(environment->ads_transport->server(), false);
+  for (const auto& [type, subscription] : std::map(subscriptions))
+    feed(SubscriptionSent{type, {}});
 }
 
 void XdsClientState::meet(WatcherId watcher) {

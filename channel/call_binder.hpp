@@ -76,10 +76,12 @@ class CallBinder final : public grpc::internal::CallHook,
                             grpc::CompletionQueue* cq,
                             bool observed = false);
 
-  /// Why the pick failed, for those who read logs (A57): with the target and the node's id.
+  /// Why the pick failed, for those who read logs (A57): with the cluster, the target and the
+  /// node's id, where the text does not have them already.
   absl::Status failure(const lb::Pick& pick) const;
-  absl::Status explained(const absl::Status& status) const;
+  absl::Status explained(const absl::Status& status, const std::string& cluster = {}) const;
 
+  /// Once the wait list is closed: as the last snapshot says.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }

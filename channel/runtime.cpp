@@ -65,8 +65,14 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
+// The environment is asked at each response (A75-8).
 xds::ResponseDecoder make_decoder() {
-  return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  return [](absl::string_view bytes) {
+    const char* keep = std::getenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+    xds::ParseOptions options;
+    options.keep_aggregate_lb_policy = keep != nullptr && absl::string_view(keep) == "true";
+    return xds::decode_response(bytes, options);
+  };
 }
 
 std::uint64_t some_seed() {
@@ -90,6 +96,7 @@ struct Runtime::State {
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
+  std::shared_ptr<channel::HostLink> link;
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
@@ -108,7 +115,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   port.target = name;
   port.listener_resource = *listener;
   port.authority = authority_of(name);
-  fresh->open(*host, std::move(port));
+  fresh->open(link, std::move(port));
   known = fresh;
   return fresh;
 }
@@ -142,6 +149,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   state->host = std::make_unique<actors::Host>(
       std::make_shared<const actors::Environment>(std::move(environment)),
       std::max<std::size_t>(options.scheduler_threads, 1));
+  state->link = std::make_shared<channel::HostLink>(*state->host);
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
 
@@ -156,8 +164,7 @@ Runtime::~Runtime() {
       if (auto target = known.lock()) open.push_back(std::move(target));
     }
   }
-  for (const auto& target : open)
-    target->detach();
+  state_->link->cut();
   state_->host.reset();
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {

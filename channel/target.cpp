@@ -26,23 +26,16 @@ Target::Target()
     : cell_(std::make_shared<lb::SnapshotCell>()), waiting_(std::make_shared<WaitList>()) {}
 
 Target::~Target() {
-  detach();
+  if (host_ == nullptr) return;
+  host_->with([this](actors::Host& host) { host.close(port_); });
 }
 
-void Target::open(actors::Host& host, actors::ChannelPort port) {
+void Target::open(std::shared_ptr<HostLink> host, actors::ChannelPort port) {
   port.cell = cell_;
   port.listener = std::make_shared<ToTarget>(weak_from_this());
-  const std::lock_guard lock(mutex_);
-  host_ = &host;
   port_ = std::make_shared<const actors::ChannelPort>(std::move(port));
-  host.open(port_);
-}
-
-void Target::detach() {
-  const std::lock_guard lock(mutex_);
-  if (host_ != nullptr) host_->close(port_);
-  host_ = nullptr;
-  port_.reset();
+  host_ = std::move(host);
+  host_->with([this](actors::Host& to) { to.open(port_); });
 }
 
 void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
@@ -58,18 +51,17 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
 // On a scheduler thread: the work is the waker's.
 void Target::published(ConnectivityState state) {
   const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
-  const std::lock_guard lock(mutex_);
-  if (host_ == nullptr) return;
-  host_->waker().post([self = shared_from_this(), changed] {
-    self->waiting_->publish();
-    if (changed) self->tell_watchers();
+  host_->with([this, changed](actors::Host& host) {
+    host.waker().post([self = shared_from_this(), changed] {
+      self->waiting_->publish();
+      if (changed) self->tell_watchers();
+    });
   });
 }
 
 ConnectivityState Target::state(bool try_to_connect) {
-  if (try_to_connect) {
-    const std::lock_guard lock(mutex_);
-    if (host_ != nullptr) host_->exit_idle(port_);
+  if (try_to_connect && host_ != nullptr) {
+    host_->with([this](actors::Host& host) { host.exit_idle(port_); });
   }
   return state_.load(std::memory_order_acquire);
 }

@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "actors/channel_port.hpp"
-#include "actors/host.hpp"
+#include "actors/reclaimer.hpp"
 #include "channel/connectivity_source.hpp"
+#include "channel/host_link.hpp"
 #include "channel/wait_list.hpp"
 #include "lb/router.hpp"
 
@@ -30,13 +31,11 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   Target();
   ~Target() override;
 
-  /// Begins to be served by `host`. `port` lacks only what is the target's: cell and listener.
-  void open(actors::Host& host, actors::ChannelPort port);
+  /// Begins to be served by the host. `port` lacks only what is the target's: cell and listener.
+  /// To be called once, before anyone else knows the target.
+  void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
-  /// Ends that, before the host goes.
-  void detach();
-
-  /// The host is gone: whoever waits, and every later call, fails with `why`.
+  /// The link is cut: whoever waits, and every later call, fails with `why`.
   void close(const absl::Status& why, actors::Reclaimer& reclaimer);
 
   lb::Router router() const { return lb::Router(cell_); }
@@ -56,9 +55,9 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
-  std::mutex mutex_;
-  actors::Host* host_ = nullptr;  // Null: not opened yet, or gone.
+  std::shared_ptr<HostLink> host_;  // Null: a target that nobody serves.
   std::shared_ptr<const actors::ChannelPort> port_;
+  std::mutex mutex_;
   std::vector<std::function<void()>> watchers_;
 };
 

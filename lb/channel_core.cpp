@@ -86,8 +86,10 @@ void ChannelCore::apply() {
 }
 
 // A31-7: a selector is used only with a picker that has seen its generation. State edges and the
-// first picker of a generation go out at once; mere picker changes behind the burst.
+// first picker of a generation go out at once; mere picker changes behind the burst. C1: a root
+// that begins again with an older configuration may lack clusters that the selector names.
 void ChannelCore::handle(const RootPublished& event) {
+  if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
   const bool beginning =
       event.state == ConnectivityState::kIdle || event.state == ConnectivityState::kConnecting;

@@ -2,6 +2,7 @@
 #include "lb/child_set.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "lb/pickers.hpp"
@@ -32,7 +33,10 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
 bool forwards_reresolution(const LbConfig& config, const ChildName& child) {
   const auto* priority = std::get_if<PriorityConfig>(&config);
   if (priority == nullptr) return true;
-  const auto found = priority->children.find(child);
+  auto found = priority->children.find(child);
+  if (found == priority->children.end()) {
+    found = priority->children.find(ChildName(child.str().substr(0, child.str().rfind('~'))));
+  }
   return found == priority->children.end() || !found->second.ignore_reresolution_requests;
 }
 
@@ -50,18 +54,16 @@ void ChildSet::update(const ChildName& name,
   const auto [found, is_new] = children_.try_emplace(name);
   Entry& entry = found->second;
   if (is_new) {
+    entry.child.name = entry.running = name;
     entry.child.picker = make_queue_picker();
     ++in_state_[index_of(entry.child.lasting_state)];
     // It has nothing older to answer for.
     entry.answered = entry.sent = generation_ == 0 ? 0 : generation_ - 1;
     effects.push_back(StartChild{name, update});
   } else if (!same_policy(*entry.child.config, *config)) {
-    entry.child.replacing = true;
-    entry.dead = false;
-    effects.push_back(StopChild{name});
-    effects.push_back(StartChild{name, update});
+    replace(entry, update, effects);
   } else {
-    effects.push_back(UpdateChild{name, update});
+    effects.push_back(UpdateChild{entry.running, update});
   }
   entry.child.config = std::move(config);
   entry.child.endpoints = std::move(endpoints);
@@ -81,12 +83,14 @@ void ChildSet::update_if_changed(const ChildName& name,
 }
 
 void ChildSet::stop(const ChildName& name, LbEffects& effects) {
-  Entry* entry = entry_of(name);
-  if (entry == nullptr) return;
-  owe(*entry, entry->sent, entry->sent);
-  --in_state_[index_of(entry->child.lasting_state)];
-  effects.push_back(StopChild{name});
-  children_.erase(name);
+  const auto found = children_.find(name);
+  if (found == children_.end()) return;
+  Entry& entry = found->second;
+  owe(entry, entry.sent, entry.sent);
+  --in_state_[index_of(entry.child.lasting_state)];
+  if (entry.outgoing) stop_policy(*entry.outgoing, effects);
+  stop_policy(entry.running, effects);
+  children_.erase(found);
 }
 
 void ChildSet::clear(LbEffects& effects) {
@@ -94,35 +98,48 @@ void ChildSet::clear(LbEffects& effects) {
     stop(children_.begin()->first, effects);
 }
 
-const Child* ChildSet::hear(const ChildStateChanged& event) {
+const Child* ChildSet::hear(const ChildStateChanged& event, LbEffects& effects) {
   SIGNALBOX_INVARIANT(event.picker != nullptr, "a child reports its state with its picker");
   Entry* entry = entry_of(event.child);
   if (entry == nullptr) return nullptr;
+  entry->child.state_before = entry->child.state;
+  if (entry->outgoing == event.child) {
+    take(*entry, event);
+    if (event.state != ConnectivityState::kReady) hand_over(*entry, effects);
+    return &entry->child;
+  }
   entry->dead = false;
-  const bool old_serves = entry->child.replacing &&
-                          entry->child.state == ConnectivityState::kReady &&
-                          event.state == ConnectivityState::kConnecting;
-  if (old_serves) return &entry->child;
-  take(entry->child, event);
-  owe(*entry, entry->sent, std::max(entry->answered, entry->heard));
+  if (entry->outgoing) {
+    entry->incoming = event;
+    if (event.state != ConnectivityState::kConnecting) hand_over(*entry, effects);
+  } else {
+    take(*entry, event);
+  }
   return &entry->child;
 }
 
 const Child* ChildSet::hear(const ChildApplied& event) {
   Entry* entry = entry_of(event.child);
-  if (entry == nullptr) return nullptr;
+  if (entry == nullptr || entry->outgoing == event.child) return nullptr;
   entry->dead = false;
-  entry->heard = std::max(entry->heard, event.generation);
-  if (!entry->child.replacing) owe(*entry, entry->sent, std::max(entry->answered, entry->heard));
+  owe(*entry, entry->sent, std::max(entry->answered, event.generation));
   return &entry->child;
 }
 
+// Of an old policy that still serves nothing is owed; its last picker serves on.
 const Child* ChildSet::hear(const ChildDied& event) {
   Entry* entry = entry_of(event.child);
-  if (entry == nullptr) return nullptr;
+  if (entry == nullptr || entry->outgoing == event.child) return nullptr;
   entry->dead = true;
   owe(*entry, entry->sent, std::max(entry->answered, entry->sent));
   return &entry->child;
+}
+
+void ChildSet::exit_idle(const ChildName& name, LbEffects& effects) const {
+  const auto found = children_.find(name);
+  if (found == children_.end()) return;
+  if (found->second.outgoing) effects.push_back(ExitIdleChild{*found->second.outgoing});
+  effects.push_back(ExitIdleChild{found->second.running});
 }
 
 const Child* ChildSet::find(const ChildName& name) const {
@@ -140,17 +157,54 @@ void ChildSet::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{applied_});
 }
 
-ChildSet::Entry* ChildSet::entry_of(const ChildName& name) {
-  const auto found = children_.find(name);
-  return found == children_.end() ? nullptr : &found->second;
+// The child that a policy of this name runs, or still runs, for.
+ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
+  const auto replacement = names_.find(running);
+  const auto found = children_.find(replacement == names_.end() ? running : replacement->second);
+  if (found == children_.end()) return nullptr;
+  Entry& entry = found->second;
+  return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-void ChildSet::take(Child& child, const ChildStateChanged& event) {
-  const bool was_replaced = std::exchange(child.replacing, false);
+// Starts a new policy in the place of the newest. The one that serves stays if it is READY.
+void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
+  if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
+    stop_policy(entry.running, effects);
+    entry.fresh = !entry.outgoing;
+  } else {
+    entry.outgoing = entry.running;
+    entry.child.replacing = true;
+  }
+  entry.incoming.reset();
+  entry.dead = false;
+  entry.running = ChildName(entry.child.name.str() + "~" + std::to_string(++replacements_));
+  names_[entry.running] = entry.child.name;
+  effects.push_back(StartChild{entry.running, update});
+}
+
+// From now on the newest policy serves.
+void ChildSet::hand_over(Entry& entry, LbEffects& effects) {
+  stop_policy(*entry.outgoing, effects);
+  entry.outgoing.reset();
+  entry.child.replacing = false;
+  entry.fresh = true;
+  const ChildStateChanged connecting{
+      entry.running, ConnectivityState::kConnecting, {}, make_queue_picker()};
+  take(entry, std::exchange(entry.incoming, std::nullopt).value_or(connecting));
+}
+
+void ChildSet::stop_policy(const ChildName& running, LbEffects& effects) {
+  effects.push_back(StopChild{running});
+  names_.erase(running);
+}
+
+void ChildSet::take(Entry& entry, const ChildStateChanged& event) {
+  Child& child = entry.child;
   child.state = event.state;
   child.status = event.status;
   child.picker = event.picker;
-  const bool lasts = !was_replaced && child.lasting_state == ConnectivityState::kTransientFailure &&
+  const bool fresh = std::exchange(entry.fresh, false);
+  const bool lasts = !fresh && child.lasting_state == ConnectivityState::kTransientFailure &&
                      event.state != ConnectivityState::kReady;
   if (lasts) return;
   --in_state_[index_of(child.lasting_state)];

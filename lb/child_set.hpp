@@ -13,16 +13,21 @@
 //   C1  applied() never falls.
 //   C2  A child that is dead or stopped holds nobody up: it counts as having answered.
 //   C3  A child always has a picker; before its first report a queueing one.
-//   C4  A child whose policy type changed is replaced. What the old one said last keeps serving,
-//       if that was READY, until the new one says something other than CONNECTING (A37-22); so
-//       long it owes its answer, that the connections which serve may linger.
-//   C5  Events of unknown children are dropped. Precondition: the shell passes on what the
-//       *present* child of a name says, not what a stopped one of the same name had under way.
+//   C4  A child whose policy type changed is switched gracefully (A37-22): the new policy runs
+//   under
+//       a name of its own ("name~2"); an old one that is READY runs on, and serves, until it is not
+//       READY any more or the new one says something other than CONNECTING.
+//   C5  Events of unknown, stopped and replaced children are dropped.
+//
+// Composites know a child by one name, whatever runs under it: Child::name. Only effects and events
+// carry the name of the policy that runs.
 
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
+#include <optional>
 
 #include "messages/lb_events.hpp"
 
@@ -30,6 +35,7 @@ namespace signalbox::lb {
 
 /// A child as it last reported.
 struct Child {
+  ChildName name;
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
@@ -38,7 +44,9 @@ struct Child {
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
-  /// C4: a new policy runs under this name, and the old one's picker still serves.
+  /// What `state` was before the report heard last.
+  ConnectivityState state_before = ConnectivityState::kConnecting;
+  /// C4: `state` and `picker` are the old policy's, which still serves.
   bool replacing = false;
 };
 
@@ -77,9 +85,12 @@ class ChildSet {
   void clear(LbEffects& effects);
 
   /// Each returns the child, or null when it is unknown.
-  const Child* hear(const ChildStateChanged& event);
+  const Child* hear(const ChildStateChanged& event, LbEffects& effects);
   const Child* hear(const ChildApplied& event);
   const Child* hear(const ChildDied& event);
+
+  /// Asks the child, and the one that is to replace it, to leave IDLE.
+  void exit_idle(const ChildName& name, LbEffects& effects) const;
 
   const Child* find(const ChildName& name) const;
 
@@ -109,17 +120,26 @@ class ChildSet {
  private:
   struct Entry {
     Child child;
+    ChildName running;                  ///< The name that the newest policy runs under.
+    std::optional<ChildName> outgoing;  ///< That of the old one, while it serves.
+    /// What the newest policy said last, while the old one serves.
+    std::optional<ChildStateChanged> incoming;
+    bool fresh = false;       ///< The newest policy serves, and has not reported yet.
     Generation sent = 0;      ///< The newest generation that it was sent.
     Generation answered = 0;  ///< The newest generation that it has answered.
-    Generation heard = 0;     ///< What a new policy said it applied, while the old one serves.
     bool dead = false;
   };
 
-  Entry* entry_of(const ChildName& name);
-  void take(Child& child, const ChildStateChanged& event);
+  Entry* entry_of(const ChildName& running);
+  void replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects);
+  void hand_over(Entry& entry, LbEffects& effects);
+  void stop_policy(const ChildName& running, LbEffects& effects);
+  void take(Entry& entry, const ChildStateChanged& event);
   void owe(Entry& entry, Generation sent, Generation answered);
 
   std::map<ChildName, Entry> children_;
+  std::map<ChildName, ChildName> names_;  ///< From the names of replacements to their children's.
+  std::uint64_t replacements_ = 1;
   std::array<std::size_t, 4> in_state_{};  ///< How many children have which lasting_state.
   /// For each child that owes an answer, what it has answered: how many there are of each.
   std::map<Generation, std::size_t> owing_;

@@ -52,14 +52,16 @@ std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
 //  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
 //  lb_policy
 //                                                                              └▶ child1: lb_policy
-LbConfigPtr leaf_tree(const Cluster& cluster, const std::vector<ChildName>& priorities) {
+LbConfigPtr leaf_tree(const Cluster& cluster,
+                      const LbConfigPtr& lb_policy,
+                      const std::vector<ChildName>& priorities) {
   PriorityConfig priority;
   priority.cluster = cluster.name;
   priority.priorities = priorities;
   for (std::size_t i = 0; i < priorities.size(); ++i) {
     // EDS pushes; only a name can usefully be resolved again (A37-33).
     const bool ignore_reresolution = std::holds_alternative<EdsDiscovery>(cluster.discovery);
-    priority.children[priorities[i]] = {cluster.lb_policy, i, ignore_reresolution};
+    priority.children[priorities[i]] = {lb_policy, i, ignore_reresolution};
   }
   const auto override_host =
       make_lb_config(OverrideHostConfig{cluster.name, make_lb_config(std::move(priority))});
@@ -69,13 +71,14 @@ LbConfigPtr leaf_tree(const Cluster& cluster, const std::vector<ChildName>& prio
 
 //  cds(aggregate) ─▶ priority ─┬▶ cds(leaf) ─▶ …
 //                              └▶ cds(leaf) ─▶ …        named after their clusters (A75-13)
-LbConfigPtr aggregate_tree(const ClusterName& cluster, const AggregateLeaves& leaves) {
+LbConfigPtr aggregate_tree(const Cluster& cluster, const AggregateLeaves& leaves) {
   PriorityConfig priority;
-  priority.cluster = cluster;
+  priority.cluster = cluster.name;
   for (const ClusterName& leaf : leaves.leaves) {
     const ChildName name(leaf.str());
     priority.priorities.push_back(name);
-    priority.children[name] = {make_lb_config(CdsConfig{leaf}), std::nullopt, false};
+    priority.children[name] = {
+        make_lb_config(CdsConfig{leaf, cluster.lb_policy}), std::nullopt, false};
   }
   return make_lb_config(std::move(priority));
 }

@@ -34,9 +34,13 @@ class PriorityNames {
 };
 
 /// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
-LbConfigPtr leaf_tree(const Cluster& cluster, const std::vector<ChildName>& priorities);
+/// `lb_policy`: what stands under each priority, the cluster's own or what takes its place.
+LbConfigPtr leaf_tree(const Cluster& cluster,
+                      const LbConfigPtr& lb_policy,
+                      const std::vector<ChildName>& priorities);
 
-/// Precondition: `cluster` is an aggregate, and stands for `leaves`.
-LbConfigPtr aggregate_tree(const ClusterName& cluster, const AggregateLeaves& leaves);
+/// Precondition: `cluster` is an aggregate, and stands for `leaves`. Its own policy, where it has
+/// one, takes the place of theirs (A75-8).
+LbConfigPtr aggregate_tree(const Cluster& cluster, const AggregateLeaves& leaves);
 
 }  // namespace signalbox::lb

@@ -44,7 +44,8 @@ struct Cluster {
   ClusterName name;
   std::variant<EdsDiscovery, DnsDiscovery, AggregateDiscovery> discovery;
   /// The policy under each EDS priority: wrr_locality{round_robin} and the like. Null in an
-  /// aggregate, whose own lb_policy is ignored (A75-6, A75-7).
+  /// aggregate, whose own lb_policy is ignored (A75-6, A75-7) unless the parser was told to keep
+  /// it for the leaves (A75-8).
   LbConfigPtr lb_policy;
   Duration connect_timeout = std::chrono::seconds(5);
 };

@@ -33,7 +33,7 @@ bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
 }
 
 bool same(const CdsConfig& a, const CdsConfig& b) {
-  return a.cluster == b.cluster;
+  return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy);
 }
 
 bool same(const CustomConfig& a, const CustomConfig& b) {

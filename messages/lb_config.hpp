@@ -44,6 +44,9 @@ struct ClusterManagerConfig {
 /// One cluster: a leaf becomes its subtree, an aggregate a priority list of cds (A75-1).
 struct CdsConfig {
   ClusterName cluster;
+  /// Takes the place of the leaf's own policy; null: none does. From an aggregate, and only under
+  /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
+  LbConfigPtr lb_policy = nullptr;
 };
 
 /// Rooms on the way that pass everything through until their own issue furnishes them.

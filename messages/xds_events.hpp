@@ -168,11 +168,16 @@ struct ClustersReferenced {
 
 struct ReresolutionRequested {};
 
+/// The client that told of the resources was replaced. What it told stays good: an error of the new
+/// one, which begins with nothing, is ambient until it has had the resource itself.
+struct ClientReplaced {};
+
 using DependencyEvent = std::variant<ResourceChanged,
                                      AmbientErrorChanged,
                                      NameResolved,
                                      ClustersReferenced,
                                      ReresolutionRequested,
+                                     ClientReplaced,
                                      TimerFired>;
 
 struct Watch {

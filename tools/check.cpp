@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.hpp"
@@ -33,7 +35,11 @@ void check_resources(const std::string& text, Finding& finding) {
   const auto resources =
       xds::parse_resources_text(text, xds::format_of(finding.file), finding.file);
   if (!resources.ok()) {
-    finding.errors.emplace_back(resources.status().message());
+    // The reader joins what it found, each beginning with the file. Here each has a line.
+    const std::string file = absl::StrCat(finding.file, ": ");
+    const auto message = absl::StripPrefix(resources.status().message(), file);
+    for (const absl::string_view error : absl::StrSplit(message, absl::StrCat("; ", file)))
+      finding.errors.push_back(absl::StrCat(file, error));
     return;
   }
   for (const auto& resource : *resources) {

@@ -111,6 +111,7 @@ absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>&
 
   std::vector<std::string> words = argv;
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);

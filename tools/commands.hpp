@@ -54,6 +54,9 @@ struct VersionOptions {
   bool json = false;
 };
 
+/// What `signalbox version` prints as text, without the last newline.
+std::string version_text();
+
 int run_version(const VersionOptions& options);
 
 struct DemoOptions {

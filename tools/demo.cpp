@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +26,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include <netdb.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <unistd.h>
@@ -131,7 +133,7 @@ class Stage {
 
 absl::Status Stage::start_backends() {
   for (const std::string& leaf : leaves()) {
-    if (const auto status = backends_.start(leaf, [] {}); !status.ok()) return status;
+    if (auto status = backends_.start(leaf, [] {}); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -180,8 +182,11 @@ absl::Status Stage::start_runtime() {
 absl::Status Stage::serve_metrics() {
   const auto port = runtime_->serve_metrics(options_.metrics);
   if (!port.ok()) {
+    // The library's own words for it are "null context".
     return absl::UnavailableError(
-        absl::StrCat("--metrics ", options_.metrics, ": ", port.status().message()));
+        absl::StrCat("--metrics ",
+                     options_.metrics,
+                     ": cannot listen there; is it in use, or not an address of this machine?"));
   }
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
   std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
@@ -195,7 +200,7 @@ absl::Status Stage::start_load() {
                                        const std::lock_guard lock(mutex_);
                                        log_.add(call);
                                      });
-  if (const auto status = load_->warm_up(kStartTime); !status.ok()) return status;
+  if (auto status = load_->warm_up(kStartTime); !status.ok()) return status;
   load_->start();
   return absl::OkStatus();
 }
@@ -263,21 +268,29 @@ struct Stopped {
 std::variant<absl::Status, Stopped> play(Stage& stage, double seconds) {
   constexpr auto kTick = std::chrono::seconds(1);
   const auto start = Clock::now();
-  auto last_tick = start;
+  auto told = start;
+  auto next_tick = start + kTick;
+  const auto tell = [&](Clock::time_point now) {
+    std::cout << stage.tell(now - start, now - told) << std::endl;
+    told = now;
+    while (next_tick <= now)
+      next_tick += kTick;  // An act may have taken longer than that.
+  };
+
+  std::cout << live_header(stage.leaves()) << std::endl;
   for (const Act& act : make_script(stage)) {
-    const auto due = start + std::chrono::duration_cast<Clock::duration>(
+    const auto due = start + std::chrono::round<std::chrono::milliseconds>(
                                  std::chrono::duration<double>(act.at * seconds));
     while (Clock::now() < due) {
-      const auto next = std::min(due, last_tick + kTick);
+      const auto next = std::min<Clock::time_point>(due, next_tick);
       if (const auto signal = wait_for_stop(next - Clock::now())) return Stopped{*signal};
-      if (const auto now = Clock::now(); now >= last_tick + kTick) {
-        std::cout << stage.tell(now - start, now - last_tick) << std::endl;
-        last_tick = now;
-      }
+      if (const auto now = Clock::now(); now >= next_tick) tell(now);
     }
     std::cout << absl::StrFormat("%6.1f s ── %s", act.at * seconds, act.what) << std::endl;
-    if (const auto status = act.run(); !status.ok()) return status;
+    if (auto status = act.run(); !status.ok()) return status;
   }
+  constexpr auto kWorthTelling = std::chrono::milliseconds(100);  // What is left of a second.
+  if (const auto now = Clock::now(); now - told > kWorthTelling) tell(now);
   return absl::OkStatus();
 }
 
@@ -288,6 +301,30 @@ absl::StatusOr<DemoTopology> read_topology(const DemoOptions& options) {
   const auto text = read_file(options.resources);
   if (!text.ok()) return text.status();
   return DemoTopology::parse(*text, options.resources);
+}
+
+bool is_known_host(const std::string& host) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
+  ::freeaddrinfo(found);
+  return true;
+}
+
+// A bare system (a chroot, some containers) has no /etc/hosts and so no `localhost`, in which the
+// built-in third cluster lives. The demo is about failing over, not about that.
+void replace_unknown_hosts(DemoTopology& topology) {
+  const std::vector<BackendPlace> places = topology.places();
+  std::set<std::string> seen;
+  for (const BackendPlace& place : places) {
+    if (!seen.insert(place.host).second || is_known_host(place.host)) continue;
+    const std::string ip = backend_ip(place.host);
+    say("demo",
+        absl::StrCat(place.host,
+                     " has no address on this machine (is it in /etc/hosts?); ",
+                     ip,
+                     " takes its place"));
+    topology.replace_host(place.host, ip);
+  }
 }
 
 // Found out before the demo has run, not after.
@@ -329,7 +366,7 @@ absl::Status set_stage(Stage& stage) {
   using Step = absl::Status (Stage::*)();
   for (const Step step :
        {&Stage::start_backends, &Stage::start_control_plane, &Stage::start_runtime}) {
-    if (const auto status = (stage.*step)(); !status.ok()) return status;
+    if (auto status = (stage.*step)(); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -339,14 +376,15 @@ absl::Status set_stage(Stage& stage) {
 int run_demo(const DemoOptions& options) {
   auto topology = read_topology(options);
   if (!topology.ok()) return fail(topology.status(), kExitUsage);
-  if (const auto status = check_writable(options.json); !status.ok()) {
+  if (auto status = check_writable(options.json); !status.ok()) {
     return fail(status, kExitUsage);
   }
+  replace_unknown_hosts(*topology);
 
   Stage stage(options, *std::move(topology));
-  if (const auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
-  if (const auto status = stage.serve_metrics(); !status.ok()) return fail(status, kExitUsage);
-  if (const auto status = stage.start_load(); !status.ok()) return fail(status, kExitFailed);
+  if (auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
+  if (auto status = stage.serve_metrics(); !status.ok()) return fail(status, kExitUsage);
+  if (auto status = stage.start_load(); !status.ok()) return fail(status, kExitFailed);
 
   const auto end = play(stage, options.seconds);
   if (const auto* stopped = std::get_if<Stopped>(&end)) {

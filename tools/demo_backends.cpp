@@ -12,11 +12,6 @@ namespace {
 constexpr auto kStartTime = std::chrono::seconds(20);
 constexpr auto kEndTime = std::chrono::seconds(5);
 
-// A backend listens on one address; a name (`localhost`) may have two.
-std::string ip_of(const std::string& host) {
-  return host.find_first_not_of("0123456789.") == std::string::npos ? host : "127.0.0.1";
-}
-
 // The port in a backend's line; 0 where there is none.
 int port_in(const std::string& line) {
   const auto ready = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -27,10 +22,14 @@ int port_in(const std::string& line) {
 
 }  // namespace
 
+std::string backend_ip(const std::string& host) {
+  return host.find_first_not_of("0123456789.") == std::string::npos ? host : "127.0.0.1";
+}
+
 DemoBackends::DemoBackends(const std::vector<BackendPlace>& places) {
   for (const auto& place : places) {
     backends_.push_back(
-        {.place = place, .ip = ip_of(place.host), .port = 0, .process = std::nullopt});
+        {.place = place, .ip = backend_ip(place.host), .port = 0, .process = std::nullopt});
   }
 }
 
@@ -48,12 +47,12 @@ absl::Status DemoBackends::start(const std::string& cluster,
                                  const std::function<void()>& on_first) {
   for (Backend& backend : backends_) {
     if (backend.place.cluster != cluster) continue;
-    if (const auto status = launch(backend); !status.ok()) return status;
+    if (auto status = launch(backend); !status.ok()) return status;
   }
   bool first = true;
   for (Backend& backend : backends_) {
     if (backend.place.cluster != cluster) continue;
-    if (const auto status = await(backend); !status.ok()) return status;
+    if (auto status = await(backend); !status.ok()) return status;
     if (std::exchange(first, false)) on_first();
   }
   return absl::OkStatus();

@@ -25,6 +25,9 @@
 
 namespace signalbox::tools {
 
+/// Where a backend listens: on one address; a name (`localhost`) may have two, or none.
+std::string backend_ip(const std::string& host);
+
 class DemoBackends {
  public:
   explicit DemoBackends(const std::vector<BackendPlace>& places);

@@ -26,7 +26,7 @@ struct DemoLoad::Call {
   demo::v1::PlaceReply reply;
 };
 
-DemoLoad::DemoLoad(std::shared_ptr<grpc::ChannelInterface> channel,
+DemoLoad::DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
                    Options options,
                    std::function<void(const FinishedCall&)> on_finished)
     : stub_(demo::v1::Orders::NewStub(channel)),

@@ -36,7 +36,7 @@ class DemoLoad {
   };
 
   /// `on_finished` is called by any thread, several at a time.
-  DemoLoad(std::shared_ptr<grpc::ChannelInterface> channel,
+  DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
            Options options,
            std::function<void(const FinishedCall&)> on_finished);
   ~DemoLoad();

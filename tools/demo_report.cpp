@@ -31,6 +31,22 @@ std::uint64_t calls_of(const std::map<std::string, std::uint64_t>& per_cluster,
   return place == per_cluster.end() ? 0 : place->second;
 }
 
+// What follows the dashed words that all of them begin with: `primary` of `orders-primary`.
+std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves) {
+  const auto dash = leaf.rfind('-');
+  if (dash == std::string::npos) return leaf;
+  const std::string prefix = leaf.substr(0, dash + 1);
+  const bool is_shared = std::all_of(leaves.begin(), leaves.end(), [&](const std::string& other) {
+    return absl::StartsWith(other, prefix);
+  });
+  return is_shared ? leaf.substr(prefix.size()) : leaf;
+}
+
+// Wide enough for the name and for "100 %".
+int column_width(const std::string& name) {
+  return static_cast<int>(std::max<std::size_t>(name.size(), 5)) + 2;
+}
+
 double share(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
 }
@@ -81,7 +97,8 @@ nlohmann::json to_json(const DemoResult& result) {
 std::string table(const DemoResult& result) {
   std::string text;
   const auto row = [&](absl::string_view name, const std::string& value, absl::string_view what) {
-    text += absl::StrFormat("  %-20s %12s  %s\n", name, value, what);
+    text += absl::StrFormat("  %-20s %12s", name, value);
+    text += what.empty() ? "\n" : absl::StrCat("  ", what, "\n");
   };
   row("calls", absl::StrCat(result.rpcs), "");
   for (const std::string& leaf : result.leaves) {
@@ -95,11 +112,20 @@ std::string table(const DemoResult& result) {
       absl::StrCat("of ", result.in_flight_at_kill, " that a killed backend had"));
   row("failed otherwise", absl::StrCat(result.failed_other), "must be 0");
   row("picked again", absl::StrCat(result.repicked), "bound, but never sent");
-  row("failover", ms_or_none(result.failover_ms), "first kill to the next cluster's first answer");
+  row("failover", ms_or_none(result.failover_ms), "first kill to the next cluster's answer");
   row("failback", ms_or_none(result.failback_ms), "first cluster back to its first answer");
   row("p50", absl::StrCat(result.p50_us, " us"), "from when a call was due");
   row("p99", absl::StrCat(result.p99_us, " us"), "");
   return text;
+}
+
+std::string live_header(const std::vector<std::string>& leaves) {
+  std::string line = absl::StrFormat("%8s %7s", "time", "rps");
+  for (const std::string& leaf : leaves) {
+    const std::string name = short_name(leaf, leaves);
+    absl::StrAppendFormat(&line, "%*s", column_width(name), name);
+  }
+  return line + "  failed  priority       p99";
 }
 
 std::string live_line(std::chrono::nanoseconds since_start,
@@ -112,13 +138,15 @@ std::string live_line(std::chrono::nanoseconds since_start,
   };
   const double rate =
       interval.count() == 0 ? 0 : static_cast<double>(counts.calls) / seconds(interval);
-  std::string line = absl::StrFormat("%6.1f s %7.0f rps ", seconds(since_start), rate);
+  std::string line = absl::StrFormat("%6.1f s %7.0f", seconds(since_start), rate);
   for (const std::string& leaf : leaves) {
-    absl::StrAppendFormat(
-        &line, " %s %3.0f %%", leaf, share(calls_of(counts.per_cluster, leaf), counts.calls));
+    absl::StrAppendFormat(&line,
+                          "%*.0f %%",
+                          column_width(short_name(leaf, leaves)) - 2,
+                          share(calls_of(counts.per_cluster, leaf), counts.calls));
   }
   absl::StrAppendFormat(&line,
-                        "  failed %u  priority %s  p99 %.1f ms",
+                        "%8u%10s%7.1f ms",
                         counts.failed,
                         priority ? absl::StrCat(*priority) : "?",
                         static_cast<double>(counts.latency_us.percentile(99)) / 1000.0);

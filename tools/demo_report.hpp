@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the demo tells what it saw: a line a second, a table at the end, and the same as data.
+// What is shown fits a terminal of 80 columns.
 //
 //   CallLog, Runtime's counters ─▶ [live_line | table | to_json] ─▶ stdout, --json FILE
 
@@ -45,6 +46,9 @@ bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
+
+/// The names of live_line()'s columns.
+std::string live_header(const std::vector<std::string>& leaves);
 
 /// `priority`: of the aggregate cluster, as its metric says; unset: unknown.
 std::string live_line(std::chrono::nanoseconds since_start,

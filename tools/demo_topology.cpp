@@ -123,6 +123,15 @@ absl::StatusOr<DemoTopology> DemoTopology::parse(absl::string_view text,
   return topology;
 }
 
+void DemoTopology::replace_host(const std::string& name, const std::string& ip) {
+  for (BackendPlace& place : places_) {
+    if (place.host == name) place.host = ip;
+  }
+  visit_places(resources_, [&](const std::string&, const std::string&, SocketAddress& address) {
+    if (address.address() == name) address.set_address(ip);
+  });
+}
+
 absl::StatusOr<std::string> DemoTopology::resources_with_ports(
     const std::map<std::string, int>& ports) const {
   std::vector<xds::ResourceBytes> resources = resources_;

@@ -45,6 +45,9 @@ class DemoTopology {
 
   const std::vector<BackendPlace>& places() const { return places_; }
 
+  /// Puts an IP address in the place of a host's name, in the resources too.
+  void replace_host(const std::string& name, const std::string& ip);
+
   /// The resources as a JSON file, with the ports by backend name filled in.
   absl::StatusOr<std::string> resources_with_ports(const std::map<std::string, int>& ports) const;
 

@@ -2,10 +2,17 @@
 //
 // signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
 // ran and failed, 2 it could not be run as asked.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include <CLI/CLI.hpp>
 
 #include "tools/commands.hpp"
@@ -27,7 +34,39 @@ struct CommandLine {
 };
 
 constexpr const char* kExitStatusText =
-    "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as asked.";
+    "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
+
+// In words of our own: CLI11's range shows six decimals, and calls a word out of range.
+CLI::Validator number_between(double low, double high) {
+  const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
+  const auto check = [=](std::string& text) -> std::string {
+    double number = 0;
+    const bool is_good = absl::SimpleAtod(text, &number) && number >= low && number <= high;
+    return is_good ? "" : absl::StrCat(expected, "'", text, "'");
+  };
+  return {check, ""};
+}
+
+// CLI11 would read -1 as the greatest number there is.
+CLI::Validator whole_number() {
+  const auto check = [](std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const bool is_good = absl::SimpleAtoi(text, &number);
+    return is_good ? "" : absl::StrCat("expected a whole number of 0 or more, got '", text, "'");
+  };
+  return {check, ""};
+}
+
+CLI::Validator host_and_port() {
+  const auto check = [](std::string& text) -> std::string {
+    const auto colon = text.rfind(':');
+    std::uint32_t port = 0;
+    const bool is_good = colon != std::string::npos && colon > 0 &&
+                         absl::SimpleAtoi(text.substr(colon + 1), &port) && port <= 65535;
+    return is_good ? "" : absl::StrCat("expected host:port, got '", text, "'");
+  };
+  return {check, ""};
+}
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what, const std::string& more) {
   CLI::App* command = app.add_subcommand(name, what);
@@ -39,28 +78,40 @@ void add_demo(CLI::App& app, CommandLine& line) {
   DemoOptions& options = line.demo;
   CLI::App* command = add_command(app,
                                   "demo",
-                                  "An aggregate cluster fails over under load, and back",
+                                  "An aggregate cluster fails over under load",
                                   "Starts a control plane and backends in processes of their own, "
-                                  "calls them through the\ndrop-in channel, and kills clusters by "
-                                  "script. Ctrl-C stops everything.\n"
+                                  "calls them\nthrough the drop-in channel, and kills clusters by "
+                                  "script. Ctrl-C stops all of\nit.\n"
                                   "\nExamples:\n"
                                   "  signalbox demo\n"
                                   "  signalbox demo --seconds 30 --json result.json\n");
-  command->add_option("--seconds", options.seconds, "How long the script runs")
-      ->check(CLI::Range(4.0, 3600.0))
+  command->add_option("--seconds", options.seconds, "How long the script runs: 4 to 3600")
+      ->type_name("NUMBER")
+      ->check(number_between(4, 3600))
       ->capture_default_str();
-  command->add_option("--json", options.json, "Write the result to this file as data");
+  command->add_option("--json", options.json, "Write the result to this file as data")
+      ->type_name("FILE");
+  command
+      ->add_option("--metrics",
+                   options.metrics,
+                   "Serve /metrics on this host:port; port 0 takes\na free one")
+      ->type_name("ADDRESS")
+      ->check(host_and_port())
+      ->capture_default_str();
+  command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
+      ->type_name("NUMBER")
+      ->check(number_between(10, 20000))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of all chance")
+      ->type_name("NUMBER")
+      ->check(whole_number())
+      ->capture_default_str();
   command
       ->add_option(
-          "--metrics", options.metrics, "Serve /metrics on this address; port 0 takes a free one")
-      ->capture_default_str();
-  command->add_option("--rps", options.rps, "Calls a second")
-      ->check(CLI::Range(10.0, 20000.0))
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of all chance")->capture_default_str();
-  command->add_option("--resources",
-                      options.resources,
-                      "Resources of another topology; by default the one that is built in");
+          "--resources",
+          options.resources,
+          "Resources of another topology; by default that of\nconf/demo, which is built in")
+      ->type_name("FILE");
   command->callback([&line] { line.status = run_demo(line.demo); });
 }
 
@@ -68,14 +119,18 @@ void add_serve(CLI::App& app, CommandLine& line) {
   ServeOptions& options = line.serve;
   CLI::App* command = add_command(app,
                                   "serve",
-                                  "A control plane (ADS) that serves a file of resources",
+                                  "A control plane (ADS) that serves a file",
                                   "The file is read again when it changes; while it is wrong, what "
-                                  "was good before is served.\nWrites one line of JSON with the "
+                                  "was good before\nis served. Writes one line of JSON with the "
                                   "address when it is ready.\n"
                                   "\nExample:\n"
                                   "  signalbox serve --resources resources.yaml\n");
-  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")->required();
-  command->add_option("--listen", options.listen, "Address to listen on; port 0 takes a free one")
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--listen", options.listen, "host:port; port 0 takes a free one")
+      ->type_name("ADDRESS")
+      ->check(host_and_port())
       ->capture_default_str();
   command->add_option("--parent", options.parent)->group("");
   command->callback([&line] { line.status = run_serve(line.serve); });
@@ -85,11 +140,13 @@ void add_check(CLI::App& app, CommandLine& line) {
   CheckOptions& options = line.check;
   CLI::App* command = add_command(app,
                                   "check",
-                                  "Validates bootstraps and files of resources as a client would",
-                                  "\nExamples:\n"
+                                  "Checks bootstraps and resources as a client would",
+                                  "Examples:\n"
                                   "  signalbox check bootstrap.json resources.yaml\n"
                                   "  signalbox check --json resources.yaml\n");
-  command->add_option("FILE", options.files, "Bootstraps or resource files")->required();
+  command->add_option("FILE", options.files, "Bootstraps or resource files")
+      ->type_name("")
+      ->required();
   command->add_flag("--json", options.json, "Report as data");
   command->callback([&line] { line.status = run_check(line.check); });
 }
@@ -112,6 +169,14 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 
+// The first option that no command has; empty where there is none.
+std::string unknown_option(const CLI::App& app) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() > 1 && word[0] == '-') return word;
+  }
+  return "";
+}
+
 // CLI11's own statuses are none of ours.
 int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_word) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
@@ -119,20 +184,22 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
   std::string what = error.what();
   for (const CLI::App* chosen : app.get_subcommands())
     command += " " + chosen->get_name();
-  if (app.get_subcommands().empty() && !first_word.empty() && first_word[0] != '-') {
+  if (const std::string option = unknown_option(app); !option.empty()) {
+    what = "there is no option '" + option + "'";  // CLI11 would first miss something else.
+  } else if (app.get_subcommands().empty() && !first_word.empty() && first_word[0] != '-') {
     what = "there is no command '" + first_word + "'";
   }
   std::cerr << command << ": " << what << "\nTry '" << command << " --help'.\n";
   return kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  block_stop_signals();
+int run(int argc, char** argv) {
+  // What gRPC logs of its own is also in our statuses, in fewer words.
+  ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
   app.footer(std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
+  app.set_version_flag("--version", version_text, "The same as the command version");
   app.require_subcommand(1);
   add_demo(app, line);
   add_serve(app, line);
@@ -143,9 +210,23 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report(app, error, argc > 1 ? argv[1] : "");
-  } catch (const std::exception& error) {
-    std::cerr << "signalbox: " << error.what() << "\n";
+  }
+  // Nobody has seen the result of a command whose output was lost.
+  if (!std::cout.flush() && line.status == kExitOk) {
+    std::cerr << "signalbox: cannot write to stdout\n";
     return kExitFailed;
   }
   return line.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  block_stop_signals();
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "signalbox: %s\n", error.what());
+    return kExitFailed;
+  }
 }

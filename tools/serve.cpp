@@ -73,7 +73,10 @@ int run_serve(const ServeOptions& options) {
     return kExitUsage;
   }
   (*plane)->set_resources(*resources);
-  say("serve", absl::StrCat(file->path(), ": ", resources->size(), " resources"));
+  // A part of the demo has nobody to tell.
+  if (options.parent == 0) {
+    say("serve", absl::StrCat(file->path(), ": ", resources->size(), " resources"));
+  }
   std::cout << nlohmann::json{{"address", (*plane)->address()}, {"pid", ::getpid()}}.dump()
             << std::endl;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGINT and SIGTERM as something that a command waits for.
+// SIGINT, SIGTERM and SIGHUP as something that a command waits for.
 //
 //   main: block_stop_signals() ─▶ every thread inherits it ─▶ the command: wait_for_stop(…)
 //

@@ -11,20 +11,38 @@
 
 namespace signalbox::tools {
 
+namespace {
+
+std::string protobuf_version() {
+  return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+}
+
+}  // namespace
+
+std::string version_text() {
+  return absl::StrCat("signalbox ",
+                      SIGNALBOX_VERSION,
+                      "\ngRPC ",
+                      grpc::Version(),
+                      ", protobuf ",
+                      protobuf_version(),
+                      ", compiler ",
+                      __VERSION__,
+                      ", ",
+                      SIGNALBOX_BUILD_TYPE);
+}
+
 int run_version(const VersionOptions& options) {
-  const std::string protobuf = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   if (options.json) {
     std::cout << nlohmann::json{{"version", SIGNALBOX_VERSION},
                                 {"grpc", grpc::Version()},
-                                {"protobuf", protobuf},
+                                {"protobuf", protobuf_version()},
                                 {"compiler", __VERSION__},
                                 {"build", SIGNALBOX_BUILD_TYPE}}
                      .dump(2)
               << "\n";
   } else {
-    std::cout << "signalbox " << SIGNALBOX_VERSION << "\n"
-              << "gRPC " << grpc::Version() << ", protobuf " << protobuf << ", compiler "
-              << __VERSION__ << ", " << SIGNALBOX_BUILD_TYPE << "\n";
+    std::cout << version_text() << "\n";
   }
   return kExitOk;
 }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -48,8 +47,7 @@ struct Tag {
 // One stream. Each started operation owns a Tag; the call goes with the last of them.
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  Call(const GrpcAdsOptions& options, AdsTransport::Events events)
-      : server_(options.server_uri), events_(std::move(events)) {
+  Call(const GrpcAdsOptions& options, AdsTransport::Events events) : events_(std::move(events)) {
     grpc::ChannelArguments arguments = options.arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -113,7 +111,7 @@ class Call : public std::enable_shared_from_this<Call> {
     const auto code = status_.ok() ? absl::StatusCode::kUnavailable
                                    : static_cast<absl::StatusCode>(status_.error_code());
     const std::string why = status_.ok() ? "the server closed the stream" : status_.error_message();
-    events_->closed(absl::Status(code, absl::StrCat("xDS server ", server_, ": ", why)));
+    events_->closed({code, why});
   }
 
   void read_next() { stream_->Read(&incoming_, tag(&Call::read)); }
@@ -130,7 +128,6 @@ class Call : public std::enable_shared_from_this<Call> {
     stream_->Finish(&status_, tag(&Call::finished));
   }
 
-  const std::string server_;
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -52,8 +52,9 @@ struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
-  std::function<InterceptorFactories()> interceptors;          ///< May be empty.
-  std::function<void(std::unique_ptr<const Tracked>)> retire;  ///< Any thread; see G2.
+  std::function<InterceptorFactories()> interceptors;  ///< May be empty.
+  /// See G2. Any thread, and after the connector's end too: it owns what it needs.
+  std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
 
 class GrpcConnector final : public Connector {

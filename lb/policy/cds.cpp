@@ -63,14 +63,11 @@ class Cds final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) {
-                     if (children_.hear(changed) != nullptr) publish(effects);
+                     if (children_.hear(changed, effects) != nullptr) publish(effects);
                    },
                    [&](const ChildApplied& applied) { children_.hear(applied); },
                    [&](const ChildDied& died) { children_.hear(died); },
-                   [&](const IdleExitRequested&) {
-                     if (children_.contains(the_child()))
-                       effects.push_back(ExitIdleChild{the_child()});
-                   },
+                   [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
                    [](const auto&) {},
                },
                event);
@@ -82,7 +79,8 @@ class Cds final : public Policy {
  private:
   void on(const ConfigUpdated& update, LbEffects& effects) {
     children_.begin(update);
-    const ClusterName& name = config_of<CdsConfig>(update).cluster;
+    const CdsConfig& own = config_of<CdsConfig>(update);
+    const ClusterName& name = own.cluster;
     SIGNALBOX_INVARIANT(update.xds != nullptr, "cds is told the world");
     const auto found = update.xds->clusters.find(name);
     if (found == update.xds->clusters.end()) {
@@ -93,41 +91,40 @@ class Cds final : public Policy {
       const auto why = absl::UnavailableError(found->second.status().message());
       fail(why, make_fail_picker(why), effects);
     } else {
-      serve(**found->second, *found->second, effects);
+      serve(*found->second, own.lb_policy, effects);
     }
   }
 
-  void serve(const ClusterConfig& config, const ClusterConfigPtr& shared, LbEffects& effects) {
-    if (const auto* leaf = std::get_if<LeafEndpoints>(&config.children)) {
-      if (shared != served_) serve_leaf(*config.cluster, *leaf, effects);
+  void serve(const ClusterConfigPtr& config, const LbConfigPtr& override, LbEffects& effects) {
+    if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
+      if (config == served_ && same_config(override, override_)) return;  // D3
+      override_ = override;
+      serve_leaf(*config->cluster, *leaf, effects);
     } else {
-      serve_aggregate(config.cluster->name, std::get<AggregateLeaves>(config.children), effects);
+      serve_aggregate(*config->cluster, std::get<AggregateLeaves>(config->children), effects);
     }
-    served_ = shared;
+    served_ = config;
     publish(effects);
   }
 
   void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
-    settings_ = {cluster.name, cluster.connect_timeout};
-    effects.push_back(ServeSubchannels{settings_, children_.generation()});
+    effects.push_back(
+        ServeSubchannels{{cluster.name, cluster.connect_timeout}, children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;
     const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
+    const LbConfigPtr& lb_policy = override_ == nullptr ? cluster.lb_policy : override_;
     children_.update(
-        the_child(), leaf_tree(cluster, names_.assign(*endpoints)), endpoints, effects);
+        the_child(), leaf_tree(cluster, lb_policy, names_.assign(*endpoints)), endpoints, effects);
   }
 
   // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
-  void serve_aggregate(const ClusterName& name, const AggregateLeaves& leaves, LbEffects& effects) {
-    if (map_ == Map::kOpen) {
-      // A generation that does not settle: what the old leaf held lingers as long as it serves.
-      effects.push_back(ServeSubchannels{settings_, children_.generation()});
-      map_ = Map::kClosing;
-    }
+  void serve_aggregate(const Cluster& cluster, const AggregateLeaves& leaves, LbEffects& effects) {
+    if (map_ == Map::kOpen) map_ = Map::kClosing;
     unsettled_.reset();
     note_.clear();
-    children_.update(the_child(), aggregate_tree(name, leaves), nullptr, effects);
+    children_.update(the_child(), aggregate_tree(cluster, leaves), nullptr, effects);
   }
 
   void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
@@ -169,7 +166,7 @@ class Cds final : public Policy {
     unsettled_.reset();
   }
 
-  /// The subchannel map: closing while what the old leaf said last still serves.
+  /// The subchannel map: closing while the old leaf still serves.
   enum class Map { kClosed, kOpen, kClosing };
 
   ChildSet children_;
@@ -177,9 +174,9 @@ class Cds final : public Policy {
   Published published_;
   ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
   absl::Status failure_;     ///< and this is why.
+  LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
   std::string note_;
   Map map_ = Map::kClosed;
-  SubchannelSettings settings_;
   std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.
 };
 

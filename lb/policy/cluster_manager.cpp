@@ -67,8 +67,9 @@ class ClusterManager final : public Policy {
 
   void on(const ChildStateChanged& changed, LbEffects& effects) {
     const ConnectivityState before = children_.aggregate();
-    if (children_.hear(changed) == nullptr) return;
-    changed_.emplace(changed.child.str());
+    const Child* child = children_.hear(changed, effects);
+    if (child == nullptr) return;
+    changed_.emplace(child->name.str());
     if (children_.aggregate() != before) {
       publish_changes(effects);
     } else if (!std::exchange(rebuild_ordered_, true)) {
@@ -78,7 +79,7 @@ class ClusterManager final : public Policy {
 
   void exit_idle(LbEffects& effects) const {
     children_.each(
-        [&](const ChildName& name, const Child&) { effects.push_back(ExitIdleChild{name}); });
+        [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
   void publish_changes(LbEffects& effects) {

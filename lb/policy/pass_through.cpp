@@ -20,14 +20,11 @@ LbEffects PassThrough::step(const LbEvent& event, Instant /*now*/) {
   std::visit(Overloaded{
                  [&](const ConfigUpdated& update) { on(update, effects); },
                  [&](const ChildStateChanged& changed) {
-                   if (children_.hear(changed) != nullptr) publish(effects);
+                   if (children_.hear(changed, effects) != nullptr) publish(effects);
                  },
                  [&](const ChildApplied& applied) { children_.hear(applied); },
                  [&](const ChildDied& died) { children_.hear(died); },
-                 [&](const IdleExitRequested&) {
-                   if (children_.contains(the_child()))
-                     effects.push_back(ExitIdleChild{the_child()});
-                 },
+                 [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
                  [](const auto&) {},
              },
              event);

@@ -72,7 +72,7 @@ class PriorityPolicy final : public Policy {
                    [&](const ChildDied& died) { children_.hear(died); },
                    [&](const TimerFired& fired) { on(fired, now, effects); },
                    [&](const IdleExitRequested&) {
-                     if (current_) effects.push_back(ExitIdleChild{*current_});
+                     if (current_) children_.exit_idle(*current_, effects);
                    },
                    [](const auto&) {},
                },
@@ -100,13 +100,12 @@ class PriorityPolicy final : public Policy {
   }
 
   void on(const ChildStateChanged& changed, Instant now, LbEffects& effects) {
-    const Child* child = children_.find(changed.child);
+    const Child* child = children_.hear(changed, effects);
     if (child == nullptr) return;
-    const ConnectivityState before = child->state;
-    children_.hear(changed);
-    Life& life = lives_.at(changed.child);
+    Life& life = lives_.at(child->name);
     if (child->state == ConnectivityState::kConnecting) {
-      if (before != child->state && life.was_usable) open_window(changed.child, life, effects);
+      const bool began = child->state_before != ConnectivityState::kConnecting;
+      if (began && life.was_usable) open_window(child->name, life, effects);
     } else {
       life.was_usable = is_usable(child->state);
       cancel(life.failover, effects);

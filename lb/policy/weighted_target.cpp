@@ -89,10 +89,9 @@ class WeightedTarget final : public Policy {
 
   void on(const ChildStateChanged& changed, LbEffects& effects) {
     const ConnectivityState before = children_.aggregate();
-    if (children_.hear(changed) == nullptr) return;
-    if (changed.state == ConnectivityState::kIdle) {
-      effects.push_back(ExitIdleChild{changed.child});
-    }
+    const Child* child = children_.hear(changed, effects);
+    if (child == nullptr) return;
+    if (child->state == ConnectivityState::kIdle) children_.exit_idle(child->name, effects);
     dirty_ = true;
     if (children_.aggregate() != before) {
       publish(effects);
@@ -103,7 +102,7 @@ class WeightedTarget final : public Policy {
 
   void exit_idle(LbEffects& effects) const {
     children_.each(
-        [&](const ChildName& name, const Child&) { effects.push_back(ExitIdleChild{name}); });
+        [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
   void publish(LbEffects& effects) {

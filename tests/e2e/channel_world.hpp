@@ -136,19 +136,22 @@ class ChannelWorld {
     return std::exchange(arrival->connection, nullptr);
   }
 
-  /// Publishes a picker; null: there is no configuration, and calls wait.
-  void publish(ScriptedPicker::Script script) {
+  /// Puts a picker in the cell; null: there is no configuration, and calls wait. The old snapshot
+  /// is to be destroyed after wait_for_readers().
+  std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
       snapshot->selector = std::make_shared<OneRoute>(cluster, timeout);
       snapshot->picker = std::make_shared<ScriptedPicker>(std::move(script));
     }
-    std::unique_ptr<const lb::Snapshot> old;
-    {
-      const std::lock_guard lock(publishing_);
-      snapshot->sequence = ++sequence_;
-      old = cell->exchange(std::move(snapshot));
-    }
+    const std::lock_guard lock(publishing_);
+    snapshot->sequence = ++sequence_;
+    return cell->exchange(std::move(snapshot));
+  }
+
+  /// What the runtime does: exchange, reclaim, wake.
+  void publish(ScriptedPicker::Script script) {
+    auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();
     old = nullptr;
     waiting->publish();
@@ -167,13 +170,17 @@ class ChannelWorld {
   }
 
   /// In turn over the connections.
-  void publish_ready(std::vector<ConnectionPtr> connections) {
-    publish([connections = std::move(connections),
-             next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {
+  static ScriptedPicker::Script ready(std::vector<ConnectionPtr> connections) {
+    return [connections = std::move(connections),
+            next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {
       PickResult result;
       result.outcome = Complete{connections[next->fetch_add(1) % connections.size()].get()};
       return result;
-    });
+    };
+  }
+
+  void publish_ready(std::vector<ConnectionPtr> connections) {
+    publish(ready(std::move(connections)));
   }
 
   /// Returns when that many calls wait.

@@ -3,6 +3,7 @@
 // The `signalbox` command from outside: what it prints, how it ends.
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -64,10 +65,16 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
   const auto row = GENERATE(values<Row>({
       {{}, "subcommand is required"},
       {{"fly"}, "there is no command 'fly'"},
-      {{"demo", "--seconds", "soon"}, "--seconds"},
-      {{"demo", "--seconds", "1"}, "--seconds"},
+      {{"demo", "--seconds", "soon"}, "--seconds: expected a number from 4 to 3600, got 'soon'"},
+      {{"demo", "--seconds", "1"}, "--seconds: expected a number from 4 to 3600, got '1'"},
       {{"demo", "--rps", "0"}, "--rps"},
-      {{"demo", "--fast"}, "--fast"},
+      {{"demo", "--seed", "-1"}, "--seed: expected a whole number of 0 or more, got '-1'"},
+      {{"demo", "--fast"}, "there is no option '--fast'"},
+      {{"--fast"}, "there is no option '--fast'"},
+      {{"check", "--fast"}, "there is no option '--fast'"},
+      {{"demo", "--metrics", "9464"}, "--metrics: expected host:port, got '9464'"},
+      {{"demo", "--metrics", "127.0.0.1:65536"}, "--metrics: expected host:port"},
+      {{"serve", "--resources", "r.yaml", "--listen", "here"}, "--listen: expected host:port"},
       {{"demo", "--json", "/no/such/folder/result.json"}, "--json /no/such/folder/result.json"},
       {{"demo", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
       {{"serve"}, "--resources is required"},
@@ -96,10 +103,38 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
   CHECK(contains(demo.output, "Exit status"));
 }
 
+TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
+  const std::string command = GENERATE("", "demo", "serve", "check", "version");
+  std::vector<std::string> arguments = {"--help"};
+  if (!command.empty()) arguments.insert(arguments.begin(), command);
+  std::istringstream lines(run(arguments).output);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.size() <= 80);
+  }
+}
+
+TEST_CASE("signalbox check: every error of a file has a line", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("bad.yaml",
+                                        R"(
+resources:
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: one, lb_polcy: X}
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: two, typ: X}
+)");
+  const Finished finished = run({"check", file});
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.output, file + ": line 3: "));
+  CHECK(contains(finished.output, "\n" + file + ": line 4: "));
+  CHECK(nlohmann::json::parse(run({"check", "--json", file}).output)["files"][0]["errors"].size() ==
+        2);
+}
+
 TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]") {
   const Finished text = run({"version"});
   CHECK(text.status == 0);
   CHECK(contains(text.output, "signalbox 0."));
+  CHECK(run({"--version"}).output == text.output);
   const auto data = nlohmann::json::parse(run({"version", "--json"}).output);
   for (const char* key : {"version", "grpc", "protobuf", "compiler", "build"}) {
     CHECK(data.contains(key));

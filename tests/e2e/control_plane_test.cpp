@@ -20,7 +20,6 @@ namespace {
 
 using envoy::config::cluster::v3::Cluster;
 using envoy::service::discovery::v3::DiscoveryRequest;
-using envoy::service::discovery::v3::DiscoveryResponse;
 using test::Names;
 using test::names_in;
 using test::RawClient;

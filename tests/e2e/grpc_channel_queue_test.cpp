@@ -204,7 +204,7 @@ TEST_CASE("queued_call: a failure that is published fails it, unless it is wait_
   CHECK(status.ok() == wait_for_ready);
   if (!wait_for_ready) {
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-    CHECK(status.error_message() == "all down (target xds:///orders, node id node-7)");
+    CHECK(status.error_message() == "all down (cluster orders, target xds:///orders, node id node-7)");
   }
   world.wait_for_no_uses();
 }
@@ -288,6 +288,95 @@ TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls
     for (const auto& each : calls)
       CHECK(each.status.error_code() == grpc::StatusCode::CANCELLED);
   }
+}
+
+// Answers a call by making one, under the context of the first.
+class Proxy final : public Echo::Service {
+ public:
+  explicit Proxy(Echo::Stub& stub) : stub_(stub) {}
+
+  grpc::Status Unary(grpc::ServerContext* context,
+                     const EchoRequest* request,
+                     EchoReply* reply) override {
+    const auto onward = grpc::ClientContext::FromServerContext(*context);
+    const auto status = stub_.Unary(onward.get(), *request, reply);
+    code = status.error_code();
+    return status;
+  }
+
+  std::atomic<int> code{-1};
+
+ private:
+  Echo::Stub& stub_;
+};
+
+TEST_CASE("queued_call: what a server's context passes on reaches a call that waits",
+          "[channel][queue]") {
+  const bool bound = GENERATE(false, true);
+  INFO((bound ? "bound meanwhile" : "waiting to the end"));
+  ChannelWorld world;
+  EchoServer leaf;
+  const auto connection = world.connect(leaf.address());
+  Proxy proxy(*world.stub);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&proxy);
+  const auto server = builder.BuildAndStart();
+  const auto stub = Echo::NewStub(
+      grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  EchoRequest request;
+  EchoReply reply;
+  request.set_hold(true);
+  std::thread other([&] {
+    world.wait_for_queue(1);
+    if (bound) {
+      world.publish_ready({connection});
+      while (leaf.service().calls == 0)
+        std::this_thread::yield();
+    }
+    context.TryCancel();
+  });
+  CHECK(stub->Unary(&context, request, &reply).error_code() == grpc::StatusCode::CANCELLED);
+  other.join();
+  server->Shutdown();
+  CHECK(proxy.code == grpc::StatusCode::CANCELLED);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
+          "[channel][queue]") {
+  const bool at_once = GENERATE(true, false);
+  INFO((at_once ? "at its first pick" : "when it was woken"));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::unique_ptr<const lb::Snapshot> old;
+  const auto overtaken = [&](const PickArgs&) {
+    if (old == nullptr) {
+      old = world.exchange(ChannelWorld::ready({connection}));
+      world.waiting->publish();  // Finds nobody who sleeps.
+    }
+    return PickResult{};
+  };
+  if (at_once) world.publish(overtaken);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  EchoReply reply;
+  grpc::Status status;
+  auto reader = world.stub->AsyncUnary(&context, {}, &queue);
+  reader->Finish(&reply, &status, &status);
+  if (!at_once) world.publish(overtaken);
+  void* tag = nullptr;
+  bool ok = false;
+  const auto limit = std::chrono::system_clock::now() + 10s;
+  REQUIRE(queue.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT);
+  CHECK(status.ok());
+  lb::SnapshotCell::wait_for_readers();
+  old = nullptr;
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
 }
 
 TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel][queue][race]") {

@@ -124,7 +124,7 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
     start();
     finish();
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-    CHECK(status.error_message() == "nothing left (target xds:///orders, node id node-7)");
+    CHECK(status.error_message() == "nothing left (cluster orders, target xds:///orders, node id node-7)");
   }
   world.wait_for_no_uses();
   CHECK_FALSE(dead->in_use());

@@ -76,7 +76,7 @@ TEST_CASE("grpc_channel: a failed pick fails the call with its status, the targe
   EchoReply reply;
   const auto status = call(*world.stub, api, context, {}, reply);
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK(status.error_message() == "no endpoint is ready (target xds:///orders, node id node-7)");
+  CHECK(status.error_message() == "no endpoint is ready (cluster orders, target xds:///orders, node id node-7)");
   CHECK(world.stats->started() == 0);
   world.wait_for_no_uses();
 }

@@ -97,7 +97,7 @@ void World::open() {
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = std::make_shared<metrics::Instruments>();
-  environment.decode_response = xds::decode_response;
+  environment.decode_response = [](absl::string_view bytes) { return xds::decode_response(bytes); };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";
   environment.seed = seed_;

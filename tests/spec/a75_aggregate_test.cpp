@@ -262,6 +262,25 @@ SCENARIO("A37: a cluster that changes its kind is switched gracefully", "[spec][
   }
 }
 
+SCENARIO("A37: an aggregate that becomes a leaf is switched gracefully", "[spec][lb][A37-22]") {
+  Orders orders;
+  orders.tree.up("a");
+  orders.apply();
+  REQUIRE(orders.tree.reached("orders") == Texts{"a"});
+
+  orders.world.eds("orders", {"east:c"});
+  orders.apply();
+  THEN("its leaves serve, connections and all, until the new endpoints can") {
+    CHECK(orders.tree.reached("orders") == Texts{"a"});
+    CHECK_FALSE(has(orders.tree.take_log(), "subchannel a closed"));
+    orders.tree.down("c");
+    orders.tree.down("a");
+    orders.tree.up("c");
+    CHECK(orders.tree.reached("orders") == Texts{"c"});
+    CHECK(orders.tree.policies("m/orders/child/primary").empty());
+  }
+}
+
 SCENARIO("A37: endpoints' policy that changes is switched gracefully", "[spec][lb][A37-22]") {
   XdsWorld world;
   TreeHarness tree;

@@ -49,6 +49,11 @@ Changed DependencyManager::on(const ReresolutionRequested&, Instant now) {
   return Changed::kNothing;
 }
 
+Changed DependencyManager::on(const ClientReplaced&, Instant /*now*/) {
+  known_.client_replaced();
+  return Changed::kNothing;
+}
+
 Changed DependencyManager::on(const TimerFired& event, Instant /*now*/) {
   if (settling_ == event.timer)
     settle();

@@ -72,6 +72,7 @@ class DependencyManager {
   Changed on(const NameResolved& event, Instant now);
   Changed on(const ClustersReferenced& event, Instant now);
   Changed on(const ReresolutionRequested& event, Instant now);
+  Changed on(const ClientReplaced& event, Instant now);
   Changed on(const TimerFired& event, Instant now);
 
   RoutesToCome routes_to_come() const;

@@ -13,6 +13,12 @@ namespace {
 
 template <typename T>
 void replace_value(Watched<T>& watched, const absl::StatusOr<Resource>& resource) {
+  if (!resource.ok() && watched.inherited) {
+    watched.ambient = resource.status();
+    return;
+  }
+  // What the new client may find wrong beside the value, it says after it.
+  if (std::exchange(watched.inherited, false)) watched.ambient = absl::OkStatus();
   if (!resource.ok()) {
     watched.value = resource.status();
     watched.ambient = absl::OkStatus();
@@ -120,6 +126,18 @@ Changed WatchedResources::record(const NameResolved& event,
   if (found == names_.end()) return Changed::kNothing;
   found->second.resolved(event, now, effects);
   return Changed::kValues;
+}
+
+void WatchedResources::client_replaced() {
+  const auto inherit = [](auto& watched) {
+    watched.inherited = watched.value && watched.value->ok();
+  };
+  inherit(listener_);
+  inherit(route_config_);
+  for (auto& [name, watched] : clusters_)
+    inherit(watched);
+  for (auto& [name, watched] : endpoints_)
+    inherit(watched);
 }
 
 void WatchedResources::resolve_again(Instant now, DependencyEffects& effects) {

@@ -29,7 +29,8 @@ namespace signalbox::xds {
 template <typename T>
 struct Watched {
   std::optional<absl::StatusOr<std::shared_ptr<const T>>> value;  ///< Unset: not answered yet.
-  absl::Status ambient;  ///< Something is wrong, but the value stays valid.
+  absl::Status ambient;    ///< Something is wrong, but the value stays valid.
+  bool inherited = false;  ///< The value is a former client's, and the present one has none.
 };
 
 /// What an event can have changed: nothing that is watched, what is known, or also what is
@@ -47,6 +48,7 @@ class WatchedResources {
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
+  void client_replaced();
   void resolve_again(Instant now, DependencyEffects& effects);
   void timer_fired(const TimerId& timer, DependencyEffects& effects);
 

@@ -134,7 +134,7 @@ void parse_connect_timeout(const ClusterProto& proto, Cluster& cluster, const Fi
 
 }  // namespace
 
-ReceivedResource parse_cluster(absl::string_view bytes) {
+ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options) {
   ClusterProto proto;
   if (!decode(bytes, proto)) return undecodable("CDS", "a Cluster", bytes);
   ValidationErrors errors;
@@ -142,7 +142,8 @@ ReceivedResource parse_cluster(absl::string_view bytes) {
   cluster->name = ClusterName{proto.name()};
   require_name(proto.name(), errors.top().at("name"));
   parse_discovery(proto, *cluster, errors.top());
-  if (!std::holds_alternative<AggregateDiscovery>(cluster->discovery)) {
+  if (options.keep_aggregate_lb_policy ||
+      !std::holds_alternative<AggregateDiscovery>(cluster->discovery)) {
     cluster->lb_policy = parse_lb_policy(proto, errors.top());
   }
   parse_connect_timeout(proto, *cluster, errors.top());

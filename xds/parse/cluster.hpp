@@ -8,7 +8,8 @@
 //   type LOGICAL_DNS   endpoints from one name                     (A37)
 //   cluster_type       aggregate: other clusters, in order         (A37)
 //
-// An aggregate's own LB policy is not looked at: each leaf brings its own (A75).
+// An aggregate's own LB policy is not looked at: each leaf brings its own (A75), unless
+// ParseOptions keep it for the leaves.
 //
 // Source: gRFC A27 (CDS), A37 (validation), A52 (LB policy), A75.
 
@@ -17,10 +18,11 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
 /// The name is empty where the bytes could not be decoded.
-ReceivedResource parse_cluster(absl::string_view bytes);
+ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

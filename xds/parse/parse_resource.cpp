@@ -31,14 +31,16 @@ ReceivedResource failed(ResourceType type, std::string name, absl::string_view w
   return {std::move(name), std::move(status)};
 }
 
-ReceivedResource parse_unwrapped(ResourceType type, absl::string_view bytes) {
+ReceivedResource parse_unwrapped(ResourceType type,
+                                 absl::string_view bytes,
+                                 const ParseOptions& options) {
   switch (type) {
     case ResourceType::kListener:
       return parse_listener(bytes);
     case ResourceType::kRouteConfig:
       return parse_route_config(bytes);
     case ResourceType::kCluster:
-      return parse_cluster(bytes);
+      return parse_cluster(bytes, options);
     case ResourceType::kEndpoints:
       return parse_endpoints(bytes);
   }
@@ -82,7 +84,8 @@ std::string nack_detail(const ResourcesReceived& received) {
 
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
-                                absl::string_view bytes) {
+                                absl::string_view bytes,
+                                const ParseOptions& options) {
   ::google::protobuf::Any any;
   std::string wrapper_name;
   const std::string wrapper_url = type_url_of<ResourceWrapper>();
@@ -105,12 +108,13 @@ ReceivedResource parse_resource(ResourceType type,
         wrapper_name,
         absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
   }
-  ReceivedResource resource = parse_unwrapped(type, bytes);
+  ReceivedResource resource = parse_unwrapped(type, bytes, options);
   if (resource.name.empty() && !resource.resource.ok()) resource.name = wrapper_name;
   return resource;
 }
 
-absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes) {
+absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
+                                                const ParseOptions& options) {
   DiscoveryResponse proto;
   if (!decode(bytes, proto)) {
     return absl::InvalidArgumentError(
@@ -133,7 +137,7 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes) {
   absl::flat_hash_map<std::string, std::size_t> places;
   for (int i = 0; i < proto.resources_size(); ++i) {
     const ::google::protobuf::Any& any = proto.resources(i);
-    ReceivedResource resource = parse_resource(*type, any.type_url(), any.value());
+    ReceivedResource resource = parse_resource(*type, any.type_url(), any.value(), options);
     if (resource.name.empty()) {
       received.unnamed_errors.push_back(
           absl::StrCat("resources[", i, "]: ", resource.resource.status().message()));

@@ -20,6 +20,7 @@
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
 #include "xds/decoded_response.hpp"
+#include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
@@ -28,11 +29,13 @@ namespace signalbox::xds {
 /// resource is an error.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
-                                absl::string_view bytes);
+                                absl::string_view bytes,
+                                const ParseOptions& options = {});
 
 /// An error where there is nothing to answer to: the bytes are no DiscoveryResponse, or its type
 /// is none of the four. Each name occurs once in the result; one that the response had twice is an
 /// error.
-absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes);
+absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
+                                                const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

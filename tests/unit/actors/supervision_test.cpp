@@ -47,6 +47,13 @@ TEST_CASE("supervision: a configuration that was not survived is not replayed", 
     log.died();
     CHECK(log.to_replay()->generation == 2);
   }
+  SECTION("an answer that comes after newer ones were sent counts all the same") {
+    log.sent(update(3));
+    log.applied(2);
+    log.died();
+    REQUIRE(log.to_replay());
+    CHECK(log.to_replay()->generation == 2);
+  }
   SECTION("a newer one is not that poison") {
     log.died();
     log.sent(update(3));

@@ -77,14 +77,14 @@ TEST_CASE("cds: a leaf that becomes an aggregate keeps serving until that can",
   policy.applied("child");
 
   world.aggregate("orders", {"primary"});
-  CHECK(policy.update(kOrders, world.config()) ==
-        Texts{"serve orders 2", "stop child", "start child"});
-  CHECK(policy.child("child", kConnecting).empty());
+  CHECK(policy.update(kOrders, world.config()) == Texts{"start child~2"});
+  CHECK(policy.child("child~2", kConnecting).empty());
   CHECK(policy.pick() == "fail UNAVAILABLE: child READY");
-  CHECK(policy.child("child", kFailure) == Texts{"publish TRANSIENT_FAILURE", "close"});
+  CHECK(policy.child("child~2", kFailure) ==
+        Texts{"stop child", "publish TRANSIENT_FAILURE", "close"});
 
   SECTION("an aggregate that did not change is told on: its leaves may have changed") {
-    CHECK(policy.update(kOrders, world.config()) == Texts{"update child"});
+    CHECK(policy.update(kOrders, world.config()) == Texts{"update child~2"});
   }
 }
 
@@ -96,4 +96,22 @@ TEST_CASE("cds: says why there are no endpoints", "[lb][cds][A37-23]") {
   policy.child("child", kFailure);
   CHECK(policy.pick() == "fail UNAVAILABLE: child TRANSIENT_FAILURE (EDS is silent)");
   CHECK(policy.published()->status.message() == "child failed (EDS is silent)");
+
+  SECTION("once: a cluster that did not change tells nothing again") {
+    CHECK(policy.update(kOrders, world.config()).empty());
+  }
+}
+
+TEST_CASE("cds: the policy of an aggregate takes the place of the leaf's own, where it is given",
+          "[lb][cds][A75-8]") {
+  XdsWorld world;
+  world.eds("orders", {"east:a"});
+  PolicyHarness policy{make_cds()};
+  policy.update(kOrders, world.config());
+
+  const auto under_pick_first =
+      make_lb_config(CdsConfig{ClusterName("orders"), make_lb_config(PickFirstConfig{})});
+  CHECK(policy.update(under_pick_first, world.config()) == Texts{"serve orders 2", "update child"});
+  CHECK(policy.update(under_pick_first, world.config()).empty());
+  CHECK(policy.update(kOrders, world.config()) == Texts{"serve orders 4", "update child"});
 }

@@ -258,6 +258,20 @@ TEST_CASE("channel_core: the last picker serves while the root comes back", "[lb
   }
 }
 
+TEST_CASE("channel_core: a root that came back with an older configuration is not routed by",
+          "[lb][channel_core][A31-7][A31-19]") {
+  Channel channel;
+  channel.config({"a"});
+  channel.root(1);
+  channel.config({"a", "b"});
+  channel.root(2);
+  channel.step(RootDied{});
+  CHECK(channel.root(1).empty());
+  CHECK(channel.root(1, ConnectivityState::kTransientFailure).empty());
+  CHECK(channel.step(RebuildDue{}).empty());
+  CHECK(published(channel.root(2, ConnectivityState::kTransientFailure)).snapshot.generation == 2);
+}
+
 TEST_CASE("channel_core: sequences rise by one from the first that it was given",
           "[lb][channel_core]") {
   Channel channel;

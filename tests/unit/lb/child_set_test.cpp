@@ -4,18 +4,17 @@
 #include <catch2/catch.hpp>
 
 #include "lb/pickers.hpp"
+#include "tests/support/policy_harness.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;
+using namespace signalbox::test;
 
 namespace {
 
 const ChildName kA{"a"};
 const ChildName kB{"b"};
-constexpr auto kConnecting = ConnectivityState::kConnecting;
-constexpr auto kReady = ConnectivityState::kReady;
-constexpr auto kIdle = ConnectivityState::kIdle;
-constexpr auto kFailure = ConnectivityState::kTransientFailure;
+using Texts = std::vector<std::string>;
 
 LbConfigPtr round_robin() {
   return make_lb_config(RoundRobinConfig{});
@@ -49,8 +48,19 @@ struct Composite {
 
   template <typename Event>
   void hear(const Event& event) {
-    children.hear(event);
+    if constexpr (std::is_same_v<Event, ChildStateChanged>) {
+      children.hear(event, effects);
+    } else {
+      children.hear(event);
+    }
     children.report_applied(effects);
+  }
+
+  Texts texts() const {
+    Texts texts;
+    for (const LbEffect& effect : effects)
+      texts.push_back(to_text(effect));
+    return texts;
   }
 
   std::vector<Generation> reported() const {
@@ -117,52 +127,97 @@ TEST_CASE("child_set: a generation is applied when every living child has answer
   }
 }
 
-TEST_CASE("child_set: a child whose policy type changed is replaced", "[lb][child_set][A37-22]") {
+TEST_CASE("child_set: a child whose policy type changed is switched gracefully",
+          "[lb][child_set][A37-22]") {
+  const ChildName next{"a~2"};
   Composite composite;
   composite.apply(1, {kA}, round_robin());
-  composite.effects.clear();
+  const auto old = reports(kA, kReady);
+  const auto serving = [&] { return composite.children.find(kA)->picker; };
 
-  SECTION("with a stop and a start; the same type is only updated") {
-    composite.apply(2, {kA}, round_robin());
-    REQUIRE(composite.effects.size() == 1);
-    CHECK(std::holds_alternative<UpdateChild>(composite.effects[0]));
+  SECTION("the same type is only updated") {
     composite.effects.clear();
-    composite.apply(3, {kA}, pick_first());
-    REQUIRE(composite.effects.size() == 2);
-    CHECK(std::holds_alternative<StopChild>(composite.effects[0]));
-    CHECK(std::holds_alternative<StartChild>(composite.effects[1]));
+    composite.apply(2, {kA}, round_robin());
+    CHECK(composite.texts() == Texts{"update a"});
   }
-  SECTION("and a READY one keeps serving until the new one is past CONNECTING") {
-    const auto old = reports(kA, kReady);
-    composite.hear(old);
-    composite.apply(2, {kA}, pick_first());
-    composite.hear(reports(kA, kConnecting));
-    CHECK(composite.children.find(kA)->picker == old.picker);
-    CHECK(composite.children.find(kA)->state == kReady);
-    composite.hear(ChildApplied{kA, 2});
-    CHECK(composite.children.applied() < 2);  // What serves must linger.
-
-    const auto state = GENERATE(kReady, kFailure, kIdle);
-    const auto next = reports(kA, state);
-    composite.hear(next);
-    CHECK(composite.children.find(kA)->picker == next.picker);
-    CHECK(composite.children.find(kA)->state == state);
-    CHECK(composite.children.applied() == 2);
-    CHECK_FALSE(composite.children.find(kA)->replacing);
-  }
-  SECTION("and one that was not READY is no better than the new one") {
+  SECTION("one that is not READY is stopped at once") {
     composite.hear(reports(kA, kFailure));
+    composite.effects.clear();
     composite.apply(2, {kA}, pick_first());
-    const auto next = reports(kA, kConnecting);
-    composite.hear(next);
-    CHECK(composite.children.find(kA)->picker == next.picker);
+    CHECK(composite.texts() == Texts{"stop a", "start a~2"});
+    CHECK(composite.children.find(kA)->state == kFailure);
+    const auto first = reports(next, kConnecting);
+    composite.hear(first);
+    CHECK(serving() == first.picker);
+    CHECK(composite.children.aggregate() == kConnecting);
+  }
+  SECTION("one that is READY") {
+    composite.hear(old);
+    composite.hear(ChildApplied{kA, 1});
+    composite.effects.clear();
+    composite.apply(2, {kA}, pick_first());
+    CHECK(composite.texts() == Texts{"start a~2"});
+    composite.hear(reports(next, kConnecting));
+    CHECK(serving() == old.picker);
+    CHECK(composite.children.find(kA)->state == kReady);
+    CHECK(composite.children.find(kA)->replacing);
+
+    SECTION("serves, and tells of itself, meanwhile") {
+      const auto newer = reports(kA, kReady);
+      composite.hear(newer);
+      CHECK(serving() == newer.picker);
+    }
+    SECTION("owes nothing: the new one answers") {
+      composite.hear(ChildApplied{kA, 2});
+      CHECK(composite.children.applied() == 1);
+      composite.hear(ChildApplied{next, 2});
+      CHECK(composite.children.applied() == 2);
+    }
+    SECTION("is stopped when the new one is past CONNECTING") {
+      const auto state = GENERATE(kReady, kFailure, kIdle);
+      composite.effects.clear();
+      const auto taken = reports(next, state);
+      composite.hear(taken);
+      CHECK(composite.texts() == Texts{"stop a"});
+      CHECK(serving() == taken.picker);
+      CHECK(composite.children.find(kA)->state == state);
+      CHECK_FALSE(composite.children.find(kA)->replacing);
+      composite.hear(old);  // Late.
+      CHECK(serving() == taken.picker);
+    }
+    SECTION("is stopped when it is READY no more") {
+      composite.effects.clear();
+      composite.hear(reports(kA, kFailure));
+      CHECK(composite.texts() == Texts{"stop a"});
+      CHECK(composite.children.find(kA)->state == kConnecting);
+    }
+    SECTION("stays when the type changes once more") {
+      composite.effects.clear();
+      composite.apply(3, {kA}, round_robin());
+      CHECK(composite.texts() == Texts{"stop a~2", "start a~3"});
+      CHECK(serving() == old.picker);
+      composite.hear(reports(next, kReady));  // Late.
+      CHECK(serving() == old.picker);
+      composite.hear(reports(ChildName("a~3"), kReady));
+      CHECK(serving() != old.picker);
+    }
+    SECTION("is stopped with the new one when the child is") {
+      composite.effects.clear();
+      composite.children.stop(kA, composite.effects);
+      CHECK(composite.texts() == Texts{"stop a", "stop a~2"});
+    }
+    SECTION("is asked to leave IDLE beside the new one") {
+      composite.effects.clear();
+      composite.children.exit_idle(kA, composite.effects);
+      CHECK(composite.texts() == Texts{"exit-idle a", "exit-idle a~2"});
+    }
   }
 }
 
 TEST_CASE("child_set: events of unknown children are dropped", "[lb][child_set]") {
   Composite composite;
   composite.apply(1, {kA}, round_robin());
-  CHECK(composite.children.hear(reports(kB, kReady)) == nullptr);
+  CHECK(composite.children.hear(reports(kB, kReady), composite.effects) == nullptr);
   CHECK(composite.children.hear(ChildApplied{kB, 1}) == nullptr);
   CHECK(composite.children.hear(ChildDied{kB}) == nullptr);
   composite.children.stop(kB, composite.effects);
@@ -206,6 +261,7 @@ TEST_CASE("child_set: a re-resolution request stops where the priority says so",
   config.children[kA] = {round_robin(), 0, true};
   config.children[kB] = {round_robin(), 1, false};
   CHECK_FALSE(forwards_reresolution(LbConfig{config}, kA));
+  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("a~2")));
   CHECK(forwards_reresolution(LbConfig{config}, kB));
   CHECK(forwards_reresolution(LbConfig{RoundRobinConfig{}}, kA));
 }

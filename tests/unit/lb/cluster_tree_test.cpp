@@ -76,7 +76,8 @@ TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per clus
   } else {
     cluster.discovery = DnsDiscovery{DnsName("orders:80")};
   }
-  const auto tree = leaf_tree(cluster, {ChildName("child0"), ChildName("child1")});
+  const auto tree =
+      leaf_tree(cluster, cluster.lb_policy, {ChildName("child0"), ChildName("child1")});
 
   const auto& cluster_impl = std::get<OutlierDetectionConfig>(*tree).child;
   const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
@@ -93,13 +94,16 @@ TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per clus
 
 TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
           "[lb][cluster_tree][A75-1][A75-9][A37-33]") {
-  const auto tree =
-      aggregate_tree(ClusterName("orders"), {{ClusterName("two"), ClusterName("one")}});
+  Cluster cluster;
+  cluster.name = ClusterName("orders");
+  cluster.lb_policy = GENERATE(LbConfigPtr(), make_lb_config(PickFirstConfig{}));
+  const auto tree = aggregate_tree(cluster, {{ClusterName("two"), ClusterName("one")}});
   const auto& priority = std::get<PriorityConfig>(*tree);
   CHECK(priority.cluster == ClusterName("orders"));
   CHECK(priority.priorities == std::vector{ChildName("two"), ChildName("one")});
   const PriorityConfig::Child& child = priority.children.at(ChildName("two"));
   CHECK(std::get<CdsConfig>(*child.config).cluster == ClusterName("two"));
+  CHECK(std::get<CdsConfig>(*child.config).lb_policy == cluster.lb_policy);
   CHECK_FALSE(child.slice.has_value());
   CHECK_FALSE(child.ignore_reresolution_requests);
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include <catch2/catch.hpp>
 
 namespace signalbox::tools {
@@ -75,13 +76,29 @@ TEST_CASE("demo_report: the live line says rate, shares and priority", "[tools][
   counts.per_cluster["secondary"] = 150;
   counts.failed = 50;
   counts.latency_us.record(2000);
-  const std::string line = live_line(3s, 500ms, kLeaves, counts, 1);
-  CHECK(absl::StrContains(line, "3.0 s"));
-  CHECK(absl::StrContains(line, "400 rps"));
-  CHECK(absl::StrContains(line, "secondary  75 %"));
-  CHECK(absl::StrContains(line, "failed 50"));
-  CHECK(absl::StrContains(line, "priority 1"));
-  CHECK(absl::StrContains(live_line(3s, 500ms, kLeaves, counts, std::nullopt), "priority ?"));
+  CHECK(live_header(kLeaves) ==
+        "    time     rps  primary  secondary  legacy  failed  priority       p99");
+  CHECK(live_line(3s, 500ms, kLeaves, counts, 1) ==
+        "   3.0 s     400      0 %       75 %     0 %      50         1    2.0 ms");
+  CHECK(live_line(3s, 500ms, kLeaves, counts, std::nullopt) ==
+        "   3.0 s     400      0 %       75 %     0 %      50         ?    2.0 ms");
+}
+
+TEST_CASE("demo_report: names are shown without what all of them begin with", "[tools][demo]") {
+  CHECK(live_header({"orders-primary", "orders-secondary", "orders-legacy"}) ==
+        live_header(kLeaves));
+  CHECK(absl::StrContains(live_header({"a-one", "a-two", "b"}), "  a-one  a-two"));
+}
+
+TEST_CASE("demo_report: what is shown fits 80 columns", "[tools][demo]") {
+  DemoResult result = good_result();
+  result.failover_ms = 12345.6;
+  result.failback_ms = 12345.6;
+  for (const absl::string_view line : absl::StrSplit(table(result), '\n')) {
+    INFO(line);
+    CHECK(line.size() <= 80);
+    CHECK_FALSE(absl::EndsWith(line, " "));
+  }
 }
 
 TEST_CASE("demo_report: reads a gauge from Prometheus' text", "[tools][demo]") {

@@ -78,6 +78,20 @@ TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing
         nlohmann::json::parse(expected->resources_with_ports({}).value()));
 }
 
+TEST_CASE("demo_topology: an address takes the place of a host's name everywhere",
+          "[tools][demo]") {
+  auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
+  REQUIRE(topology.ok());
+  topology->replace_host("localhost", "127.0.0.1");
+  CHECK(topology->places()[0].host == "127.0.0.1");
+  CHECK(topology->places()[4].host == "127.0.0.14");
+  const auto expected =
+      DemoTopology::parse(absl::StrReplaceAll(demo_text(), {{"localhost", "127.0.0.1"}}), "r.yaml");
+  REQUIRE(expected.ok());
+  CHECK(nlohmann::json::parse(topology->resources_with_ports({}).value()) ==
+        nlohmann::json::parse(expected->resources_with_ports({}).value()));
+}
+
 TEST_CASE("demo_topology: the demo's resources are valid for a client", "[tools][demo]") {
   CHECK(understood(demo_text(), xds::Format::kYaml).size() == 8);
 }

@@ -162,7 +162,7 @@ TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",
           "[xds][ads_session][A46]") {
   AdsSessionOptions options;
   options.node = serialised_node();
-  options.decode = decode_response;
+  options.decode = [](absl::string_view bytes) { return decode_response(bytes); };
   AdsSession session(options);
   session.step(Subscribe{kCds, {"a"}}, {});
   session.step(AdsStreamOpened{1}, {});

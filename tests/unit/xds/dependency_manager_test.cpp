@@ -348,6 +348,42 @@ TEST_CASE("dependency manager: an ambient error keeps the endpoints, and is thei
   CHECK(contains(world.leaf("a").resolution_note, "was rejected"));
 }
 
+TEST_CASE("dependency manager: a client that took another's place takes nothing away",
+          "[xds][depend][A74][A88]") {
+  DependencyWorld world;
+  world.set(lds("orders"), rds_listener("orders", "r"));
+  world.set(rds("r"), routes_to("r", {"a"}));
+  world.add_leaf("a");
+  const XdsConfigPtr config = world.config;
+  REQUIRE(config != nullptr);
+  CHECK(world.step(ClientReplaced{}).empty());
+
+  SECTION("while it has no server, and does not find what there was") {
+    CHECK(world.fail(lds("orders"), kLost) == Lines{"config"});
+    CHECK(world.fail(rds("r"), kLost) == Lines{"config"});
+    CHECK(world.gone(cds("a")) == Lines{"config"});
+    CHECK(world.fail(eds("a-eds"), kLost) == Lines{"config"});
+    CHECK(contains(world.note, "refused"));
+    CHECK(world.leaf("a").endpoints != nullptr);
+    CHECK(contains(world.leaf("a").resolution_note, "does not exist"));
+
+    world.set(lds("orders"), rds_listener("orders", "r"));
+    world.set(rds("r"), routes_to("r", {"a"}));
+    CHECK(world.note.empty());
+  }
+  SECTION("until it has the resource itself") {
+    world.set(lds("orders"), rds_listener("orders", "r"));
+    const Lines lines = world.gone(lds("orders"));
+    CHECK(std::find(lines.begin(), lines.end(), "error") != lines.end());
+  }
+  SECTION("what was in error before stays so") {
+    DependencyWorld other;
+    other.gone(lds("orders"));
+    other.step(ClientReplaced{});
+    CHECK(other.fail(lds("orders"), kLost).front() == "error");
+  }
+}
+
 TEST_CASE("dependency manager: EDS without localities is one empty priority, with its drops",
           "[xds][depend][A37-25]") {
   DependencyWorld world;

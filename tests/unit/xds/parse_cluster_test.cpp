@@ -150,6 +150,26 @@ TEST_CASE("parse_cluster: LB policies may be nested sixteen deep, not deeper",
   CHECK(error.find("must not be nested deeper than 16 policies") != std::string::npos);
 }
 
+TEST_CASE("parse_cluster: an aggregate's LB policy is read only where it is to be kept",
+          "[xds][parse][A75-7][A75-8]") {
+  const auto bytes = [](const std::string& lb_policy) {
+    return serialise<ClusterProto>(R"(name: "orders" cluster_type { typed_config {
+        [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {
+          clusters: "primary" } } } )" +
+                                   lb_policy);
+  };
+  ParseOptions keep;
+  keep.keep_aggregate_lb_policy = true;
+
+  CHECK(value_of<Cluster>(parse_cluster(bytes("lb_policy: CLUSTER_PROVIDED"))).lb_policy ==
+        nullptr);
+  CHECK(value_of<Cluster>(parse_cluster(bytes("lb_policy: RING_HASH"))).lb_policy == nullptr);
+  CHECK(same_config(value_of<Cluster>(parse_cluster(bytes(list(kRoundRobin)), keep)).lb_policy,
+                    make_lb_config(RoundRobinConfig{})));
+  CHECK(error_of(parse_cluster(bytes("lb_policy: RING_HASH"), keep)).find("found RING_HASH") !=
+        std::string::npos);
+}
+
 TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
           "[xds][parse][A61][A75-6]") {
   const auto received = parse_cluster(serialise<ClusterProto>(

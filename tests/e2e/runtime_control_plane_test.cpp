@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams to the control plane: lost and found again, shared, and kept apart.
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+int responses(const DiscoveryRecord& record, absl::string_view type_url) {
+  const auto* type = record.newest(type_url);
+  return type == nullptr ? 0 : type->responses;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: no call notices that the control plane goes and comes back changed",
+          "[e2e][runtime][A57]") {
+  const BackendProcess before("before");
+  const BackendProcess after("after");
+  const auto plane = start_plane(simple_yaml("orders", "c", {before.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "before");
+  const std::vector<absl::string_view> types{xds::kListenerTypeUrl,
+                                             xds::kRouteConfigurationTypeUrl,
+                                             xds::kClusterTypeUrl,
+                                             xds::kClusterLoadAssignmentTypeUrl};
+  for (const auto type : types) {
+    REQUIRE(plane->wait_for([&](const DiscoveryRecord& record) { return all_acked(record, type); },
+                            kPatience));
+  }
+  const DiscoveryRecord known = plane->record();
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 1.0);
+
+  Traffic traffic(channel, 2);
+  plane->stop();
+  REQUIRE(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 0.0; }));
+  const std::size_t completed = traffic.completed();
+  REQUIRE(eventually([&] { return traffic.completed() > completed + 20; }));
+  plane->update(resources(endpoints_yaml("c", {{after.address}})));
+  REQUIRE(plane->start_again().ok());
+  CHECK(eventually([&] { return call(channel).cluster == "after"; }));
+  CHECK(traffic.finish() == std::vector<std::string>{});
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 1.0);
+
+  const DiscoveryRecord now = plane->record();
+  CHECK(now.open_streams() == 1);
+  for (const auto type : types) {
+    INFO(type);
+    REQUIRE(now.newest(type) != nullptr);
+    // Streams are listed in the order of their opening; the first one's last word counts.
+    CHECK(now.newest(type)->initial_version == known.newest(type)->acked_version);
+    CHECK_FALSE(now.newest(type)->initial_version.empty());
+  }
+  CHECK(now.nacks.empty());
+  CHECK(now.stale_requests == 0);
+}
+
+TEST_CASE("runtime: the channels of a runtime share one stream, and runtimes do not",
+          "[e2e][runtime][A27][A47]") {
+  const BackendProcess backend("shared");
+  const auto plane = start_plane(simple_yaml("orders", "a", {backend.address}) +
+                                 simple_yaml("invoices", "b", {backend.address}));
+  const auto first = start_runtime(options_for(plane->address(), "first"));
+  const auto orders = first->channel("xds:///orders");
+  const auto again = first->channel("xds:///orders");
+  const auto invoices = first->channel("xds:///invoices");
+  for (const auto& channel : {orders, again, invoices})
+    CHECK(call(channel).ok());
+  CHECK(plane->record().streams_opened == 1);
+
+  {
+    const auto second = start_runtime(options_for(plane->address(), "second"));
+    CHECK(call(second->channel("xds:///orders")).ok());
+    const DiscoveryRecord record = plane->record();
+    REQUIRE(record.open_streams() == 2);
+    CHECK(record.streams[0].node_id == "first");
+    CHECK(record.streams[1].node_id == "second");
+    // Their metrics do not mix.
+    CHECK(metric(*first, "signalbox_rpcs_completed_total") == 3.0);
+    CHECK(metric(*second, "signalbox_rpcs_completed_total") == 1.0);
+  }
+  CHECK(plane->wait_for([](const DiscoveryRecord& record) { return record.open_streams() == 1; },
+                        kPatience));
+  CHECK(call(orders).ok());
+}
+
+TEST_CASE("runtime: a cluster wanted directly and by an aggregate is asked for once, and both hear",
+          "[e2e][runtime][A37-10]") {
+  const BackendProcess before("before");
+  const BackendProcess after("after");
+  const auto plane = start_plane(
+      simple_yaml("direct", "leaf", {before.address}) + listener_yaml("indirect", "indirect") +
+      routes_yaml("indirect", "both") + aggregate_yaml("both", {"leaf", "other"}) +
+      cluster_yaml("other") + endpoints_yaml("other", {{before.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto direct = runtime->channel("xds:///direct");
+  const auto indirect = runtime->channel("xds:///indirect");
+  CHECK(call(direct).cluster == "before");
+  CHECK(call(indirect).cluster == "before");
+  CHECK(plane->record().streams_opened == 1);
+  CHECK(plane->record().newest(xds::kClusterTypeUrl)->names ==
+        std::set<std::string>{"both", "leaf", "other"});
+
+  const int sent = responses(plane->record(), xds::kClusterLoadAssignmentTypeUrl);
+  plane->update(resources(endpoints_yaml("leaf", {{after.address}})));
+  CHECK(eventually([&] { return call(direct).cluster == "after"; }));
+  CHECK(eventually([&] { return call(indirect).cluster == "after"; }));
+  CHECK(responses(plane->record(), xds::kClusterLoadAssignmentTypeUrl) == sent + 1);
+}
+
+TEST_CASE("runtime: what only a closed channel wanted is unsubscribed", "[e2e][runtime]") {
+  const BackendProcess backend("shared");
+  const auto plane = start_plane(simple_yaml("orders", "a", {backend.address}) +
+                                 simple_yaml("invoices", "b", {backend.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto orders = runtime->channel("xds:///orders");
+  auto invoices = runtime->channel("xds:///invoices");
+  CHECK(call(orders).ok());
+  CHECK(call(invoices).ok());
+  invoices = nullptr;
+  CHECK(plane->wait_for(
+      [](const DiscoveryRecord& record) {
+        const auto* listeners = record.newest(xds::kListenerTypeUrl);
+        const auto* clusters = record.newest(xds::kClusterTypeUrl);
+        return listeners->names == std::set<std::string>{"orders"} &&
+               clusters->names == std::set<std::string>{"a"};
+      },
+      kPatience));
+  CHECK(eventually([&] { return !metric(*runtime, "signalbox_endpoints", {"cluster=\"b\""}); }));
+  CHECK(call(orders).ok());
+  CHECK(call(runtime->channel("xds:///invoices")).ok());
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a call says when the configuration does not lead anywhere, and how it recovers.
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// UNAVAILABLE, and the text has the target, the node, and all of these.
+void check_unavailable(const Answer& answer, const std::vector<std::string>& parts) {
+  INFO(answer.text());
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(answer.status.error_message(), Contains("xds:///orders"));
+  CHECK_THAT(answer.status.error_message(), Contains(kNodeId));
+  for (const std::string& part : parts)
+    CHECK_THAT(answer.status.error_message(), Contains(part));
+}
+
+RuntimeOptions impatient(const std::string& server) {
+  RuntimeOptions options = options_for(server);
+  options.resource_timeout = std::chrono::milliseconds(200);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: what leads nowhere is UNAVAILABLE and says why, until it leads somewhere",
+          "[e2e][runtime][A57][A74][A31-6]") {
+  struct Case {
+    const char* name;
+    std::string yaml;
+    std::vector<std::string> parts;
+  };
+
+  const BackendProcess backend("good");
+  const Case which = GENERATE_REF(values<Case>({
+      {"no listener", "", {"LDS resource \"orders\"", "does not exist"}},
+      {"no routes",
+       listener_yaml("orders", "orders"),
+       {"RDS resource \"orders\"", "does not exist"}},
+      {"no cluster",
+       listener_yaml("orders", "orders") + routes_yaml("orders", "good"),
+       {"CDS resource \"good\"", "does not exist"}},
+      {"no endpoints resource",
+       listener_yaml("orders", "orders") + routes_yaml("orders", "good") + cluster_yaml("good"),
+       {"EDS resource \"good\"", "does not exist"}},
+      {"no endpoints", simple_yaml("orders", "good", {}), {"cluster good", "no endpoints"}},
+  }));
+  INFO(which.name);
+  const auto plane = start_plane(which.yaml);
+  const auto runtime = start_runtime(impatient(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+
+  Calls waiting(channel);
+  waiting.start(3, {.wait_for_ready = true});
+  check_unavailable(call(channel), which.parts);
+  check_unavailable(call(channel), which.parts);
+  CHECK(waiting.running() == 3);
+
+  plane->set_resources(resources(simple_yaml("orders", "good", {backend.address})));
+  for (const Answer& answer : waiting.finish()) {
+    INFO(answer.text());
+    CHECK(answer.cluster == "good");
+  }
+  CHECK(call(channel).cluster == "good");
+}
+
+TEST_CASE("runtime: without a control plane calls are UNAVAILABLE, or wait for it",
+          "[e2e][runtime][A57]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "good", {backend.address}));
+  const std::string address = plane->address();
+  plane->stop();
+  const auto runtime = start_runtime(options_for(address));
+  const auto channel = runtime->channel("xds:///orders");
+
+  Calls waiting(channel);
+  waiting.start(3, {.wait_for_ready = true});
+  check_unavailable(call(channel), {"LDS resource \"orders\"", address});
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 0.0);
+
+  REQUIRE(plane->start_again().ok());
+  for (const Answer& answer : waiting.finish()) {
+    INFO(answer.text());
+    CHECK(answer.cluster == "good");
+  }
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 1.0);
+}
+
+TEST_CASE("runtime: a refused control plane is named in the error", "[e2e][runtime][A57]") {
+  const RefusingAddress nobody;
+  const auto runtime = start_runtime(options_for(nobody.address()));
+  check_unavailable(call(runtime->channel("xds:///orders")),
+                    {"LDS resource \"orders\"", nobody.address()});
+  const Answer late = call(runtime->channel("xds:///orders"),
+                           {.wait_for_ready = true, .timeout = std::chrono::milliseconds(50)});
+  CHECK(late.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_CASE("runtime: endpoints that refuse are UNAVAILABLE and named", "[e2e][runtime][A61]") {
+  const RefusingAddress nobody;
+  const auto plane = start_plane(simple_yaml("orders", "down", {nobody.address()}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  check_unavailable(call(runtime->channel("xds:///orders")), {nobody.address()});
+}
+
+TEST_CASE("runtime: an invalid resource is refused, and what was good serves on",
+          "[e2e][runtime][A57][A75-5]") {
+  const BackendProcess good("good");
+  const BackendProcess fixed("fixed");
+  const auto plane = start_plane(simple_yaml("orders", "c", {good.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "good");
+  const std::string accepted = plane->record().newest(xds::kClusterTypeUrl)->acked_version;
+
+  plane->update(resources(cluster_yaml("c", "", ", connect_timeout: 0s")));
+  REQUIRE(plane->wait_for([](const DiscoveryRecord& record) { return !record.nacks.empty(); },
+                          kPatience));
+  const auto nack = plane->record().nacks.front();
+  CHECK(nack.type_url == xds::kClusterTypeUrl);
+  CHECK(nack.code == static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+  CHECK(nack.version == accepted);
+  CHECK_THAT(nack.detail, Contains("c") && Contains("connect_timeout"));
+  CHECK(eventually([&] {
+    return metric(*runtime, "signalbox_xds_resource_updates_invalid_total", {plane->address()}) ==
+           1.0;
+  }));
+  for (int i = 0; i < 10; ++i)
+    CHECK(call(channel).cluster == "good");
+
+  plane->update(resources(cluster_yaml("c", "elsewhere", ", connect_timeout: 3s") +
+                          endpoints_yaml("elsewhere", {{fixed.address}})));
+  CHECK(eventually([&] { return call(channel).cluster == "fixed"; }));
+  CHECK(plane->wait_for(
+      [](const DiscoveryRecord& record) { return all_acked(record, xds::kClusterTypeUrl); },
+      kPatience));
+  CHECK(plane->record().nacks.size() == 1);
+}
+
+TEST_CASE("runtime: a resource that was never good says what is wrong with it",
+          "[e2e][runtime][A57]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  plane->update(resources(cluster_yaml("c", "", ", connect_timeout: 0s")));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  check_unavailable(call(channel), {"CDS resource \"c\"", "connect_timeout"});
+  plane->update(resources(cluster_yaml("c")));
+  CHECK(call(channel, {.wait_for_ready = true}).cluster == "good");
+}
+
+}  // namespace signalbox::test
