@@ -13,6 +13,7 @@ ChannelCore::ChannelCore(MakeRef make_ref, const Snapshot& last)
     : make_ref_(std::move(make_ref)),
       generation_(last.generation),
       sequence_(last.sequence),
+      predecessor_serves_(last.generation != 0),
       xds_(std::make_shared<const XdsConfig>()) {
   if (last.clusters == nullptr) return;
   refs_ = *last.clusters;
@@ -97,11 +98,13 @@ void ChannelCore::handle(const RootPublished& event) {
   const bool edge = root_.picker == nullptr || root_.state != event.state;
   root_ = event;
   if (answers_pending) {
+    predecessor_serves_ = false;
     const Routes old = std::exchange(current_, *std::exchange(pending_, std::nullopt));
     publish();
     retire_clusters(old);
     return;
   }
+  if (predecessor_serves_) return;
   if (edge) {
     publish();
   } else if (!std::exchange(rebuild_pending_, true)) {

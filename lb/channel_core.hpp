@@ -146,6 +146,7 @@ class ChannelCore {
   bool scan_pending_ = false;
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
+  bool predecessor_serves_ = false;  // What the channel published before it was restarted (C3).
   XdsConfigPtr xds_;
   ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
   std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.

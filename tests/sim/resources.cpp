@@ -31,7 +31,7 @@ void fill_routes(const Topology& topology, RouteConfiguration& config) {
   config.set_name(topology.route_name);
   auto* host = config.add_virtual_hosts();
   host->set_name("all");
-  host->add_domains("*");
+  host->add_domains(topology.for_somebody_else ? "somebody.else" : "*");
   for (const RouteModel& model : topology.routes) {
     auto* route = host->add_routes();
     route->mutable_match()->set_prefix(model.prefix);

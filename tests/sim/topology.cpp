@@ -133,6 +133,11 @@ Touched change_route(Topology& topology, FakeChance& chance) {
   return {""};
 }
 
+Touched change_virtual_host(Topology& topology) {
+  topology.for_somebody_else = !topology.for_somebody_else;
+  return {""};
+}
+
 Touched change_route_name(Topology& topology, FakeChance& chance) {
   if (chance.percent(50)) {
     topology.inline_routes = !topology.inline_routes;
@@ -239,7 +244,8 @@ std::string text_of(const Topology& topology) {
 
 std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
   const std::size_t what = chance.below(100);
-  if (what < 20) return change_route(topology, chance);
+  if (what < 18) return change_route(topology, chance);
+  if (what < 20 || topology.for_somebody_else) return change_virtual_host(topology);
   if (what < 25) return change_route_name(topology, chance);
   if (what < 40) return add_or_replace_cluster(topology, chance);
   if (what < 50) return remove_cluster(topology, chance);
@@ -249,6 +255,7 @@ std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
 }
 
 void touch_everything(Topology& topology) {
+  topology.for_somebody_else = false;
   for (const std::string& name : reachable(topology)) {
     if (name == kGhost || topology.clusters.contains(name)) continue;
     ClusterModel cluster;

@@ -54,6 +54,7 @@ struct RouteModel {
 
 struct Topology {
   bool inline_routes = false;
+  bool for_somebody_else = false;  ///< No virtual host is ours.
   std::string route_name = "routes-0";
   std::vector<RouteModel> routes;
   std::map<std::string, ClusterModel> clusters;

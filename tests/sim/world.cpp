@@ -244,6 +244,12 @@ void World::starve_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(10), milliseconds(400)), [this] {
     if (!in_turmoil_) return;
     stage_.starve_somebody(setting_.chance.between(milliseconds(1), milliseconds(300)));
+    // Much arrives while he is behind.
+    if (setting_.chance.percent(25)) serve(mutate(topology_, setting_.chance));
+    if (setting_.chance.percent(50)) {
+      setting_.connector->reset(address_of("c" + std::to_string(setting_.chance.below(7)),
+                                           static_cast<int>(setting_.chance.below(5))));
+    }
     starve_soon();
   });
 }
@@ -257,6 +263,7 @@ void World::start_call() {
                            chance.between(Duration::zero(), seconds(5)));
     return;
   }
+  if (chance.percent(3)) protocol::post(supervisor_, protocol::ChannelExitIdle{port_});
   Calls::Plan plan;
   plan.path = path;
   plan.wait_for_ready = chance.percent(30);

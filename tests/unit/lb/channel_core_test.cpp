@@ -315,6 +315,25 @@ TEST_CASE("channel_core: one that is restarted goes on where the last snapshot e
   }
 }
 
+TEST_CASE("channel_core: one that is restarted publishes nothing until its routes are complete",
+          "[lb][channel_core][A31-7]") {
+  Snapshot last;
+  last.generation = 7;
+  last.sequence = 40;
+  const auto make_ref = [](const ClusterName& name) {
+    return std::make_shared<const ClusterRef>(name, std::make_shared<const CallStats>());
+  };
+  ChannelCore core(make_ref, last);
+  core.step(XdsConfigArrived{routes_to({"a"})}, kNow);
+  core.step(XdsConfigArrived{routes_to({"a", "b"})}, kNow);
+  const auto root = [&](Generation generation) {
+    return core.step(RootPublished{ConnectivityState::kReady, make_queue_picker(), generation},
+                     kNow);
+  };
+  CHECK(root(8).empty());
+  CHECK(published(root(9)).snapshot.generation == 9);
+}
+
 TEST_CASE("channel_core: one that is restarted without a configuration fails new calls",
           "[lb][channel_core]") {
   Snapshot last;
