@@ -44,18 +44,18 @@ TEST_CASE("target: the watchers of channels that are gone are forgotten", "[chan
 TEST_CASE("target: one that ends after the host has nothing to do with it", "[channel][target]") {
   const actors::ReclaimerThread reclaimer;
   auto host = std::make_unique<actors::Host>(environment(reclaimer), 1);
-  const auto gate = std::make_shared<HostGate>(*host);
+  const auto link = std::make_shared<HostLink>(*host);
   bool used = false;
-  gate->with([&](actors::Host& there) { used = &there == host.get(); });
+  link->with([&](actors::Host& there) { used = &there == host.get(); });
   CHECK(used);
 
   auto target = std::make_shared<Target>();
   actors::ChannelPort port;
   port.target = "xds:///orders";
-  target->open(gate, std::move(port));
-  gate->shut();
+  target->open(link, std::move(port));
+  link->cut();
   host.reset();
-  gate->with([&](actors::Host&) { used = false; });
+  link->with([&](actors::Host&) { used = false; });
   CHECK(used);
   CHECK(target->state(true) == ConnectivityState::kConnecting);
   target->published(ConnectivityState::kReady);
