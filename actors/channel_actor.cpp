@@ -3,6 +3,7 @@
 // Hosts lb::ChannelCore: one target. The shell owns the watcher and the root of the policy tree,
 // and hands snapshots to the data plane.
 
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -67,8 +68,11 @@ struct ChannelState {
   void run(lb::PublishSnapshot& order);
 
   void run(lb::ReferToClusters& order) {
-    for (const ClusterName& cluster : referenced.clusters) {
-      if (!order.clusters.contains(cluster)) environment->instruments->forget_cluster(cluster);
+    std::erase_if(in_metrics,
+                  [&](const auto& held) { return !order.clusters.contains(held.first); });
+    for (const ClusterName& cluster : order.clusters) {
+      auto& held = in_metrics[cluster];
+      if (held == nullptr) held = environment->instruments->hold_cluster(cluster);
     }
     referenced.clusters = std::move(order.clusters);
     if (watcher) protocol::send(self, watcher, referenced);
@@ -88,6 +92,7 @@ struct ChannelState {
   WatcherActor watcher;
   RestartDelay watcher_delay;
   ClustersReferenced referenced;
+  std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
   const ChildName root{kRootName};
   ChildPolicies policies;

@@ -44,10 +44,7 @@ struct PolicyState {
   ~PolicyState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     children.stop_all(reason);
-    if (map) {
-      protocol::stop(map, reason);
-      environment->instruments->forget_cluster(map_config.settings.cluster);
-    }
+    if (map) protocol::stop(map, reason);
     if (environment) environment->instruments->add_policies(name_of_policy, -1);
   }
 
@@ -145,6 +142,7 @@ struct PolicyState {
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   bool serves = false;
+  std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
   bool orderly = false;
 };
 
@@ -188,7 +186,9 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
 
 void PolicyState::run(ServeSubchannels& order) {
   map_config = MapGenerationStarted{order.settings, order.generation};
-  serves = true;
+  if (!std::exchange(serves, true)) {
+    in_metrics = environment->instruments->hold_cluster(order.settings.cluster);
+  }
   if (map) {
     protocol::send(self, map, map_config);
   } else {
@@ -221,6 +221,7 @@ void PolicyState::map_restart_due() {
 
 void PolicyState::run(CloseSubchannels&) {
   serves = false;
+  in_metrics.reset();
   children.serve(SubchannelMapActor());
   if (!map) return;
   watches.remove(self, map);

@@ -148,7 +148,19 @@ void Instruments::add_connections(const ClusterName& cluster, int amount) {
   series_.add(Metric::kConnectionsOpen, {cluster.str()}, amount);
 }
 
-void Instruments::forget_cluster(const ClusterName& cluster) {
+std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster) {
+  {
+    const std::lock_guard lock(registry_mutex_);
+    ++cluster_holders_[cluster];
+  }
+  return {this, [this, cluster](const void*) { let_go_of(cluster); }};
+}
+
+void Instruments::let_go_of(const ClusterName& cluster) {
+  const std::lock_guard lock(registry_mutex_);
+  const auto found = cluster_holders_.find(cluster);
+  if (--found->second > 0) return;
+  cluster_holders_.erase(found);
   series_.forget(Metric::kPriorityActive, cluster.str());
   series_.forget(Metric::kEndpoints, cluster.str());
 }

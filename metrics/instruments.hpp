@@ -59,13 +59,16 @@ class Instruments {
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
-  /// The cluster is no longer configured: its gauges end, its counters stay.
-  void forget_cluster(const ClusterName& cluster);
+  /// Whoever serves a cluster holds this; several may, each for itself. When the last lets go, the
+  /// cluster's gauges end; its counters stay. The Instruments outlive what they hand out.
+  std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
   /// All that there is to export, now.
   std::vector<Family> collect() const;
 
  private:
+  void let_go_of(const ClusterName& cluster);
+
   using Pair = std::pair<std::string, ClusterName>;
 
   std::vector<Family> collect_calls() const;
@@ -73,6 +76,7 @@ class Instruments {
   SeriesTable series_;
   mutable std::mutex registry_mutex_;
   std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<ClusterName, std::size_t> cluster_holders_;
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
 };
 

@@ -117,28 +117,30 @@ std::map<std::string, std::vector<int>> lines_of_lists(const YAML::Node& root) {
 
 }  // namespace
 
-absl::StatusOr<Document> parse_json_document(absl::string_view text) try {
-  Document document;
-  document.root = json::parse(text.begin(), text.end());
-  if (!is_within_depth(document.root, 0)) return too_deep("");
-  return document;
-
-} catch (const json::exception& error) {
-  return absl::InvalidArgumentError(without_identifier(error.what()));
+absl::StatusOr<Document> parse_json_document(absl::string_view text) {
+  try {
+    Document document;
+    document.root = json::parse(text.begin(), text.end());
+    if (!is_within_depth(document.root, 0)) return too_deep("");
+    return document;
+  } catch (const json::exception& error) {
+    return absl::InvalidArgumentError(without_identifier(error.what()));
+  }
 }
 
-absl::StatusOr<Document> parse_yaml_document(absl::string_view text) try {
-  const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-  if (documents.size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected one YAML document, found ", documents.size()));
+absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected one YAML document, found ", documents.size()));
+    }
+    auto root = YamlConversion().convert(documents.front(), 0);
+    if (!root.ok()) return root.status();
+    return Document{*std::move(root), lines_of_lists(documents.front())};
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), error.msg));
   }
-  auto root = YamlConversion().convert(documents.front(), 0);
-  if (!root.ok()) return root.status();
-  return Document{*std::move(root), lines_of_lists(documents.front())};
-
-} catch (const YAML::Exception& error) {
-  return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), error.msg));
 }
 
 }  // namespace signalbox::xds

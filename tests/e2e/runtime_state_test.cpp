@@ -121,4 +121,29 @@ TEST_CASE("runtime: a primary that neither takes nor refuses is given up after f
       [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 1.0; }));
 }
 
+TEST_CASE("runtime: a cluster that one channel leaves stays in the other's metrics",
+          "[e2e][runtime][metrics]") {
+  const BackendProcess backend("shared");
+  const auto plane = start_plane(
+      simple_yaml("orders", "a", {backend.address}) + listener_yaml("invoices", "invoices") +
+      routes_yaml("invoices", "a") + cluster_yaml("b") + endpoints_yaml("b", {{backend.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto orders = runtime->channel("xds:///orders");
+  const auto invoices = runtime->channel("xds:///invoices");
+  CHECK(call(orders).ok());
+  CHECK(call(invoices).ok());
+  const std::vector<std::string> ready_in_a{"cluster=\"a\"", "state=\"ready\""};
+  CHECK(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready_in_a) == 1.0; }));
+  const auto policies = metric(*runtime, "signalbox_policies");
+  plane->update(resources(routes_yaml("invoices", "b")));
+  CHECK(eventually([&] {
+    return call(invoices).ok() &&
+           metric(*runtime, "signalbox_rpcs_completed_total", {"cluster=\"b\""}).value_or(0) > 0;
+  }));
+  // The tree of invoices has let go of it.
+  CHECK(eventually([&] { return metric(*runtime, "signalbox_policies") == policies; }));
+  CHECK(metric(*runtime, "signalbox_endpoints", ready_in_a) == 1.0);
+  CHECK(metric(*runtime, "signalbox_priority_active", {"cluster=\"a\""}) == 0.0);
+}
+
 }  // namespace signalbox::test

@@ -47,7 +47,7 @@ class Router {
   bool wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const;
 
   /// Calls `changed` once, on a thread of the runtime or this one, when something newer than
-  /// `pick` saw is published or the runtime ends.
+  /// `pick` saw is published or the runtime ends. It must not block, nor destroy the runtime.
   void on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.

@@ -207,13 +207,18 @@ TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_rpcs_started_total"}) == 2);
 }
 
-TEST_CASE("instruments: forget the gauges of a cluster that is gone", "[metrics][instruments]") {
+TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any more",
+          "[metrics][instruments]") {
   Instruments instruments;
+  auto one = instruments.hold_cluster(kOrders);
+  auto other = instruments.hold_cluster(kOrders);
   instruments.observe(PriorityActive{kOrders, 0});
   instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}});
   instruments.observe(EndpointsCounted{ClusterName("stock"), {1, 0, 0, 0, 0, 0}});
   instruments.observe(ConnectionLost{kOrders});
-  instruments.forget_cluster(kOrders);
+  one.reset();
+  CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == 0);
+  other.reset();
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == std::nullopt);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == std::nullopt);
   CHECK(value(instruments, Metric::kEndpoints, {"stock", "ready"}) == 1);
