@@ -118,25 +118,9 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
       referenced.clusters.insert(cluster);
   }
 
-  ChildPolicies::Hooks hooks;
-  hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {
-    child.parent = ChannelActor{self};
-    auto actor = spawn_policy(self->home_system(), environment, std::move(child));
-    watches.add(self, actor, [this, died = std::move(died)](const caf::error& reason) {
-      environment->instruments->count_actor_death("policy", protocol::reason_text(reason));
-      died();
-    });
-    return actor;
-  };
-  hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
-  hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
-    protocol::send(self, child, std::move(update));
-  };
-  hooks.restart_after = [this](std::string what, Duration delay) {
-    protocol::send_after(self, ChannelActor{self}, delay, RestartDue{std::move(what)});
-  };
-  hooks.died = [this](const ChildName&) { feed(lb::RootDied{}); };
-  policies.open(PolicyPath(port->target), std::move(hooks));
+  const auto died = [this](const ChildName&) { feed(lb::RootDied{}); };
+  policies.open(PolicyPath(port->target),
+                policy_hooks<ChannelActor>(self, environment, watches, died));
 }
 
 void ChannelState::launch_watcher() {

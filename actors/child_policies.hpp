@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
@@ -73,5 +74,35 @@ class ChildPolicies {
   std::map<ChildName, Child> children_;
   std::uint64_t launches_ = 0;
 };
+
+/// The hooks of a parent that is the actor `self` with the interface Parent: its children are
+/// watched by `watches`, and their deaths counted, then told to `died`. All outlive the hooks.
+template <typename Parent, typename Self>
+ChildPolicies::Hooks policy_hooks(Self self,
+                                  const EnvironmentPtr& environment,
+                                  protocol::Watches& watches,
+                                  std::function<void(const ChildName&)> died) {
+  ChildPolicies::Hooks hooks;
+  hooks.spawn = [self, environment, &watches](PolicyBirth child, std::function<void()> lost) {
+    child.parent = Parent{self};
+    auto actor = spawn_policy(self->home_system(), environment, std::move(child));
+    watches.add(self, actor, [environment, lost = std::move(lost)](const caf::error& reason) {
+      environment->instruments->count_actor_death("policy", protocol::reason_text(reason));
+      lost();
+    });
+    return actor;
+  };
+  hooks.forget = [self, &watches](const protocol::PolicyActor& child) {
+    watches.remove(self, child);
+  };
+  hooks.send_config = [self](const protocol::PolicyActor& child, ConfigUpdated update) {
+    protocol::send(self, child, std::move(update));
+  };
+  hooks.restart_after = [self](std::string what, Duration delay) {
+    protocol::send_after(self, Parent{self}, delay, protocol::RestartDue{std::move(what)});
+  };
+  hooks.died = std::move(died);
+  return hooks;
+}
 
 }  // namespace signalbox::actors

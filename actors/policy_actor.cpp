@@ -130,6 +130,8 @@ struct PolicyState {
   // restarted too, a successor is never taken for the one before it.
   Holder holder() const { return Holder{birth.path, self->id()}; }
 
+  bool serves() const { return in_metrics != nullptr; }
+
   Self self = nullptr;
   EnvironmentPtr environment;
   std::shared_ptr<const metrics::MessageCount> handled;
@@ -141,7 +143,6 @@ struct PolicyState {
   SubchannelMapActor map;  // Only where this policy serves one.
   MapGenerationStarted map_config;
   RestartDelay map_delay;
-  bool serves = false;
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
   bool orderly = false;
 };
@@ -161,32 +162,14 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   core = lb::make_policy(*birth.config, std::move(context));
   SIGNALBOX_INVARIANT(core != nullptr, absl::StrCat("policy ", name_of_policy, " is registered"));
 
-  ChildPolicies::Hooks hooks;
-  hooks.spawn = [this](PolicyBirth child, std::function<void()> died) {
-    child.parent = PolicyActor{self};
-    const std::string what = std::string(policy_name(*child.config));
-    auto actor = spawn_policy(self->home_system(), environment, std::move(child));
-    watches.add(self, actor, [this, what, died = std::move(died)](const caf::error& reason) {
-      environment->instruments->count_actor_death("policy", protocol::reason_text(reason));
-      died();
-    });
-    return actor;
-  };
-  hooks.forget = [this](const PolicyActor& child) { watches.remove(self, child); };
-  hooks.send_config = [this](const PolicyActor& child, ConfigUpdated update) {
-    protocol::send(self, child, std::move(update));
-  };
-  hooks.restart_after = [this](std::string what, Duration delay) {
-    protocol::send_after(self, PolicyActor{self}, delay, RestartDue{std::move(what)});
-  };
-  hooks.died = [this](const ChildName& child) { feed(ChildDied{child}); };
-  children.open(birth.path, std::move(hooks));
+  const auto died = [this](const ChildName& child) { feed(ChildDied{child}); };
+  children.open(birth.path, policy_hooks<PolicyActor>(self, environment, watches, died));
   if (birth.subchannels) children.serve(birth.subchannels);
 }
 
 void PolicyState::run(ServeSubchannels& order) {
   map_config = MapGenerationStarted{order.settings, order.generation};
-  if (!std::exchange(serves, true)) {
+  if (!serves()) {
     in_metrics = environment->instruments->hold_cluster(order.settings.cluster);
   }
   if (map) {
@@ -216,11 +199,10 @@ void PolicyState::begin_map() {
 
 // A configuration may have been quicker, or have closed the map for good.
 void PolicyState::map_restart_due() {
-  if (serves && !map) begin_map();
+  if (serves() && !map) begin_map();
 }
 
 void PolicyState::run(CloseSubchannels&) {
-  serves = false;
   in_metrics.reset();
   children.serve(SubchannelMapActor());
   if (!map) return;
