@@ -119,8 +119,10 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   }
 
   const auto died = [this](const ChildName&) { feed(lb::RootDied{}); };
+  // What routes to nothing that was ever applied is not published: its picks have no route yet.
+  const auto given_up = [](const ChildName&) {};
   policies.open(PolicyPath(port->target),
-                policy_hooks<ChannelActor>(self, environment, watches, died));
+                policy_hooks<ChannelActor>(self, environment, watches, died, given_up));
 }
 
 void ChannelState::launch_watcher() {

@@ -49,12 +49,14 @@ void ChildPolicies::lost(const ChildName& name) {
   child.actor = nullptr;
   child.log.died();
   hooks_.restart_after(name.str(), child.delay.next());
+  const bool hopeless = child.log.to_replay() == nullptr;
   hooks_.died(name);
+  if (hopeless) hooks_.given_up(name);
 }
 
 void ChildPolicies::restart_due(const ChildName& name) {
   const auto found = children_.find(name);
-  if (found == children_.end() || found->second.actor) return;
+  if (suspended_ || found == children_.end() || found->second.actor) return;
   if (found->second.log.to_replay()) launch(name, found->second);
 }
 
@@ -74,6 +76,7 @@ void ChildPolicies::stop_all(StopReason reason) {
 }
 
 void ChildPolicies::suspend_all() {
+  suspended_ = true;
   std::vector<ChildName> suspended;
   for (auto& [name, child] : children_) {
     if (!child.actor) continue;

@@ -31,18 +31,24 @@ class ChildPolicies {
     std::function<void(std::string what, Duration delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
+    /// And that nothing can be restarted: it survived no configuration so far.
+    std::function<void(const ChildName&)> given_up;
   };
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  void serve(protocol::SubchannelMapActor map) { map_ = std::move(map); }
+  /// What children are born with from now on.
+  void serve(protocol::SubchannelMapActor map) {
+    map_ = std::move(map);
+    suspended_ = false;
+  }
 
   void start(const ChildName& name, const ConfigUpdated& update);
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
   /// Stops every child, as if it had died: what the children share is gone. Their last pickers
-  /// serve on.
+  /// serve on. None is restarted before serve().
   void suspend_all();
   /// Starts those without an actor from their last good configuration.
   void resume_all();
@@ -71,17 +77,19 @@ class ChildPolicies {
   PolicyPath parent_path_;
   Hooks hooks_;
   protocol::SubchannelMapActor map_;
+  bool suspended_ = false;
   std::map<ChildName, Child> children_;
   std::uint64_t launches_ = 0;
 };
 
 /// The hooks of a parent that is the actor `self` with the interface Parent: its children are
-/// watched by `watches`, and their deaths counted, then told to `died`. All outlive the hooks.
+/// watched by `watches`, and their deaths counted, then told. All outlive the hooks.
 template <typename Parent, typename Self>
 ChildPolicies::Hooks policy_hooks(Self self,
                                   const EnvironmentPtr& environment,
                                   protocol::Watches& watches,
-                                  std::function<void(const ChildName&)> died) {
+                                  std::function<void(const ChildName&)> died,
+                                  std::function<void(const ChildName&)> given_up) {
   ChildPolicies::Hooks hooks;
   hooks.spawn = [self, environment, &watches](PolicyBirth child, std::function<void()> lost) {
     child.parent = Parent{self};
@@ -102,6 +110,7 @@ ChildPolicies::Hooks policy_hooks(Self self,
     protocol::send_after(self, Parent{self}, delay, protocol::RestartDue{std::move(what)});
   };
   hooks.died = std::move(died);
+  hooks.given_up = std::move(given_up);
   return hooks;
 }
 

@@ -12,6 +12,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/child_set.hpp"
+#include "lb/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
@@ -60,6 +61,7 @@ struct PolicyState {
     run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
   }
 
+  void fail_child(const ChildName& child);
   void settle_holds();
   void begin_map();
   void map_restart_due();
@@ -163,8 +165,18 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   SIGNALBOX_INVARIANT(core != nullptr, absl::StrCat("policy ", name_of_policy, " is registered"));
 
   const auto died = [this](const ChildName& child) { feed(ChildDied{child}); };
-  children.open(birth.path, policy_hooks<PolicyActor>(self, environment, watches, died));
+  const auto given_up = [this](const ChildName& child) { fail_child(child); };
+  children.open(birth.path, policy_hooks<PolicyActor>(self, environment, watches, died, given_up));
   if (birth.subchannels) children.serve(birth.subchannels);
+}
+
+// It has never published: until another configuration comes its picks fail, else they would be
+// queued for as long.
+void PolicyState::fail_child(const ChildName& child) {
+  const absl::Status why =
+      absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
+  feed(ChildStateChanged{
+      child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
 }
 
 void PolicyState::run(ServeSubchannels& order) {
@@ -230,9 +242,10 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       },
       // A child that was replaced may still be heard: only the present one counts.
       [&state](ChildStateChanged& event) {
-        if (protocol::sent_by(state.self, state.children.actor(event.child))) {
-          state.feed(std::move(event));
-        }
+        if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
+        // It need not wait for those below it: what killed them was no poison to it.
+        state.children.survived(event.child, event.generation);
+        state.feed(std::move(event));
       },
       [&state](const ChildApplied& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;

@@ -2,7 +2,10 @@
 //
 // Top of a runtime: opens and closes channels, and keeps the xds_client and the channels alive.
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +32,7 @@ struct SupervisorState {
 
   ~SupervisorState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
-    for (auto& [port, channel] : channels) {
+    for (auto& [number, channel] : channels) {
       if (channel.actor) protocol::stop(channel.actor, reason);
     }
     if (client) protocol::stop(client, reason);
@@ -40,13 +43,24 @@ struct SupervisorState {
   using Self = protocol::SelfOf<SupervisorActor, SupervisorState>;
   using PortPtr = std::shared_ptr<const ChannelPort>;
 
+  /// Numbered as they were opened: a target may be open twice, and addresses of ports have an
+  /// order that no two processes share.
+  using ChannelNumber = std::uint64_t;
+
   struct Channel {
+    PortPtr port;
     ChannelActor actor;
     RestartDelay delay;
   };
 
+  static std::string name_of(ChannelNumber number) { return absl::StrCat("channel ", number); }
+
+  std::map<ChannelNumber, Channel>::iterator find(const PortPtr& port) {
+    return std::ranges::find_if(channels, [&](const auto& c) { return c.second.port == port; });
+  }
+
   void launch_client();
-  void launch_channel(const PortPtr& port);
+  void launch_channel(ChannelNumber number);
   void close_channel(const PortPtr& port);
   void restart(const std::string& what);
 
@@ -58,7 +72,8 @@ struct SupervisorState {
   EnvironmentPtr environment;
   XdsClientActor client;
   RestartDelay client_delay{RestartDelay::kFirstOfStream};
-  std::map<PortPtr, Channel> channels;
+  std::map<ChannelNumber, Channel> channels;
+  ChannelNumber last_number = 0;
   protocol::Watches watches;
   bool orderly = false;
 };
@@ -71,27 +86,27 @@ void SupervisorState::launch_client() {
     client = nullptr;
     restart_after(kClientName, client_delay.next());
   });
-  for (auto& [port, channel] : channels) {
+  for (auto& [number, channel] : channels) {
     if (channel.actor) {
       protocol::send(self, channel.actor, XdsClientReplaced{caf::actor_cast<caf::actor>(client)});
     }
   }
 }
 
-void SupervisorState::launch_channel(const PortPtr& port) {
-  Channel& channel = channels[port];
-  channel.actor = spawn_channel(self->home_system(), environment, port, client);
-  watches.add(self, channel.actor, [this, port](const caf::error& reason) {
+void SupervisorState::launch_channel(ChannelNumber number) {
+  Channel& channel = channels.at(number);
+  channel.actor = spawn_channel(self->home_system(), environment, channel.port, client);
+  watches.add(self, channel.actor, [this, number](const caf::error& reason) {
     environment->instruments->count_actor_death("channel", protocol::reason_text(reason));
-    const auto found = channels.find(port);
+    const auto found = channels.find(number);
     if (found == channels.end()) return;
     found->second.actor = nullptr;
-    restart_after(port->target, found->second.delay.next());
+    restart_after(name_of(number), found->second.delay.next());
   });
 }
 
 void SupervisorState::close_channel(const PortPtr& port) {
-  const auto found = channels.find(port);
+  const auto found = find(port);
   if (found == channels.end()) return;
   if (found->second.actor) {
     watches.remove(self, found->second.actor);
@@ -105,8 +120,8 @@ void SupervisorState::restart(const std::string& what) {
     if (!client) launch_client();
     return;
   }
-  for (auto& [port, channel] : channels) {
-    if (port->target == what && !channel.actor) launch_channel(port);
+  for (auto& [number, channel] : channels) {
+    if (name_of(number) == what && !channel.actor) launch_channel(number);
   }
 }
 
@@ -118,10 +133,13 @@ protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self 
   state.environment = std::move(environment);
   state.launch_client();
   return {
-      [&state](const OpenChannel& order) { state.launch_channel(order.port); },
+      [&state](const OpenChannel& order) {
+        state.channels[++state.last_number].port = order.port;
+        state.launch_channel(state.last_number);
+      },
       [&state](const CloseChannel& order) { state.close_channel(order.port); },
       [&state](const protocol::ChannelExitIdle& order) {
-        const auto found = state.channels.find(order.port);
+        const auto found = state.find(order.port);
         if (found == state.channels.end() || !found->second.actor) return;
         protocol::send(state.self, found->second.actor, IdleExitRequested{});
       },

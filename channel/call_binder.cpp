@@ -55,24 +55,41 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-std::shared_ptr<grpc::Channel> make_anchor() {
-  keep_grpc_callback_threads();
+// Under the target's own name, which is what peer() says of a call that has reached nobody. gRPC
+// would resolve it only when it connects. One that it cannot read gets another: on a lame channel
+// no call can wait.
+std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::experimental::CreateCustomChannelWithInterceptors(
-      "ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials(), arguments, observer_factories());
+  const auto named = [&](const std::string& name) {
+    return grpc::CreateCustomChannel(name, grpc::InsecureChannelCredentials(), arguments);
+  };
+  auto anchor = named(target);
+  const bool is_lame = anchor->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_IDLE;
+  return is_lame ? named("unix:signalbox") : anchor;
 }
 
-// The same method, without a handle that another channel may have registered for it.
-RpcMethod plain(const RpcMethod& method) {
-  return {method.name(), method.suffix_for_stats(), method.method_type()};
+// gRPC's codes are absl's. The first end of a call wins, so no batch of it will do anything.
+void end(grpc_call* call, const absl::Status& status) {
+  grpc_call_cancel_with_status(call,
+                               static_cast<grpc_status_code>(status.code()),
+                               std::string(status.message()).c_str(),
+                               nullptr);
 }
+
+// What keeps the pick of a call that nobody observes: it goes with the call's context.
+struct UnobservedCall {
+  std::shared_ptr<grpc::ChannelInterface> channel;
+  CallIntent intent;
+};
 
 }  // namespace
 
 CallBinder::CallBinder(GrpcChannelOptions options)
-    : options_(std::move(options)), anchor_(make_anchor()) {}
+    : creators_(with_observer(std::move(options.interceptors))),
+      options_(std::move(options)),
+      anchor_(make_anchor(options_.target)) {}
 
 AttemptScope::AttemptScope(CallIntent intent) : intent_(std::move(intent)) {
   resumed_intent = &intent_;
@@ -117,7 +134,7 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
 Verdict CallBinder::judge(const CallIntent& intent) {
   switch (intent.pick.outcome()) {
     case PickOutcome::kComplete:
-      return connection_of(intent.pick).is_ready() ? Verdict::kBind : Verdict::kWait;
+      return is_alive(intent) ? Verdict::kBind : Verdict::kWait;
     case PickOutcome::kQueue:
       return Verdict::kWait;
     case PickOutcome::kFail:
@@ -128,36 +145,60 @@ Verdict CallBinder::judge(const CallIntent& intent) {
   return Verdict::kFail;
 }
 
-Call CallBinder::bind(CallIntent intent,
-                      const RpcMethod& method,
-                      grpc::ClientContext& own,
-                      grpc::ClientContext& user,
-                      grpc::CompletionQueue* cq) {
-  grpc::Channel& channel = *connection_of(intent.pick).channel();
-  const ObserverScope scope(BoundCall{shared_from_this(), &user, std::move(intent)});
-  const Call call = GrpcAccess::create_call(channel, plain(method), &own, cq);
-  return {call.call(), this, cq, call.client_rpc_info()};
+bool CallBinder::is_alive(const CallIntent& intent) {
+  return connection_of(intent.pick).is_ready();
 }
 
-Call CallBinder::fail(const absl::Status& status,
-                      const RpcMethod& method,
-                      grpc::ClientContext& context,
-                      grpc::CompletionQueue* cq,
-                      bool observed) {
-  const auto create = [&] {
-    return GrpcAccess::create_call(*anchor_, plain(method), &context, cq);
-  };
-  const Call call = [&] {
-    if (!observed) return create();
-    const ObserverScope scope(BoundCall{shared_from_this(), nullptr, {}});
-    return create();
-  }();
-  // gRPC's codes are absl's. The first end of a call wins, so no batch of it will do anything.
-  grpc_call_cancel_with_status(call.call(),
-                               static_cast<grpc_status_code>(status.code()),
-                               std::string(status.message()).c_str(),
-                               nullptr);
+Call CallBinder::bind(CallIntent intent, const CallSite& site) {
+  grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
+  const Interception made = intercept(intent, site);
+  GrpcAccess::set_call(site.context, call, site.channel);
+  hand_over(intent, made.observer);
+  if (made.observer != nullptr) return {call, made.observer, site.cq, made.info};
+  if (intent.attempt == nullptr) {
+    auto unobserved = std::make_shared<UnobservedCall>();
+    *unobserved = {site.channel, std::move(intent)};
+    GrpcAccess::own(site.context, std::move(unobserved));
+  }
+  return {call, this, site.cq, made.info};
+}
+
+Call CallBinder::fail(const absl::Status& status, const CallIntent& intent, const CallSite& site) {
+  grpc_call* const call =
+      GrpcAccess::make_call(*anchor_, site.method.name(), site.context, site.cq->cq());
+  const Interception made = intercept(intent, site);
+  GrpcAccess::set_call(site.context, call, site.channel);
+  end(call, status);
+  return {call, this, site.cq, made.info};
+}
+
+Interception CallBinder::intercept(const CallIntent& intent, const CallSite& site) const {
+  const bool none = intent.attempt != nullptr;
+  return channel::intercept(site, creators_, none ? creators_.size() + 1 : site.position);
+}
+
+grpc_call* CallBinder::connect(const CallIntent& intent,
+                               const char* method,
+                               const grpc::ClientContext& context,
+                               grpc::CompletionQueue& cq) {
+  return GrpcAccess::make_call(*connection_of(intent.pick).channel(), method, context, cq.cq());
+}
+
+grpc_call* CallBinder::refuse(const absl::Status& status,
+                              const char* method,
+                              grpc::CompletionQueue& cq) const {
+  grpc_call* const call = GrpcAccess::make_bare_call(*anchor_, method, cq);
+  end(call, status);
   return call;
+}
+
+void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
+  if (std::optional<CallIntent>* const attempt = intent.attempt) {
+    if (intent.pick.cluster() != nullptr) intent.pick.cluster()->stats().count_started();
+    *attempt = std::move(intent);
+  } else if (observer != nullptr) {
+    observer->observe(shared_from_this(), std::move(intent));
+  }
 }
 
 absl::Status CallBinder::failure(const lb::Pick& pick) const {

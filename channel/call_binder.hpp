@@ -25,8 +25,9 @@ struct CallIntent {
   gpr_timespec started{};
   bool is_picked = false;
   bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
-  /// Set in an attempt of unsent_call, which takes the intent back if this one is not sent either.
-  std::optional<CallIntent>* unsent = nullptr;
+  /// Set in an attempt of unsent_call, which gets the intent when the attempt is bound, and
+  /// observes it itself.
+  std::optional<CallIntent>* attempt = nullptr;
   lb::Pick pick;
 };
 
@@ -40,6 +41,23 @@ class AttemptScope {
 
  private:
   CallIntent intent_;
+};
+
+/// What a stub says when it makes a call.
+struct CallSite {
+  const grpc::internal::RpcMethod& method;
+  grpc::ClientContext& context;
+  grpc::CompletionQueue* cq = nullptr;
+  std::shared_ptr<grpc::ChannelInterface> channel;
+  std::size_t position = 0;  ///< Of the first interceptor: more than 0 in a call of another's.
+};
+
+class CallObserver;
+
+/// The interceptors of a call, with the observer among them: null where they begin below it.
+struct Interception {
+  grpc::experimental::ClientRpcInfo* info = nullptr;
+  CallObserver* observer = nullptr;
 };
 
 enum class Verdict { kBind, kWait, kFail };
@@ -61,20 +79,37 @@ class CallBinder final : public grpc::internal::CallHook,
   /// What follows from the intent's pick. A connection that has died since is worth waiting for.
   static Verdict judge(const CallIntent& intent);
 
-  /// The call on the picked connection, with an observer that owns the intent. `own` is the
-  /// context of that call, `user` the one that the application holds; mostly the same.
-  grpc::internal::Call bind(CallIntent intent,
-                            const grpc::internal::RpcMethod& method,
-                            grpc::ClientContext& own,
-                            grpc::ClientContext& user,
-                            grpc::CompletionQueue* cq);
+  /// Whether the picked connection is up at this moment.
+  static bool is_alive(const CallIntent& intent);
 
-  /// A call that has failed with `status` already; `observed`: its batches run an interceptor.
+  /// The call on the picked connection, with an observer that owns the intent.
+  grpc::internal::Call bind(CallIntent intent, const CallSite& site);
+
+  /// A call that has failed with `status` already.
   grpc::internal::Call fail(const absl::Status& status,
-                            const grpc::internal::RpcMethod& method,
-                            grpc::ClientContext& context,
-                            grpc::CompletionQueue* cq,
-                            bool observed = false);
+                            const CallIntent& intent,
+                            const CallSite& site);
+
+  // The parts of these, for a call whose context has one already.
+
+  /// Makes the context's interceptors: the application's, the observer, and gRPC's global one.
+  /// An attempt has none: they run for the call that it stands for.
+  Interception intercept(const CallIntent& intent, const CallSite& site) const;
+
+  /// A call on the picked connection.
+  static grpc_call* connect(const CallIntent& intent,
+                            const char* method,
+                            const grpc::ClientContext& context,
+                            grpc::CompletionQueue& cq);
+
+  /// A call that has failed, and by nothing else than `status`.
+  grpc_call* refuse(const absl::Status& status,
+                    const char* method,
+                    grpc::CompletionQueue& cq) const;
+
+  /// Gives the intent of a bound call to whoever observes it. Nobody: it stays, and is the
+  /// caller's to keep.
+  void hand_over(CallIntent& intent, CallObserver* observer);
 
   /// Why the pick failed, for those who read logs (A57): with the cluster, the target and the
   /// node's id, where the text does not have them already.
@@ -95,11 +130,12 @@ class CallBinder final : public grpc::internal::CallHook,
   /// A channel that never connects: on it live the calls that fail, and those that wait.
   grpc::Channel& anchor() const { return *anchor_; }
 
-  /// Fills the ops of a bound call; the observer learns which they are.
+  /// Fills the ops of a call that stays where it is; the observer learns which they are.
   void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                         grpc::internal::Call* call) override;
 
  private:
+  const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
   const std::shared_ptr<grpc::Channel> anchor_;
 };

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/io/grpc_connector.hpp"
-#include "channel/unsent_call.hpp"
+#include "channel/queued_call.hpp"
 
 namespace signalbox::channel {
 namespace {
@@ -12,128 +12,160 @@ namespace {
 using grpc::experimental::ClientRpcInfo;
 using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::InterceptorBatchMethods;
+using grpc::internal::Call;
+using grpc::internal::CallOpSetInterface;
+using grpc::internal::RpcMethod;
 
-thread_local BoundCall* bound_call = nullptr;
-thread_local grpc::internal::CallOpSetInterface* filled_ops = nullptr;
+thread_local CallObserver* made_observer = nullptr;
+thread_local CallOpSetInterface* filled_ops = nullptr;
 thread_local grpc::CompletionQueue* held_queue = nullptr;
 
 bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
   return batch.QueryInterceptionHookPoint(point);
 }
 
-class CallObserver final : public grpc::experimental::Interceptor {
+void release_held_queue() {
+  if (held_queue != nullptr) GrpcAccess::release_cq(std::exchange(held_queue, nullptr));
+}
+
+// Stands before the application's interceptors.
+class QueueReleaserFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  CallObserver(BoundCall call, ClientRpcInfo& info)
-      : call_(std::move(call)),
-        own_(info.client_context()),
-        method_(info.method()),
-        is_unary_(info.type() == ClientRpcInfo::Type::UNARY) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    class QueueReleaser final : public grpc::experimental::Interceptor {
+     public:
+      void Intercept(InterceptorBatchMethods* batch) override {
+        release_held_queue();
+        batch->Proceed();
+      }
+    };
 
-  // A call that was started and whose status nobody read was given up.
-  ~CallObserver() override { complete(grpc::StatusCode::CANCELLED); }
-
-  void Intercept(InterceptorBatchMethods* batch) override {
-    if (held_queue != nullptr) GrpcAccess::release_cq(std::exchange(held_queue, nullptr));
-    if (call_.user != nullptr) {
-      if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
-      if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
-    }
-    batch->Proceed();
+    return new QueueReleaser;
   }
-
- private:
-  const CallStats* stats() const {
-    const lb::ClusterRef* const cluster = call_.intent.pick.cluster();
-    return cluster != nullptr ? &cluster->stats() : nullptr;
-  }
-
-  // Whether the call, should it prove unsent, can be made again: its one batch holds all of it.
-  void begin(InterceptorBatchMethods& batch) {
-    started_ = true;
-    if (stats() != nullptr) stats()->count_started();
-    if (!is_unary_ || call_.intent.unsent != nullptr) return;
-    if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
-    request_ = *batch.GetSerializedSendMessage();
-    reply_ = batch.GetRecvMessage();
-    ops_ = filled_ops;
-  }
-
-  // Returns true when the batch goes on later, or has done so: then this may be gone.
-  bool end(InterceptorBatchMethods& batch) {
-    const grpc::StatusCode code = batch.GetRecvStatus()->error_code();
-    const bool unsent =
-        code == grpc::StatusCode::UNAVAILABLE && actors::never_reached_transport(own_->c_call());
-    complete(code);
-    if (unsent && call_.intent.unsent != nullptr) {
-      *call_.intent.unsent = std::move(call_.intent);
-    } else if (unsent && again(batch)) {
-      return true;
-    }
-    call_.intent.pick = lb::Pick();
-    request_.Clear();
-    return false;
-  }
-
-  bool again(InterceptorBatchMethods& batch) {
-    const bool whole = reply_ != nullptr && ops_ != nullptr &&
-                       has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
-    if (!whole) return false;
-    unsent_ = UnsentCall::of({call_.binder, call_.user, method_, &request_, &batch, ops_, reply_},
-                             call_.intent);
-    if (unsent_ == nullptr) return false;
-    unsent_->start();
-    return true;
-  }
-
-  void complete(grpc::StatusCode code) {
-    if (!std::exchange(started_, false) || stats() == nullptr) return;
-    stats()->count_completed(static_cast<int>(code));
-  }
-
-  BoundCall call_;
-  grpc::ClientContext* const own_;
-  const char* const method_;
-  const bool is_unary_;
-  bool started_ = false;
-  grpc::ByteBuffer request_;
-  void* reply_ = nullptr;
-  grpc::internal::CallOpSetInterface* ops_ = nullptr;
-  std::unique_ptr<UnsentCall> unsent_;
 };
 
 class CallObserverFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
-    if (bound_call == nullptr) return nullptr;
-    return new CallObserver(std::move(*std::exchange(bound_call, nullptr)), *info);
+    made_observer = new CallObserver(*info);
+    return made_observer;
   }
 };
 
 }  // namespace
 
-ObserverScope::ObserverScope(BoundCall call) : call_(std::move(call)) {
-  bound_call = &call_;
+// The enumerators of both are the same, says gRPC.
+CallObserver::CallObserver(ClientRpcInfo& info)
+    : context_(*info.client_context()),
+      method_(info.method()),
+      type_(static_cast<RpcMethod::RpcType>(info.type())) {}
+
+// A call that was started and whose status nobody read was given up.
+CallObserver::~CallObserver() {
+  complete(grpc::StatusCode::CANCELLED);
 }
 
-ObserverScope::~ObserverScope() {
-  bound_call = nullptr;
+void CallObserver::observe(std::shared_ptr<CallBinder> binder, CallIntent intent) {
+  binder_ = std::move(binder);
+  intent_ = std::move(intent);
 }
 
-OpsScope::OpsScope(grpc::internal::CallOpSetInterface* ops, grpc::CompletionQueue* held) {
-  filled_ops = ops;
-  held_queue = held;
+void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
+  std::call_once(first_batch_, [&] {
+    if (CallBinder::is_alive(intent_)) return;
+    queued_ = QueuedCall::instead_of(
+        *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
+  });
+  if (queued_ != nullptr) return queued_->PerformOpsOnCall(ops, call);
+  const OpsScope scope(ops);
+  ops->FillOps(call);
 }
+
+void CallObserver::Intercept(InterceptorBatchMethods* batch) {
+  if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
+    cancelled_.store(true, std::memory_order_release);
+    return batch->Proceed();
+  }
+  release_held_queue();
+  if (binder_ != nullptr) {
+    if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
+    if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
+  }
+  batch->Proceed();
+}
+
+const CallStats* CallObserver::stats() const {
+  const lb::ClusterRef* const cluster = intent_.pick.cluster();
+  return cluster != nullptr ? &cluster->stats() : nullptr;
+}
+
+// Whether the call, should it prove unsent, can be made again: its one batch holds all of it.
+void CallObserver::begin(InterceptorBatchMethods& batch) {
+  started_ = true;
+  if (stats() != nullptr) stats()->count_started();
+  if (type_ != RpcMethod::NORMAL_RPC) return;
+  if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
+  request_ = *batch.GetSerializedSendMessage();
+  reply_ = batch.GetRecvMessage();
+  ops_ = filled_ops;
+}
+
+// Returns true when the batch goes on later, or has done so: then this may be gone.
+bool CallObserver::end(InterceptorBatchMethods& batch) {
+  const grpc::StatusCode code = batch.GetRecvStatus()->error_code();
+  const bool unsent =
+      code == grpc::StatusCode::UNAVAILABLE && actors::never_reached_transport(context_.c_call());
+  complete(code);
+  if (unsent && again(batch)) return true;
+  intent_.pick = lb::Pick();
+  request_.Clear();
+  return false;
+}
+
+bool CallObserver::again(InterceptorBatchMethods& batch) {
+  const bool whole = reply_ != nullptr && ops_ != nullptr &&
+                     has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
+  if (!whole) return false;
+  unsent_ = UnsentCall::of({binder_, &context_, method_.c_str(), &request_, &batch, ops_, reply_},
+                           intent_);
+  if (unsent_ == nullptr) return false;
+  unsent_->start();
+  return true;
+}
+
+void CallObserver::complete(grpc::StatusCode code) {
+  if (!std::exchange(started_, false) || stats() == nullptr) return;
+  stats()->count_completed(static_cast<int>(code));
+}
+
+// --- how it comes into a call -----------------------------------------------------
+
+OpsScope::OpsScope(CallOpSetInterface* ops, grpc::CompletionQueue* held)
+    : outer_ops_(std::exchange(filled_ops, ops)), outer_held_(std::exchange(held_queue, held)) {}
 
 OpsScope::~OpsScope() {
-  filled_ops = nullptr;
-  held_queue = nullptr;
+  release_held_queue();
+  filled_ops = outer_ops_;
+  held_queue = outer_held_;
 }
 
-std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
-observer_factories() {
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<CallObserverFactory>());
-  return factories;
+GrpcAccess::Creators with_observer(GrpcAccess::Creators creators) {
+  std::erase(creators, nullptr);
+  if (!creators.empty()) {
+    creators.insert(creators.begin(), std::make_unique<QueueReleaserFactory>());
+  }
+  creators.push_back(std::make_unique<CallObserverFactory>());
+  return creators;
+}
+
+// The application's factories may make calls themselves.
+Interception intercept(const CallSite& site,
+                       const GrpcAccess::Creators& creators,
+                       std::size_t position) {
+  CallObserver* const outer = std::exchange(made_observer, nullptr);
+  auto* const info =
+      GrpcAccess::intercept(site.context, site.method, site.channel.get(), creators, position);
+  return {info, std::exchange(made_observer, outer)};
 }
 
 }  // namespace signalbox::channel

@@ -1,57 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// call_observer — sees the end of a call that was given to a connection, and lets go of its pick.
+// CallObserver — sees a call that was given to a connection, from its first batch to its status.
 //
-//   call_binder::bind ─▶ ObserverScope ─▶ factory (inside CreateCall) ─▶ observer, in the context
+//   call_binder::intercept ─▶ factory ─▶ [CallObserver], in the context, below the application's
+//   call_binder::bind, queued_call ─▶ observe(intent) ─▶ batches ─▶ status: the intent goes
 //
-// An interceptor factory on every connection's channel. It makes an observer exactly for the call
-// that the running thread is creating under an ObserverScope; calls that anyone else makes on the
-// channel get none. The observer holds the lb::Pick from binding to the status (D1), counts the
-// attempt in the cluster's CallStats, and hands a call that was never sent to unsent_call (D2).
+// It holds the lb::Pick from binding to the status (D1), counts the attempt in the cluster's
+// CallStats, and hands a call that was never sent to unsent_call (D2). Of a call that was bound
+// when it was made it is the hook, too: between that and its first batch, which the application
+// may put off, the connection may die, and then the call waits in a queued_call (D2).
 
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <vector>
+#include <mutex>
+#include <string>
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/client_interceptor.h>
 
 #include "channel/call_binder.hpp"
+#include "channel/unsent_call.hpp"
 
 namespace signalbox::channel {
 
-/// What the observer of one call owns.
-struct BoundCall {
-  std::shared_ptr<CallBinder> binder;
-  grpc::ClientContext* user = nullptr;  ///< Null: there is no attempt to observe.
-  CallIntent intent;
-};
+class QueuedCall;
 
-/// While it lives, the next call that this thread creates is the one that was bound.
-class ObserverScope {
+class CallObserver final : public grpc::experimental::Interceptor, public grpc::internal::CallHook {
  public:
-  explicit ObserverScope(BoundCall call);
-  ~ObserverScope();
-  ObserverScope(const ObserverScope&) = delete;
-  ObserverScope& operator=(const ObserverScope&) = delete;
+  explicit CallObserver(grpc::experimental::ClientRpcInfo& info);
+  ~CallObserver() override;
+
+  /// The call was bound. Before that, it is not observed.
+  void observe(std::shared_ptr<CallBinder> binder, CallIntent intent);
+
+  /// Whether the application has cancelled the context.
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+
+  void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
+                        grpc::internal::Call* call) override;
+  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
  private:
-  BoundCall call_;
+  const CallStats* stats() const;
+  void begin(grpc::experimental::InterceptorBatchMethods& batch);
+  bool end(grpc::experimental::InterceptorBatchMethods& batch);
+  bool again(grpc::experimental::InterceptorBatchMethods& batch);
+  void complete(grpc::StatusCode code);
+
+  grpc::ClientContext& context_;
+  const std::string method_;  ///< Generic stubs keep the name no longer than it takes.
+  const grpc::internal::RpcMethod::RpcType type_;
+  std::atomic<bool> cancelled_{false};
+  std::shared_ptr<CallBinder> binder_;  ///< Null: not observed yet.
+  CallIntent intent_;
+  std::once_flag first_batch_;          ///< As the hook: a stream may begin on two threads at once.
+  std::shared_ptr<QueuedCall> queued_;  ///< As the hook: the call waits, or did.
+  bool started_ = false;
+  grpc::ByteBuffer request_;
+  void* reply_ = nullptr;
+  grpc::internal::CallOpSetInterface* ops_ = nullptr;
+  std::unique_ptr<UnsentCall> unsent_;
 };
 
 /// While it lives, this thread fills `ops`. If `held` is set, a hold on that queue is released as
-/// soon as the batch has its own, and before it starts: afterwards the queue may be gone.
+/// soon as the batch has its own, and before it starts or meets an application's interceptor, which
+/// may keep it: afterwards the queue may be gone.
 class OpsScope {
  public:
   explicit OpsScope(grpc::internal::CallOpSetInterface* ops, grpc::CompletionQueue* held = nullptr);
   ~OpsScope();
   OpsScope(const OpsScope&) = delete;
   OpsScope& operator=(const OpsScope&) = delete;
+
+ private:
+  grpc::internal::CallOpSetInterface* const outer_ops_;
+  grpc::CompletionQueue* const outer_held_;
 };
 
-/// For GrpcConnectorOptions::interceptors.
-std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
-observer_factories();
+/// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
+GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
+
+/// See CallBinder::intercept.
+Interception intercept(const CallSite& site,
+                       const GrpcAccess::Creators& creators,
+                       std::size_t position);
 
 }  // namespace signalbox::channel

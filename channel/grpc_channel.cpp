@@ -14,7 +14,8 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-class GrpcChannel final : public grpc::ChannelInterface {
+class GrpcChannel final : public grpc::ChannelInterface,
+                          public std::enable_shared_from_this<GrpcChannel> {
  public:
   GrpcChannel(std::shared_ptr<CallBinder> binder, std::shared_ptr<StateWatch> watch)
       : binder_(std::move(binder)), watch_(std::move(watch)) {}
@@ -26,17 +27,22 @@ class GrpcChannel final : public grpc::ChannelInterface {
  private:
   Call CreateCall(const RpcMethod& method,
                   grpc::ClientContext* context,
-                  grpc::CompletionQueue* cq) override;
+                  grpc::CompletionQueue* cq) override {
+    return CreateCallInternal(method, context, cq, 0);
+  }
 
-  // Calls have hooks of their own; only those that failed at once are without.
+  Call CreateCallInternal(const RpcMethod& method,
+                          grpc::ClientContext* context,
+                          grpc::CompletionQueue* cq,
+                          std::size_t position) override;
+
+  // Calls have hooks of their own.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
   // No handles: a call may end up on any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
-  grpc::CompletionQueue* CallbackCQ() override {
-    return GrpcAccess::callback_cq(binder_->anchor());
-  }
+  grpc::CompletionQueue* CallbackCQ() override { return lasting_callback_cq(binder_->anchor()); }
 
   void NotifyOnStateChangeImpl(grpc_connectivity_state last,
                                gpr_timespec deadline,
@@ -53,25 +59,23 @@ class GrpcChannel final : public grpc::ChannelInterface {
   const std::shared_ptr<StateWatch> watch_;
 };
 
-Call GrpcChannel::CreateCall(const RpcMethod& method,
-                             grpc::ClientContext* context,
-                             grpc::CompletionQueue* cq) {
+Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
+                                     grpc::ClientContext* context,
+                                     grpc::CompletionQueue* cq,
+                                     std::size_t position) {
+  const CallSite site{method, *context, cq, shared_from_this(), position};
   CallIntent intent = CallBinder::begin(*context);
-  if (binder_->waiting().is_closed()) {
-    return binder_->fail(binder_->closed(), method, *context, cq);
-  }
+  if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
   switch (CallBinder::judge(intent)) {
     case Verdict::kBind:
-      return binder_->bind(std::move(intent), method, *context, *context, cq);
+      return binder_->bind(std::move(intent), site);
     case Verdict::kFail:
-      return binder_->fail(binder_->failure(intent.pick), method, *context, cq);
+      return binder_->fail(binder_->failure(intent.pick), intent, site);
     case Verdict::kWait:
       break;
   }
-  binder_->counts().count_queued();
-  if (intent.pick.outcome() == PickOutcome::kComplete) binder_->counts().count_repicked();
-  return std::make_shared<QueuedCall>(binder_, std::move(intent), method, *context, cq)->hold();
+  return QueuedCall::hold(binder_, std::move(intent), site);
 }
 
 }  // namespace

@@ -10,15 +10,19 @@
 // Invariants
 //   D1  A call that was picked holds its lb::Pick until it ends, and no longer.
 //   D2  A call that is known to never have reached a transport is picked again, not failed.
-//   D3  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
+//   D3  A call's interceptors are made once and run once, in the application's context, whether it
+//       waits, and however often it is picked.
+//   D4  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
 //       closed, those that were sent run to their end, and those that wait, and new ones, fail.
 
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <grpcpp/impl/channel_interface.h>
+#include <grpcpp/support/client_interceptor.h>
 
 #include "channel/connectivity_source.hpp"
 #include "channel/wait_list.hpp"
@@ -51,10 +55,11 @@ struct GrpcChannelOptions {
   std::shared_ptr<const ChannelCounts> counts;
   std::string target;   ///< "xds:///orders", for error texts.
   std::string node_id;  ///< For error texts (A57); may be empty.
+  /// The application's own, outermost first.
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
 };
 
-/// The connections that the router leads to must be actors::GrpcConnections whose channels were
-/// made with observer_factories() (channel/call_observer.hpp).
+/// The connections that the router leads to must be actors::GrpcConnections.
 std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options);
 
 }  // namespace signalbox::channel

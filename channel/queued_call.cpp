@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include <grpc/support/alloc.h>
 
+#include "actors/io/grpc_poller.hpp"
 #include "channel/call_observer.hpp"
 
 namespace signalbox::channel {
@@ -14,40 +14,10 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-// What gRPC writes the holding call's status into. Run by its callback threads and never inline:
-// TryCancel() holds the context's mutex.
-struct QueuedCall::StatusWatch : grpc_completion_queue_functor {
-  explicit StatusWatch(std::shared_ptr<QueuedCall> owner) : call(std::move(owner)) {
-    functor_run = &StatusWatch::run;
-    inlineable = 0;
-    grpc_metadata_array_init(&metadata);
-  }
-
-  ~StatusWatch() {
-    grpc_slice_unref(details);
-    grpc_metadata_array_destroy(&metadata);
-  }
-
-  StatusWatch(const StatusWatch&) = delete;
-  StatusWatch& operator=(const StatusWatch&) = delete;
-
-  static void run(grpc_completion_queue_functor* functor, int) {
-    const std::unique_ptr<StatusWatch> self(static_cast<StatusWatch*>(functor));
-    char* const text = grpc_slice_to_c_string(self->details);
-    const absl::Status status(static_cast<absl::StatusCode>(self->code), text);
-    gpr_free(text);
-    self->call->holding_ended(status);
-  }
-
-  std::shared_ptr<QueuedCall> call;
-  grpc_metadata_array metadata;
-  grpc_status_code code = GRPC_STATUS_UNKNOWN;
-  grpc_slice details = grpc_empty_slice();
-};
-
 // Lives in the application's context, and dies with it.
 struct QueuedCall::ContextOwner {
-  explicit ContextOwner(std::shared_ptr<QueuedCall> owned) : call(std::move(owned)) {}
+  ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
+      : call(std::move(owned)), rest(std::move(more)) {}
 
   ~ContextOwner() { call->context_gone(); }
 
@@ -55,6 +25,7 @@ struct QueuedCall::ContextOwner {
   ContextOwner& operator=(const ContextOwner&) = delete;
 
   std::shared_ptr<QueuedCall> call;
+  std::shared_ptr<void> rest;  ///< What the context owns besides.
 };
 
 QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
@@ -64,28 +35,61 @@ QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
                        grpc::CompletionQueue* cq)
     : binder_(std::move(binder)),
       name_(method.name()),
-      type_(method.method_type()),
       context_(context),
       cq_(cq),
       intent_(std::move(intent)) {}
 
 QueuedCall::~QueuedCall() {
-  if (owns_holding_) grpc_call_unref(holding_);
+  for (grpc_call* const call : earlier_)
+    grpc_call_unref(call);
 }
 
-Call QueuedCall::hold() {
-  grpc::Channel& anchor = binder_->anchor();
-  grpc::CompletionQueue* const callbacks = GrpcAccess::callback_cq(anchor);
-  holding_ =
-      GrpcAccess::create_call(anchor, RpcMethod(name_.c_str(), type_), &context_, callbacks).call();
-  auto self = shared_from_this();
-  GrpcAccess::attach(context_, std::make_shared<ContextOwner>(self));
-  auto* const watch = new StatusWatch(std::move(self));
-  grpc_op op{};
-  op.op = GRPC_OP_RECV_STATUS_ON_CLIENT;
-  op.data.recv_status_on_client = {&watch->metadata, &watch->code, &watch->details, nullptr};
-  grpc_call_start_batch(holding_, &op, 1, watch, nullptr);
-  return {holding_, this, cq_};
+Call QueuedCall::hold(std::shared_ptr<CallBinder> binder, CallIntent intent, const CallSite& site) {
+  const auto self = std::make_shared<QueuedCall>(
+      std::move(binder), std::move(intent), site.method, site.context, site.cq);
+  self->count();
+  self->make_holding_call();
+  self->interception_ = self->binder_->intercept(self->intent_, site);
+  GrpcAccess::set_call(
+      site.context, self->holding_, std::make_shared<ContextOwner>(self, site.channel));
+  self->watch_holding_call();
+  return {self->holding_, self.get(), site.cq, self->interception_.info};
+}
+
+std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
+                                                   const RpcMethod& method,
+                                                   grpc::ClientContext& context,
+                                                   CallObserver& observer,
+                                                   std::shared_ptr<CallBinder> binder,
+                                                   CallIntent intent) {
+  auto self = std::make_shared<QueuedCall>(
+      std::move(binder), std::move(intent), method, context, call.cq());
+  self->count();
+  self->make_holding_call();
+  self->interception_ = {call.client_rpc_info(), &observer};
+  GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
+  self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
+  // Cancelled before that, it was the call before that was cancelled.
+  if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
+  self->watch_holding_call();
+  return self;
+}
+
+void QueuedCall::count() {
+  binder_->counts().count_queued();
+  if (intent_.pick.outcome() == PickOutcome::kComplete) binder_->counts().count_repicked();
+}
+
+void QueuedCall::make_holding_call() {
+  holding_ = GrpcAccess::make_call(
+      binder_->anchor(), name_.c_str(), context_, actors::GrpcPoller::callback_queue());
+}
+
+void QueuedCall::watch_holding_call() {
+  const auto self = shared_from_this();
+  actors::watch_end(holding_, /*send=*/false, [self](const absl::Status& status) {
+    self->holding_ended(status);
+  });
 }
 
 void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
@@ -177,6 +181,10 @@ void QueuedCall::holding_ended(const absl::Status& status) {
   try_bind();
 }
 
+bool QueuedCall::is_cancelled() const {
+  return interception_.observer != nullptr && interception_.observer->is_cancelled();
+}
+
 void QueuedCall::end_early(const absl::Status& status) {
   const std::lock_guard lock(mutex_);
   if (!ended_) ended_ = status;
@@ -188,25 +196,32 @@ void QueuedCall::end_early(const absl::Status& status) {
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
-  const RpcMethod method(name_.c_str(), type_);
+  // The holding call's watch says so too, but perhaps later.
+  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED while waiting for a connection"));
   std::unique_lock lock(mutex_);
   if (ended_) verdict = Verdict::kFail;
   const absl::Status failure = ended_ ? *ended_ : binder_->failure(intent_.pick);
   lock.unlock();
+  grpc_call* real = nullptr;
   if (verdict == Verdict::kBind) {
-    GrpcAccess::copy_settings(context_, shadow_);
-    real_ = binder_->bind(std::move(intent_), method, shadow_, context_, cq_);
-    GrpcAccess::rebind(context_, real_.call());  // Returns the holding call.
-    owns_holding_ = true;
+    real = CallBinder::connect(intent_, name_.c_str(), context_, *cq_);
+    GrpcAccess::apply_credentials(context_, real);
+    binder_->hand_over(intent_, interception_.observer);
   } else {
+    real = binder_->refuse(failure, name_.c_str(), *cq_);
     intent_.pick = lb::Pick();
-    real_ = binder_->fail(failure, method, shadow_, cq_, /*observed=*/true);
   }
+  real_ = Call(real, binder_.get(), cq_, interception_.info);
+  grpc_call_ref(real);  // For holding_ended(): the context may be going meanwhile.
+  earlier_.push_back(real);
+  earlier_.push_back(GrpcAccess::rebind(context_, real));
   lock.lock();
   state_ = State::kReplaying;
   // Whoever cancelled between the choice above and this saw no real call to cancel. A deadline is
   // the real call's own as well.
-  if (ended_ && absl::IsCancelled(*ended_)) grpc_call_cancel(real_.call(), nullptr);
+  if (is_cancelled() || (ended_ && absl::IsCancelled(*ended_))) {
+    grpc_call_cancel(real_.call(), nullptr);
+  }
   replay(std::move(lock));
 }
 
@@ -224,11 +239,16 @@ void QueuedCall::replay(std::unique_lock<std::mutex> lock) {
   if (state_ == State::kReplaying) state_ = State::kBound;
 }
 
+// With the last references gRPC cancels the holding call, whose watch lets go of this.
 void QueuedCall::context_gone() {
-  const std::lock_guard lock(mutex_);
-  state_ = State::kGone;
-  // The last reference: gRPC then cancels the holding call, whose StatusWatch lets go of this.
-  if (std::exchange(owns_holding_, false)) grpc_call_unref(holding_);
+  std::vector<grpc_call*> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::kGone;
+    earlier.swap(earlier_);
+  }
+  for (grpc_call* const call : earlier)
+    grpc_call_unref(call);
 }
 
 }  // namespace signalbox::channel

@@ -10,14 +10,16 @@
 //
 // The application's context gets a *holding call* on the anchor channel, which never connects; of
 // it only RECV_STATUS is started, so that gRPC reports its cancellation and its deadline. Op sets
-// are stored. When the call is bound, the *real call* is made on the application's own queue,
-// under a shadow context, and the op sets are filled into it.
+// are stored. When the call is bound, the *real call* is made on the application's own queue, takes
+// the holding call's place in the context, and the op sets are filled into it: only then do they
+// run the interceptors, which the context has had from the beginning.
 //
 // Invariants
 //   Q1  Only the thread that has claimed the call touches the application's context and the pick;
 //       the call cannot complete meanwhile. No lock is held while ops are filled: they may run
 //       the application's code, and then this, the context and the queue may be gone.
-//   Q2  The holding call lives until ~ClientContext: what the application reads is in its arena.
+//   Q2  The calls that the context had before live until ~ClientContext: what the application
+//       reads is in their arenas.
 //   Q3  The queue is held once per stored op set, and released when that has its own hold.
 
 #pragma once
@@ -27,6 +29,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
@@ -39,6 +42,19 @@ class QueuedCall final : public grpc::internal::CallHook,
                          public Waiter,
                          public std::enable_shared_from_this<QueuedCall> {
  public:
+  /// A new call, which waits.
+  static grpc::internal::Call hold(std::shared_ptr<CallBinder> binder,
+                                   CallIntent intent,
+                                   const CallSite& site);
+
+  /// Takes over from a call that was bound, and whose connection died before its first batch.
+  static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
+                                                const grpc::internal::RpcMethod& method,
+                                                grpc::ClientContext& context,
+                                                CallObserver& observer,
+                                                std::shared_ptr<CallBinder> binder,
+                                                CallIntent intent);
+
   QueuedCall(std::shared_ptr<CallBinder> binder,
              CallIntent intent,
              const grpc::internal::RpcMethod& method,
@@ -46,18 +62,17 @@ class QueuedCall final : public grpc::internal::CallHook,
              grpc::CompletionQueue* cq);
   ~QueuedCall() override;
 
-  /// Makes the holding call. Owned by the context from now on.
-  grpc::internal::Call hold();
-
   void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                         grpc::internal::Call* call) override;
   void wake() override;
 
  private:
   enum class State { kPrepared, kWaiting, kClaimed, kReplaying, kBound, kGone };
-  struct StatusWatch;
   struct ContextOwner;
 
+  void count();
+  void make_holding_call();
+  void watch_holding_call();
   void try_bind();
   bool claim();
   Verdict pick_again();
@@ -66,15 +81,16 @@ class QueuedCall final : public grpc::internal::CallHook,
   void replay(std::unique_lock<std::mutex> lock);
   void limit();
   void holding_ended(const absl::Status& status);
+  bool is_cancelled() const;
   void end_early(const absl::Status& status);
   void context_gone();
 
   const std::shared_ptr<CallBinder> binder_;
   const std::string name_;
-  const grpc::internal::RpcMethod::RpcType type_;
   grpc::ClientContext& context_;
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
+  Interception interception_;
   grpc::Alarm alarm_;  ///< For a route's timeout that was learnt only while waiting.
 
   std::mutex mutex_;  ///< Guards all below.
@@ -82,9 +98,8 @@ class QueuedCall final : public grpc::internal::CallHook,
   std::optional<absl::Status> ended_;  ///< Cancelled, or out of time, before it was bound.
   std::deque<grpc::internal::CallOpSetInterface*> stored_;
   grpc_call* holding_ = nullptr;
-  bool owns_holding_ = false;
+  std::vector<grpc_call*> earlier_;  ///< What the context had before (Q2), and the real one.
   grpc::internal::Call real_;
-  grpc::ClientContext shadow_;
 };
 
 }  // namespace signalbox::channel

@@ -66,6 +66,7 @@ bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadli
 }
 
 void Router::on_change(const Pick& pick, std::function<void()> changed) const {
+  if (changed == nullptr) return;
   const auto waiter = std::make_shared<OnceWaiter>(target_->waiting(), std::move(changed));
   target_->waiting()->add(waiter);
   if (router_.sequence() != pick.sequence() || target_->waiting()->is_closed()) waiter->wake();

@@ -2,6 +2,7 @@
 #include "signalbox/runtime.hpp"
 
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -11,9 +12,9 @@
 
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
+#include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
-#include "channel/call_observer.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/target.hpp"
 #include "metrics/exporter.hpp"
@@ -43,8 +44,36 @@ std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
       });
 }
 
-std::shared_ptr<actors::AdsTransport> make_ads_transport(const RuntimeOptions& options,
-                                                         const xds::Bootstrap& bootstrap) {
+void log_to_stderr(const std::string& text) {
+  std::cerr << absl::StrCat("signalbox: ", text, "\n") << std::flush;
+}
+
+// Invalid resources are counted where they are refused, as those of servers are.
+actors::FileAdsOptions file_options(const RuntimeOptions& options,
+                                    const std::string& path,
+                                    const std::shared_ptr<metrics::Instruments>& instruments) {
+  instruments->count_config_rejected("unreadable", 0);
+  instruments->count_config_rejected("parse", 0);
+  const auto log = options.log ? options.log : log_to_stderr;
+  return {.path = path,
+          .complain = [log, instruments](actors::FileTrouble trouble, const std::string& text) {
+            if (trouble == actors::FileTrouble::kUnreadable)
+              instruments->count_config_rejected("unreadable");
+            if (trouble == actors::FileTrouble::kUnparsable)
+              instruments->count_config_rejected("parse");
+            log(text);
+          }};
+}
+
+// A resource file is a server like any other.
+absl::StatusOr<std::shared_ptr<actors::AdsTransport>> make_ads_transport(
+    const RuntimeOptions& options,
+    const xds::Bootstrap& bootstrap,
+    const std::shared_ptr<metrics::Instruments>& instruments) {
+  if (bootstrap.resources_file) {
+    return actors::make_file_ads_transport(
+        file_options(options, *bootstrap.resources_file, instruments));
+  }
   actors::GrpcAdsOptions ads;
   ads.server_uri = bootstrap.servers.front().server_uri;
   ads.credentials = grpc::InsecureChannelCredentials();
@@ -58,7 +87,6 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
-  connector.interceptors = channel::observer_factories;
   connector.retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
   };
@@ -68,10 +96,8 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
 // The environment is asked at each response (A75-8).
 xds::ResponseDecoder make_decoder() {
   return [](absl::string_view bytes) {
-    const char* keep = std::getenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
-    xds::ParseOptions options;
-    options.keep_aggregate_lb_policy = keep != nullptr && absl::string_view(keep) == "true";
-    return xds::decode_response(bytes, options);
+    return xds::decode_response(
+        bytes, xds::parse_options_from([](const char* name) { return std::getenv(name); }));
   };
 }
 
@@ -124,19 +150,17 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
-  if (bootstrap->servers.empty()) {
-    return absl::UnimplementedError(
-        "bootstrap: xds_servers is empty; a resource file alone is not supported yet");
-  }
   const auto node = xds::make_node(bootstrap->node);
   if (!node.ok()) return node.status();
 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
+  auto ads_transport = make_ads_transport(options, state->bootstrap, state->instruments);
+  if (!ads_transport.ok()) return ads_transport.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
   environment.connector = make_connector(options, environment.reclaimer);
-  environment.ads_transport = make_ads_transport(options, state->bootstrap);
+  environment.ads_transport = *std::move(ads_transport);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
   environment.decode_response = make_decoder();
@@ -145,6 +169,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.seed = options.seed.value_or(some_seed());
   environment.resource_timeout = options.resource_timeout;
   environment.fail_on_data_errors =
+      !state->bootstrap.servers.empty() &&
       state->bootstrap.servers.front().has_feature("fail_on_data_errors");
   environment.policy.failover_timeout = options.failover_timeout;
   environment.subchannel.initial_backoff = options.initial_backoff;
@@ -175,7 +200,8 @@ Runtime::~Runtime() {
   }
 }
 
-std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target) {
+std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target,
+                                                         Interceptors interceptors) {
   auto found = state_->target(target);
   if (!found.ok()) {
     // A target that nobody serves: closed from the beginning, and saying why.
@@ -188,7 +214,8 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       *found,
                                       state_->counts,
                                       target,
-                                      state_->bootstrap.node.id};
+                                      state_->bootstrap.node.id,
+                                      std::move(interceptors)};
   return channel::make_grpc_channel(std::move(options));
 }
 

@@ -37,8 +37,8 @@ class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
       void* tag)
       : binder_(std::move(binder)), last_(last), cq_(cq), tag_(tag) {
     GrpcAccess::hold_cq(cq_);
-    const grpc::internal::RpcMethod none("/", grpc::internal::RpcMethod::NORMAL_RPC);
-    call_ = GrpcAccess::create_call(binder_->anchor(), none, &context_, cq_).call();
+    call_ = GrpcAccess::make_call(binder_->anchor(), "/", context_, cq_->cq());
+    GrpcAccess::set_call(context_, call_, nullptr);
   }
 
   grpc_connectivity_state last() const { return last_; }

@@ -8,6 +8,8 @@
 // After the buffers that it needs.
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include "actors/io/grpc_connector.hpp"
+
 namespace signalbox::channel {
 
 using google::protobuf::MessageLite;
@@ -45,7 +47,7 @@ void UnsentCall::start() {
   GrpcAccess::copy_settings(*user_, *context);
   CallIntent intent = std::move(*intent_);
   intent_.reset();
-  intent.unsent = &intent_;
+  intent.attempt = &intent_;
   response_.Clear();
   {
     const AttemptScope scope(std::move(intent));
@@ -54,18 +56,30 @@ void UnsentCall::start() {
   }
   // Cancelling the application's context cancels the attempt. One that was cancelled in the few
   // instructions since the first call ended is not; gRPC promises no more.
+  grpc_call_ref(context->c_call());
   earlier_.push_back(GrpcAccess::rebind(*user_, context->c_call()));
   attempts_.push_back(std::move(context));
   StartCall();
 }
 
+// An attempt that was bound has given its intent back.
 void UnsentCall::OnDone(const grpc::Status& status) {
-  if (intent_) return start();
+  if (intent_) {
+    const lb::ClusterRef* const cluster = intent_->pick.cluster();
+    if (cluster != nullptr) cluster->stats().count_completed(status.error_code());
+    const bool unsent = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+                        actors::never_reached_transport(attempts_.back()->c_call());
+    if (unsent) return start();
+    intent_.reset();
+  }
   deliver(status);
 }
 
 void UnsentCall::deliver(grpc::Status status) {
   grpc::ClientContext& attempt = *attempts_.back();
+  // Where it came to in the end is what peer() is to say.
+  grpc_call_ref(attempt.c_call());
+  earlier_.push_back(GrpcAccess::rebind(*user_, attempt.c_call()));
   for (const auto& header : attempt.GetServerInitialMetadata())
     batch_->GetRecvInitialMetadata()->insert(header);
   for (const auto& trailer : attempt.GetServerTrailingMetadata())

@@ -70,7 +70,7 @@ class UnsentCall final : public grpc::ClientUnaryReactor {
   grpc::GenericStub stub_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
-  std::optional<CallIntent> intent_;  ///< Set: there is an attempt to be made.
+  std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the one that was bound.
   std::vector<grpc_call*> earlier_;   ///< The calls that the user's context had before.
   std::vector<std::unique_ptr<grpc::ClientContext>> attempts_;
 };

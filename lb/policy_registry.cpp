@@ -35,6 +35,9 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
+          [](const RingHashConfig&) -> Made { return nullptr; },
+          [](const LeastRequestConfig&) -> Made { return nullptr; },
+          [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
           [](const CustomConfig&) -> Made { return nullptr; },
       },
       static_cast<const LbConfig::variant&>(config));

@@ -42,19 +42,19 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
 // What became of one question, before the references are taken.
 struct Answer {
   PickOutcome outcome = PickOutcome::kQueue;
-  const Connection* connection = nullptr;
+  Complete complete;  // In kComplete.
   absl::Status status;
 };
 
 Answer without(const absl::Status& failure) {
   if (failure.ok()) return {};
-  return {PickOutcome::kFail, nullptr, allowed(failure, "name resolution")};
+  return {PickOutcome::kFail, {}, allowed(failure, "name resolution")};
 }
 
 // A picker of the user's own may be wrong: the call pays for it, not the process.
 Answer completed(const Complete& complete) {
-  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete.connection, {}};
-  return {PickOutcome::kDrop, nullptr, absl::InternalError("a picker chose no connection")};
+  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete, {}};
+  return {PickOutcome::kDrop, {}, absl::InternalError("a picker chose no connection")};
 }
 
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
@@ -62,7 +62,7 @@ Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   const auto refused = [](PickOutcome outcome, absl::Status& status) -> Answer {
-    return {outcome, nullptr, allowed(std::move(status), "load balancing")};
+    return {outcome, {}, allowed(std::move(status), "load balancing")};
   };
   return std::visit(Overloaded{
                         [](const Complete& complete) { return completed(complete); },
@@ -83,37 +83,48 @@ Pick Router::pick(const CallArgs& call) const {
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
   const SnapshotCell::Reader snapshot(*cell_);
+  __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
-  if (pick.cluster() == nullptr && !route(*snapshot, call, pick)) return;
+  Selection selected{.cluster = pick.cluster()};
+  const bool is_new = selected.cluster == nullptr;
+  if (is_new) selected = route(*snapshot, call, pick);
+  const ClusterRef* const cluster = selected.cluster;
+  if (cluster == nullptr) return;
 
-  const ClusterRef& cluster = *pick.cluster();
-  Answer answer = ask(*snapshot, PickArgs{call.path, call.headers, &cluster.name(), call.seed});
+  // Counting waits for all that is under way before it. So it is done last, on lines that were
+  // asked for while the picker is busy.
+  cluster->use_counter().prefetch();
+  cluster->stats().prefetch();
+  Answer answer =
+      ask(*snapshot, {call.path, call.headers, &cluster->name(), call.seed, selected.place});
   // Both references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
-  pick.connection_ = answer.connection != nullptr ? Use(*answer.connection) : Use();
+  if (is_new) pick.cluster_ = Use(*cluster);
+  const Complete& complete = answer.complete;
+  pick.connection_ =
+      complete.connection != nullptr ? Use(*complete.connection, complete.uses) : Use();
   pick.outcome_ = answer.outcome;
   pick.status_ = std::move(answer.status);
-  cluster.stats().count_pick(answer.outcome);
+  cluster->stats().count_pick(answer.outcome);
 }
 
-bool Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const {
+Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const {
   if (snapshot.selector == nullptr) {
     Answer answer = without(snapshot.failure);
     pick.outcome_ = answer.outcome;
     pick.status_ = std::move(answer.status);
-    return false;
+    return {};
   }
   auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
   if (auto* status = std::get_if<absl::Status>(&selected)) {
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
     pick.outcome_ = PickOutcome::kDrop;
     pick.status_ = allowed(std::move(*status), "routing");
-    return false;
+    return {};
   }
   const auto& selection = std::get<Selection>(selected);
-  pick.cluster_ = Use(*selection.cluster);
   pick.timeout_ = selection.timeout;
-  return true;
+  return selection;
 }
 
 std::uint64_t Router::sequence() const {

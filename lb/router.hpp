@@ -76,8 +76,8 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
-  /// Chooses the cluster and takes a reference to it. False: it cannot, and `pick` says why.
-  bool route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
+  /// Chooses the cluster. Without one it cannot, and `pick` says why.
+  Selection route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
 
   std::shared_ptr<const SnapshotCell> cell_;
 };

@@ -23,8 +23,11 @@
 
 namespace signalbox::lb {
 
-struct Snapshot {
+/// What a pick reads is on one cache line.
+struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
+  /// Rises with each publication, pickers included; what a queued pick compares.
+  std::uint64_t sequence = 0;
   /// Null: there is no configuration, and calls get `failure`, or queue while that is OK.
   ConfigSelectorPtr selector;
   PickerPtr picker;
@@ -32,8 +35,6 @@ struct Snapshot {
   /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
   /// restarted keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
-  /// Rises with each publication, pickers included; what a queued pick compares.
-  std::uint64_t sequence = 0;
 };
 
 class SnapshotCell {

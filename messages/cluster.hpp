@@ -4,16 +4,21 @@
 //
 //   xds/parse/cluster ─▶ [Cluster] ─▶ cluster graph ─▶ XdsConfig ─▶ lb/cluster_tree
 //
-// Source: gRFC A27, A37 (LOGICAL_DNS, aggregate), A75 (the LB policy is the leaf's own).
+// Source: gRFC A27, A37 (LOGICAL_DNS, aggregate), A75 (the LB policy is the leaf's own;
+// idle_timeout), A29 (TLS), A32 (circuit breaker), A50 (outlier detection), A55
+// (override_host_status), A85 (load reports), A86 (HTTP CONNECT).
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "messages/cluster_settings.hpp"
+#include "messages/connectivity.hpp"
 #include "messages/ids.hpp"
 #include "messages/lb_config.hpp"
 
@@ -48,6 +53,23 @@ struct Cluster {
   /// it for the leaves (A75-8).
   LbConfigPtr lb_policy;
   Duration connect_timeout = std::chrono::seconds(5);
+  /// A leaf's host keeps a session's connection this long after its last call (A75-14 to A75-22).
+  Duration idle_timeout = std::chrono::hours(1);
+  /// Healths in which a session stays on its host (A55-3 to A55-5); empty: none does.
+  HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
+  /// circuit_breakers.thresholds: max_requests of the first one of priority DEFAULT (A32).
+  std::uint32_t max_concurrent_requests = 1024;
+  /// nullopt: no endpoint is ever set aside (A50).
+  std::optional<OutlierDetection> outlier_detection = {};
+  /// nullopt: the control plane says nothing of security, and the channel's credentials hold (A29).
+  std::optional<UpstreamTls> tls = {};
+  /// Endpoints with an http_proxy are reached through it (A86).
+  bool http_connect = false;
+  /// Load is reported to the server that the cluster came from (lrs_server self; A27).
+  bool report_load = false;
+  /// The endpoints' own metrics that are reported, each "cpu_utilization", "mem_utilization",
+  /// "application_utilization", "named_metrics.*" or "named_metrics.<name>" (A85).
+  std::vector<std::string> reported_metrics = {};
 };
 
 }  // namespace signalbox

@@ -20,6 +20,8 @@ bool operator==(const Endpoints& left, const Endpoints& right) {
     return std::ranges::equal(a.localities, b.localities, same_locality);
   };
   return left.drops == right.drops &&
+         left.overprovisioning_percent == right.overprovisioning_percent &&
+         left.weighted_priority_health == right.weighted_priority_health &&
          std::ranges::equal(left.priorities, right.priorities, same_priority);
 }
 

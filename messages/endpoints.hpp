@@ -8,7 +8,8 @@
 // Localities are shared by pointer between generations: one that did not change keeps its
 // pointer, so that a receiver can tell by comparing pointers.
 //
-// Source: gRFC A27 (EDS), A37-20 (DNS: one priority, one locality), A61 (several addresses).
+// Source: gRFC A27 (EDS), A37-20 (DNS: one priority, one locality), A61 (several addresses), A76
+// (hash key), A81 (hostname), A86 (HTTP CONNECT); Envoy's aggregate cluster (overprovisioning).
 
 #pragma once
 
@@ -39,6 +40,9 @@ struct Endpoint {
   std::vector<Address> addresses;
   HealthStatus health = HealthStatus::kUnknown;
   std::uint32_t weight = 1;
+  std::string hostname = {};    ///< For :authority (A81); empty: none is known.
+  std::string hash_key = {};    ///< Its place on the ring (A76); empty: its address is.
+  std::string http_proxy = {};  ///< Address of an HTTP CONNECT proxy (A86); empty: direct.
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
@@ -69,6 +73,11 @@ struct DropCategory {
 struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
+  /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
+  /// one takes calls. Read in tiered mode alone (ENV-7).
+  std::uint32_t overprovisioning_percent = 140;
+  /// EDS policy.weighted_priority_health: health counts weights, not endpoints (ENV-9).
+  bool weighted_priority_health = false;
 };
 
 using EndpointsPtr = std::shared_ptr<const Endpoints>;

@@ -2,6 +2,7 @@
 #include "messages/lb_config.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "messages/overloaded.hpp"
 
@@ -34,6 +35,22 @@ bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
 
 bool same(const CdsConfig& a, const CdsConfig& b) {
   return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy);
+}
+
+bool same(const RingHashConfig& a, const RingHashConfig& b) {
+  return a.min_ring_size == b.min_ring_size && a.max_ring_size == b.max_ring_size;
+}
+
+bool same(const LeastRequestConfig& a, const LeastRequestConfig& b) {
+  return a.choice_count == b.choice_count;
+}
+
+bool same(const WeightedRoundRobinConfig& a, const WeightedRoundRobinConfig& b) {
+  const auto members = [](const WeightedRoundRobinConfig& config) {
+    const auto& [oob, oob_period, blackout, expiration, update, penalty, metrics] = config;
+    return std::tie(oob, oob_period, blackout, expiration, update, penalty, metrics);
+  };
+  return members(a) == members(b);
 }
 
 bool same(const CustomConfig& a, const CustomConfig& b) {
@@ -78,6 +95,11 @@ absl::string_view policy_name(const LbConfig& config) {
           [](const OutlierDetectionConfig&) -> absl::string_view { return "outlier_detection"; },
           [](const CdsConfig&) -> absl::string_view { return "cds"; },
           [](const ClusterManagerConfig&) -> absl::string_view { return "cluster_manager"; },
+          [](const RingHashConfig&) -> absl::string_view { return "ring_hash"; },
+          [](const LeastRequestConfig&) -> absl::string_view { return "least_request"; },
+          [](const WeightedRoundRobinConfig&) -> absl::string_view {
+            return "weighted_round_robin";
+          },
           [](const CustomConfig& custom) -> absl::string_view { return custom.name; },
       },
       static_cast<const LbConfig::variant&>(config));

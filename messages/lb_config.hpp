@@ -100,6 +100,29 @@ struct PickFirstConfig {
   bool shuffle_address_list = false;
 };
 
+/// A42. A size above the runtime's own cap is cut to it; that is no error.
+struct RingHashConfig {
+  std::uint64_t min_ring_size = 1024;
+  std::uint64_t max_ring_size = 8'388'608;  ///< At least min_ring_size.
+};
+
+/// A48. The least busy of so many endpoints, drawn at random.
+struct LeastRequestConfig {
+  std::uint32_t choice_count = 2;  ///< 2 to 10.
+};
+
+/// A58: round robin by weights that the endpoints' own load reports give.
+struct WeightedRoundRobinConfig {
+  bool enable_oob_load_report = false;
+  Duration oob_reporting_period = std::chrono::seconds(10);
+  Duration blackout_period = std::chrono::seconds(10);
+  Duration weight_expiration_period = std::chrono::seconds(180);
+  Duration weight_update_period = std::chrono::seconds(1);  ///< At least 100 ms.
+  float error_utilization_penalty = 1.0F;                   ///< Not negative, finite.
+  /// The largest of them counts where there is no application_utilization (A114).
+  std::vector<std::string> metric_names_for_computing_utilization = {};
+};
+
 /// A policy registered by the user; `config` is the JSON text of its TypedStruct.
 struct CustomConfig {
   std::string name;
@@ -116,6 +139,9 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                OutlierDetectionConfig,
                                CdsConfig,
                                ClusterManagerConfig,
+                               RingHashConfig,
+                               LeastRequestConfig,
+                               WeightedRoundRobinConfig,
                                CustomConfig> {
   using variant::variant;
 };

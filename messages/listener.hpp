@@ -4,7 +4,8 @@
 //
 //   xds/parse/listener ─▶ [Listener] ─▶ dependency manager ─▶ XdsConfig
 //
-// Source: gRFC A27 (LDS), A31 (HttpConnectionManager's max_stream_duration), A39 (filters).
+// Source: gRFC A27 (LDS), A31 (HttpConnectionManager's max_stream_duration), A36 (listeners
+// for servers), A39 (filters).
 
 #pragma once
 
@@ -14,18 +15,11 @@
 #include <variant>
 #include <vector>
 
+#include "messages/http_filter.hpp"
 #include "messages/ids.hpp"
 #include "messages/route_config.hpp"
 
 namespace signalbox {
-
-/// One HTTP filter of the chain, in order; the router is last (A39).
-struct HttpFilter {
-  std::string name;
-  std::string type;  ///< Full protobuf name of its configuration, without the type URL's prefix.
-
-  friend bool operator==(const HttpFilter&, const HttpFilter&) = default;
-};
 
 /// The name of an RDS resource.
 struct RdsName {
@@ -34,12 +28,18 @@ struct RdsName {
   friend bool operator==(const RdsName&, const RdsName&) = default;
 };
 
+/// A listener for servers, on a socket: valid, but no client can use it (A36).
+struct SocketListener {
+  friend bool operator==(const SocketListener&, const SocketListener&) = default;
+};
+
 struct Listener {
   std::string name;
   /// Either the routes themselves or the RDS resource that holds them.
-  std::variant<RdsName, std::shared_ptr<const RouteConfig>> routes;
+  std::variant<RdsName, std::shared_ptr<const RouteConfig>, SocketListener> routes;
   /// HttpConnectionManager.common_http_protocol_options.max_stream_duration (A31-22).
   std::optional<Duration> max_stream_duration;
+  /// The chain, in order; the router is last (A39).
   std::vector<HttpFilter> filters;
 };
 

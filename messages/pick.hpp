@@ -57,6 +57,8 @@ struct PickArgs {
   const HeaderSource* headers = nullptr;
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
   std::uint64_t seed = 0;                ///< The call's chance; see draw().
+  /// A guess, right as a rule: how many of all clusters have a name before that of `cluster`.
+  std::size_t cluster_place = 0;
 };
 
 /// Salts, one per decision, so that draws are independent of each other and repeatable.
@@ -98,7 +100,14 @@ class AskTarget {
 };
 
 struct Complete {
+  Complete() = default;
+
+  explicit Complete(const Connection* chosen)
+      : connection(chosen), uses(chosen != nullptr ? chosen->use_counter() : UseCounter()) {}
+
   const Connection* connection = nullptr;
+  /// The connection's, so that a picker that keeps a Complete need not look at the connection.
+  UseCounter uses;
 };
 
 /// Ask again when the snapshot changes.

@@ -21,6 +21,22 @@ std::ostream& operator<<(std::ostream& out, ResourceType type) {
   return out << to_string(type);
 }
 
+absl::string_view to_string(RejectionReason reason) {
+  switch (reason) {
+    case RejectionReason::kParse:
+      return "parse";
+    case RejectionReason::kSemantic:
+      return "semantic";
+    case RejectionReason::kLimit:
+      return "limit";
+  }
+  return "?";
+}
+
+std::ostream& operator<<(std::ostream& out, RejectionReason reason) {
+  return out << to_string(reason);
+}
+
 ResourceType type_of(const Resource& resource) {
   return static_cast<ResourceType>(resource.index());
 }

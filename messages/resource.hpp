@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A resource of any of the four types, and how it is named.
+// A resource of any of the four types, how it is named, and why it may be refused.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -43,6 +45,22 @@ using Resource = std::variant<std::shared_ptr<const Listener>,
                               std::shared_ptr<const RouteConfig>,
                               std::shared_ptr<const Cluster>,
                               EndpointsPtr>;
+
+/// Why a resource was refused; the label `reason` of signalbox_config_rejected_total.
+enum class RejectionReason : std::uint8_t { kParse, kSemantic, kLimit };
+inline constexpr std::size_t kRejectionReasons = 3;
+
+/// "parse", "semantic", "limit".
+absl::string_view to_string(RejectionReason reason);
+std::ostream& operator<<(std::ostream& out, RejectionReason reason);
+
+/// Of several reasons, the most telling: a limit, else what could not be decoded.
+struct Rejection {
+  RejectionReason reason = RejectionReason::kSemantic;
+  std::string limit;  ///< The first limit that was hit ("max_routes"); empty: none was.
+
+  friend bool operator==(const Rejection&, const Rejection&) = default;
+};
 
 /// Which of the four it is.
 ResourceType type_of(const Resource& resource);

@@ -5,30 +5,25 @@
 //   xds/parse/route_config ─▶ [RouteConfig] ─▶ dependency manager ─▶ lb/route/config_selector
 //
 // Patterns are kept as text; lb/route compiles them once per configuration.
-// Source: gRFC A28 and A63 (matching), A31 (timeouts, cluster choice).
+// Source: gRFC A28 and A63 (matching), A31 (timeouts, cluster choice), A42 (hash policies), A44
+// (retries), A39 (filter overrides), A81 (authority).
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
+
+#include "messages/http_filter.hpp"
 #include "messages/ids.hpp"
+#include "messages/text_matcher.hpp"
 
 namespace signalbox {
-
-/// How a text is compared. Regex always matches the whole text.
-struct TextMatcher {
-  enum class Kind : std::uint8_t { kExact, kPrefix, kSuffix, kContains, kRegex };
-
-  Kind kind = Kind::kExact;
-  std::string text;
-  bool ignore_case = false;
-
-  friend bool operator==(const TextMatcher&, const TextMatcher&) = default;
-};
 
 /// Half-open, as in envoy.type.v3.Int64Range: [start, end).
 struct IntegerRange {
@@ -65,8 +60,50 @@ struct RouteMatch {
 struct WeightedCluster {
   ClusterName cluster;
   std::uint32_t weight = 0;
+  FilterOverrides filter_overrides = {};
 
   friend bool operator==(const WeightedCluster&, const WeightedCluster&) = default;
+};
+
+/// When a call that failed is tried again (A44). Never without status codes.
+struct RetryPolicy {
+  /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
+  /// UNAVAILABLE.
+  std::vector<absl::StatusCode> retry_on;
+  std::uint32_t max_attempts = 2;                          ///< The first one included; 2 to 5.
+  Duration base_interval = std::chrono::milliseconds(25);  ///< At least 1 ms; doubles.
+  Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
+
+  friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
+};
+
+/// Hashes the values of a header, joined by ','. Never of a binary one (-bin): it has no hash.
+struct HeaderHash {
+  /// Every match of `pattern` in the value is replaced before hashing.
+  struct Rewrite {
+    std::string pattern;  ///< RE2.
+    std::string substitution;
+
+    friend bool operator==(const Rewrite&, const Rewrite&) = default;
+  };
+
+  std::string header;  ///< Lower case.
+  std::optional<Rewrite> rewrite;
+
+  friend bool operator==(const HeaderHash&, const HeaderHash&) = default;
+};
+
+/// Hashes what the channel is known by: filter_state io.grpc.channel_id.
+struct ChannelHash {
+  friend bool operator==(const ChannelHash&, const ChannelHash&) = default;
+};
+
+/// One step of a call's hash for ring_hash (A42).
+struct HashPolicy {
+  std::variant<HeaderHash, ChannelHash> what;
+  bool terminal = false;  ///< If there is a hash by now, later steps are left out.
+
+  friend bool operator==(const HashPolicy&, const HashPolicy&) = default;
 };
 
 /// RouteAction: forwards the call. `clusters` is never empty, and its weights sum to more than 0
@@ -77,6 +114,12 @@ struct ForwardAction {
   std::optional<Duration> max_stream_duration;
   /// RouteAction.max_stream_duration.grpc_timeout_header_max (A31-21).
   std::optional<Duration> grpc_timeout_header_max;
+  /// The route's own, else its virtual host's; nullopt: no retries (A44).
+  std::optional<RetryPolicy> retry = {};
+  /// Those that we can do; none: a random hash (A42).
+  std::vector<HashPolicy> hash_policies = {};
+  /// The endpoint's hostname becomes the call's :authority (A81).
+  bool auto_host_rewrite = false;
 
   friend bool operator==(const ForwardAction&, const ForwardAction&) = default;
 };
@@ -92,6 +135,7 @@ struct Route {
   std::string name;
   RouteMatch match;
   std::variant<ForwardAction, UnsupportedAction> action;
+  FilterOverrides filter_overrides = {};
 
   friend bool operator==(const Route&, const Route&) = default;
 };
@@ -100,6 +144,7 @@ struct VirtualHost {
   std::string name;
   std::vector<std::string> domains;
   std::vector<Route> routes;
+  FilterOverrides filter_overrides = {};
 
   friend bool operator==(const VirtualHost&, const VirtualHost&) = default;
 };

@@ -3,9 +3,10 @@
 
 namespace signalbox {
 
-std::size_t this_thread_stripe() {
+std::size_t take_stripe() {
   static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+  const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+  stripe_taken = mine + 1;
   return mine;
 }
 

@@ -12,25 +12,29 @@
 
 #include <utility>
 
-#include "messages/striped.hpp"
+#include "messages/use_counter.hpp"
 
 namespace signalbox {
 
 class Tracked {
  public:
-  Tracked() = default;
+  Tracked() : uses_(UseCounter::take()) {}
+
   Tracked(const Tracked&) = delete;
   Tracked& operator=(const Tracked&) = delete;
-  virtual ~Tracked() = default;
+
+  virtual ~Tracked() { uses_.give_back(); }
 
   /// Whether a Use is alive. False is final once no snapshot leads here.
-  bool in_use() const { return uses_.sum(0) != 0; }
+  bool in_use() const { return uses_.sum() != 0; }
 
-  std::int64_t uses() const { return uses_.sum(0); }
+  std::int64_t uses() const { return uses_.sum(); }
+
+  /// Where the uses are counted, for who keeps it at hand: taking a Use by it reads nothing here.
+  UseCounter use_counter() const { return uses_; }
 
  private:
-  friend class Use;
-  StripedCounters<1> uses_;
+  const UseCounter uses_;
 };
 
 /// One call's hold on a Tracked object; may be released on any thread.
@@ -38,17 +42,24 @@ class Use {
  public:
   Use() = default;
 
-  explicit Use(const Tracked& tracked) : tracked_(&tracked) { tracked_->uses_.add(0, 1); }
+  explicit Use(const Tracked& tracked) : Use(tracked, tracked.use_counter()) {}
 
-  Use(Use&& other) noexcept : tracked_(std::exchange(other.tracked_, nullptr)) {}
+  /// `counter` is that of `tracked`, which is not looked at.
+  Use(const Tracked& tracked, UseCounter counter) : tracked_(&tracked), counter_(counter) {
+    counter_.add(1);
+  }
+
+  Use(Use&& other) noexcept
+      : tracked_(std::exchange(other.tracked_, nullptr)), counter_(other.counter_) {}
 
   Use& operator=(Use&& other) noexcept {
     std::swap(tracked_, other.tracked_);
+    std::swap(counter_, other.counter_);
     return *this;
   }
 
   ~Use() {
-    if (tracked_ != nullptr) tracked_->uses_.add(0, -1);
+    if (tracked_ != nullptr) counter_.add(-1);
   }
 
   explicit operator bool() const { return tracked_ != nullptr; }
@@ -57,6 +68,7 @@ class Use {
 
  private:
   const Tracked* tracked_ = nullptr;
+  UseCounter counter_;
 };
 
 }  // namespace signalbox

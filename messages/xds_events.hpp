@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -65,6 +66,14 @@ struct ReceivedResource {
   std::string name;
   /// The validated resource, or why it is not one.
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
+  /// Set where the resource was refused.
+  std::optional<Rejection> rejection = {};
+};
+
+/// The server says of a resource that was asked for why it does not send it (A88).
+struct ResourceError {
+  std::string name;
+  absl::Status status;  ///< NOT_FOUND and PERMISSION_DENIED: of the resource; others pass.
 };
 
 /// One response, decoded: every valid resource is used even if the response was NACKed (A46).
@@ -74,6 +83,10 @@ struct ResourcesReceived {
   std::vector<ReceivedResource> resources;
   /// Errors that belong to no resource that could be named; part of the NACK.
   std::vector<std::string> unnamed_errors;
+  /// Nothing to refuse, so no part of a NACK.
+  std::vector<ResourceError> resource_errors;
+  /// How many resources were refused, named or not, by RejectionReason; to be counted.
+  std::array<std::uint64_t, kRejectionReasons> rejected{};
 };
 
 /// The complete set of names that the live stream has been asked for, of one type; replaces the set

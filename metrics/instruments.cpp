@@ -128,6 +128,10 @@ void Instruments::count_updates(absl::string_view server,
   series_.add(Metric::kXdsUpdatesInvalid, labels, static_cast<double>(invalid));
 }
 
+void Instruments::count_config_rejected(absl::string_view reason, std::uint64_t times) {
+  series_.add(Metric::kConfigRejected, {std::string(reason)}, static_cast<double>(times));
+}
+
 void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {
   series_.add(Metric::kActorDeaths, {std::string(actor), std::string(reason)}, 1);
 }

@@ -51,6 +51,7 @@ class Instruments {
                      ResourceType type,
                      std::uint64_t valid,
                      std::uint64_t invalid);
+  void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 

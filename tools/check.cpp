@@ -8,8 +8,8 @@
 #include "absl/strings/strip.h"
 #include <nlohmann/json.hpp>
 
+#include "actors/io/watched_file.hpp"
 #include "tools/commands.hpp"
-#include "tools/watched_file.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/document.hpp"
 #include "xds/parse/parse_resource.hpp"
@@ -60,11 +60,11 @@ void check_bootstrap(const std::string& text, Finding& finding) {
     finding.errors.emplace_back(bootstrap.status().message());
     return;
   }
-  finding.summary = absl::StrCat(counted(bootstrap->servers.size(), "server"),
-                                 ", node \"",
-                                 bootstrap->node.id,
-                                 "\"",
-                                 bootstrap->resources_file ? ", a resource file" : "");
+  finding.summary = absl::StrCat(
+      bootstrap->resources_file ? "a resource file" : counted(bootstrap->servers.size(), "server"),
+      ", node \"",
+      bootstrap->node.id,
+      "\"");
 }
 
 // A file of resources has a list of that name; every other JSON object is taken for a bootstrap.
@@ -116,7 +116,7 @@ int run_check(const CheckOptions& options) {
   bool readable = true;
   bool valid = true;
   for (const std::string& file : options.files) {
-    const auto text = read_file(file);
+    const auto text = actors::read_file(file);
     if (!text.ok()) {
       readable = false;
       say("check", text.status().message());

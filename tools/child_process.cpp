@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +64,11 @@ struct Pipe {
 
   bool open() { return ::pipe2(ends.data(), O_CLOEXEC) == 0; }
 
+  // Both ends read and write.
+  bool open_sockets() {
+    return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0;
+  }
+
   int take_reader() { return std::exchange(ends[0], -1); }
 
   Pipe() = default;
@@ -97,13 +103,19 @@ void die_with_parent(pid_t parent) {
 
 absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>& argv,
                                                  Options options) {
+  Pipe input;
   Pipe output;
   Pipe errors;
-  if (!output.open() || (options.capture_stderr && !errors.open())) {
+  if (!output.open() || (options.capture_stderr && !errors.open()) ||
+      (options.pipe_stdin && !input.open_sockets())) {
     return system_error("cannot make a pipe", errno);
   }
   SpawnPlan plan;
-  posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (options.pipe_stdin) {
+    posix_spawn_file_actions_adddup2(&plan.actions, input.ends[1], STDIN_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&plan.actions, output.ends[1], STDOUT_FILENO);
   if (options.capture_stderr) {
     posix_spawn_file_actions_adddup2(&plan.actions, errors.ends[1], STDERR_FILENO);
@@ -124,6 +136,7 @@ absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>&
   // Debian's <sys/pidfd.h> lacks C linkage.
   child.handle_ = static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0));
   if (child.handle_ < 0) return system_error("cannot watch a process", errno);
+  if (options.pipe_stdin) child.input_ = input.take_reader();
   child.output_.fd = output.take_reader();
   if (options.capture_stderr) child.errors_.fd = errors.take_reader();
   return child;
@@ -147,6 +160,21 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::send_signal(int signal) const {
   if (running_) ::kill(pid_, signal);
+}
+
+absl::Status ChildProcess::write(absl::string_view text) const {
+  while (!text.empty()) {
+    const ssize_t sent = ::send(input_, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) {
+      return system_error(absl::StrCat("cannot write to process ", pid_), errno);
+    }
+    if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return absl::OkStatus();
+}
+
+void ChildProcess::close_input() {
+  if (input_ >= 0) ::close(std::exchange(input_, -1));
 }
 
 absl::StatusOr<std::string> ChildProcess::read_line(std::chrono::milliseconds at_most) {
@@ -215,6 +243,7 @@ void ChildProcess::reap() {
 
 void ChildProcess::take(ChildProcess& other) {
   pid_ = other.pid_;
+  input_ = std::exchange(other.input_, -1);
   handle_ = std::exchange(other.handle_, -1);
   status_ = other.status_;
   running_ = std::exchange(other.running_, false);
@@ -227,6 +256,7 @@ void ChildProcess::end() {
     send_signal(SIGKILL);
     reap();
   }
+  close_input();
   output_.close();
   errors_.close();
   if (handle_ >= 0) ::close(std::exchange(handle_, -1));

@@ -2,7 +2,7 @@
 //
 // A process of our own: the demo's backends and control plane, and whatever a test starts.
 //
-//   argv ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
+//   argv, stdin ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
 //
 // Started with posix_spawn, which is safe beside gRPC's threads, in a process group of its own, so
 // that Ctrl-C reaches the parent alone. Everything that waits has a limit. The destructor kills and
@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include <sys/types.h>
 
 namespace signalbox::tools {
@@ -30,6 +32,7 @@ class ChildProcess {
  public:
   struct Options {
     bool capture_stderr = false;  ///< Else it goes where ours goes.
+    bool pipe_stdin = false;      ///< write() and close_input() reach it; else it reads nothing.
   };
 
   /// argv[0] is the program's path.
@@ -45,6 +48,11 @@ class ChildProcess {
 
   /// Harmless where the process has ended.
   void send_signal(int signal) const;
+
+  /// Writes all of it to the process's stdin. Waits for the process to read where it does not fit.
+  absl::Status write(absl::string_view text) const;
+  /// The process sees the end of its stdin.
+  void close_input();
 
   /// The next line of its stdout, without the newline. An error where it ends first or the time is
   /// over.
@@ -76,6 +84,7 @@ class ChildProcess {
   void end();
 
   pid_t pid_ = -1;
+  int input_ = -1;   // Our end of its stdin: a socket, as a broken pipe would raise SIGPIPE.
   int handle_ = -1;  // A pidfd: readable when the process has ended.
   int status_ = -1;  // Once reaped.
   bool running_ = false;

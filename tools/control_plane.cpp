@@ -121,7 +121,7 @@ class AdsStream final : public grpc::ServerGenericBidiReactor {
   }
 
   ControlPlane& plane_;
-  StreamId id_ = 0;
+  xds::StreamId id_ = 0;
   grpc::ByteBuffer incoming_;
   std::deque<grpc::ByteBuffer> outgoing_;  // The first is being written.
   std::optional<grpc::Status> end_;
@@ -225,7 +225,7 @@ absl::Status ControlPlane::listen() {
 }
 
 // Precondition: the mutex is held.
-void ControlPlane::send(const OutgoingResponses& responses) {
+void ControlPlane::send(const xds::OutgoingResponses& responses) {
   for (const auto& response : responses) {
     const auto stream = streams_.find(response.stream);
     if (stream != streams_.end()) stream->second->send(response.bytes);

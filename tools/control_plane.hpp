@@ -28,10 +28,12 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 
-#include "tools/discovery_server.hpp"
+#include "xds/discovery_server.hpp"
 #include "xds/resource_file.hpp"
 
 namespace signalbox::tools {
+
+using xds::DiscoveryRecord;
 
 class AdsStream;
 class AdsService;
@@ -68,13 +70,13 @@ class ControlPlane {
 
   explicit ControlPlane(const std::string& address);
   absl::Status listen();
-  void send(const OutgoingResponses& responses);
+  void send(const xds::OutgoingResponses& responses);
 
   const std::string host_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  DiscoveryServer core_;
-  std::map<StreamId, AdsStream*> streams_;
+  xds::DiscoveryServer core_;
+  std::map<xds::StreamId, AdsStream*> streams_;
   int port_;
   std::unique_ptr<grpc::CallbackGenericService> service_;  // One for each server: gRPC wants it so.
   std::unique_ptr<grpc::Server> server_;

@@ -31,6 +31,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "actors/io/watched_file.hpp"
 #include "signalbox/runtime.hpp"
 #include "tools/call_log.hpp"
 #include "tools/child_process.hpp"
@@ -41,7 +42,6 @@
 #include "tools/demo_resources.hpp"
 #include "tools/demo_topology.hpp"
 #include "tools/stop_signals.hpp"
-#include "tools/watched_file.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -298,7 +298,7 @@ std::variant<absl::Status, Stopped> play(Stage& stage, double seconds) {
 
 absl::StatusOr<DemoTopology> read_topology(const DemoOptions& options) {
   if (options.resources.empty()) return DemoTopology::parse(demo_resources(), "resources.yaml");
-  const auto text = read_file(options.resources);
+  const auto text = actors::read_file(options.resources);
   if (!text.ok()) return text.status();
   return DemoTopology::parse(*text, options.resources);
 }

@@ -9,17 +9,17 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "actors/io/watched_file.hpp"
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
 #include "tools/control_plane.hpp"
 #include "tools/stop_signals.hpp"
-#include "tools/watched_file.hpp"
 #include "xds/resource_file.hpp"
 
 namespace signalbox::tools {
 namespace {
 
-void serve_text(const WatchedFile& file, ControlPlane& plane) {
+void serve_text(const actors::WatchedFile& file, ControlPlane& plane) {
   const auto resources =
       xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path());
   if (!resources.ok()) {
@@ -31,7 +31,7 @@ void serve_text(const WatchedFile& file, ControlPlane& plane) {
   say("serve", absl::StrCat(file.path(), ": ", resources->size(), " resources"));
 }
 
-void take_change(WatchedFile& file, ControlPlane& plane) {
+void take_change(actors::WatchedFile& file, ControlPlane& plane) {
   const auto change = file.read_change();
   if (!change.ok()) {
     say("serve", absl::StrCat(change.status().message(), "; what was good before is still served"));
@@ -41,7 +41,7 @@ void take_change(WatchedFile& file, ControlPlane& plane) {
 }
 
 // Until a stop signal comes.
-void follow(WatchedFile& file, ControlPlane& plane, int stop) {
+void follow(actors::WatchedFile& file, ControlPlane& plane, int stop) {
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), -1) < 0) continue;
@@ -55,7 +55,7 @@ void follow(WatchedFile& file, ControlPlane& plane, int stop) {
 int run_serve(const ServeOptions& options) {
   if (options.parent > 0) die_with_parent(options.parent);
 
-  auto file = WatchedFile::open(options.resources);
+  auto file = actors::WatchedFile::open(options.resources);
   if (!file.ok()) {
     say("serve", file.status().message());
     return kExitUsage;

@@ -98,6 +98,9 @@ Bootstrap read_bootstrap(const JsonReader& root) {
   }
   bootstrap.servers =
       read_servers(root, bootstrap.resources_file ? Presence::kOptional : Presence::kRequired);
+  if (bootstrap.resources_file && !bootstrap.servers.empty()) {
+    root.error("signalbox.resources", "expected it or xds_servers, found both");
+  }
   root.object("authorities", [&](const JsonReader& authorities) {
     authorities.each_member([&](const std::string& name, const JsonReader& authority) {
       AuthorityConfig config = read_authority(name, authority);

@@ -15,11 +15,19 @@
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
+#include "signalbox/envoy/extensions/filters/http/fault/v3/fault.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
+#include "signalbox/envoy/extensions/filters/http/stateful_session/v3/stateful_session.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
+#include "signalbox/envoy/extensions/http/stateful_session/cookie/v3/cookie.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
+#include "signalbox/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb.h"
+#include "signalbox/envoy/extensions/transport_sockets/tls/v3/tls.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "signalbox/udpa/type/v1/typed_struct.pb.h"
@@ -65,11 +73,22 @@ bool link_messages() {
       envoy::config::route::v3::RouteConfiguration::descriptor(),
       envoy::extensions::clusters::aggregate::v3::ClusterConfig::descriptor(),
       envoy::extensions::filters::http::router::v3::Router::descriptor(),
+      envoy::extensions::filters::http::fault::v3::HTTPFault::descriptor(),
+      envoy::extensions::filters::http::stateful_session::v3::StatefulSession::descriptor(),
+      envoy::extensions::filters::http::stateful_session::v3::StatefulSessionPerRoute::descriptor(),
       envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager::
           descriptor(),
       envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst::descriptor(),
+      envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState::descriptor(),
+      envoy::extensions::load_balancing_policies::client_side_weighted_round_robin::v3::
+          ClientSideWeightedRoundRobin::descriptor(),
+      envoy::extensions::load_balancing_policies::least_request::v3::LeastRequest::descriptor(),
+      envoy::extensions::load_balancing_policies::ring_hash::v3::RingHash::descriptor(),
       envoy::extensions::load_balancing_policies::round_robin::v3::RoundRobin::descriptor(),
       envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality::descriptor(),
+      envoy::extensions::transport_sockets::http_11_proxy::v3::Http11ProxyUpstreamTransport::
+          descriptor(),
+      envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext::descriptor(),
       envoy::extensions::upstreams::http::v3::HttpProtocolOptions::descriptor(),
       envoy::service::discovery::v3::Resource::descriptor(),
       udpa::type::v1::TypedStruct::descriptor(),

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
@@ -23,6 +24,8 @@
 #include <grpcpp/impl/channel_interface.h>
 #include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/rpc_method.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_interceptor.h>
 #include <grpcpp/version_info.h>
 
 static_assert(GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR == 51,
@@ -39,11 +42,42 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
  public:
   // --- channels -----------------------------------------------------------
 
-  static Call create_call(ChannelInterface& channel,
-                          const RpcMethod& method,
-                          ClientContext* context,
-                          CompletionQueue* cq) {
-    return channel.CreateCall(method, context, cq);
+  /// A call with the context's settings, of which the context does not know yet.
+  static grpc_call* make_call(const Channel& channel,
+                              const char* method,
+                              const ClientContext& context,
+                              grpc_completion_queue* cq) {
+    const grpc_slice path = grpc_slice_from_copied_string(method);
+    const grpc_slice host = grpc_slice_from_copied_string(context.authority_.c_str());
+    grpc_call* const call = grpc_channel_create_call(channel.c_channel_,
+                                                     context.propagate_from_call_,
+                                                     context.propagation_options_.c_bitmask(),
+                                                     cq,
+                                                     path,
+                                                     context.authority_.empty() ? nullptr : &host,
+                                                     context.raw_deadline(),
+                                                     nullptr);
+    grpc_slice_unref(path);
+    grpc_slice_unref(host);
+    grpc_census_call_set_context(call, context.census_context());
+    return call;
+  }
+
+  /// A call without parent, deadline and authority, of which no context knows.
+  static grpc_call* make_bare_call(const Channel& channel,
+                                   const char* method,
+                                   CompletionQueue& cq) {
+    const grpc_slice path = grpc_slice_from_copied_string(method);
+    grpc_call* const call = grpc_channel_create_call(channel.c_channel_,
+                                                     nullptr,
+                                                     GRPC_PROPAGATE_DEFAULTS,
+                                                     cq.cq(),
+                                                     path,
+                                                     nullptr,
+                                                     gpr_inf_future(GPR_CLOCK_REALTIME),
+                                                     nullptr);
+    grpc_slice_unref(path);
+    return call;
   }
 
   /// The queue of the callback API: gRPC's own threads run its tags, which are functors.
@@ -69,20 +103,49 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     to.propagation_options_ = from.propagation_options_;
   }
 
-  /// `owned` lives until ~ClientContext, which destroys it after its own reference on the call.
-  static void attach(ClientContext& context, std::shared_ptr<void> owned) {
-    MutexLock lock(&context.mu_);
-    Channel* const channel = context.channel_.get();
-    context.channel_ = std::shared_ptr<Channel>(std::move(owned), channel);
+  using Creators = std::vector<std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>;
+
+  /// Makes the context's interceptors: those of the creators from `position` on, then gRPC's
+  /// global one. A position behind the end: none, not even that.
+  static experimental::ClientRpcInfo* intercept(ClientContext& context,
+                                                const RpcMethod& method,
+                                                ChannelInterface* channel,
+                                                const Creators& creators,
+                                                std::size_t position) {
+    return context.set_client_rpc_info(method.name(),
+                                       method.suffix_for_stats(),
+                                       method.method_type(),
+                                       channel,
+                                       creators,
+                                       position);
   }
 
-  /// From now on TryCancel(), peer() and auth_context() act on `call`. The caller owns the
-  /// reference on the call that is returned, and keeps it until ~ClientContext: the call's arena
-  /// holds what the application still reads.
+  /// Once per context. It takes over the reference on the call, and applies what was asked of it
+  /// already: credentials, cancellation. `owned` lives until ~ClientContext, which destroys it
+  /// after its reference on the call and its interceptors.
+  static void set_call(ClientContext& context, grpc_call* call, std::shared_ptr<void> owned) {
+    context.set_call(call, std::shared_ptr<Channel>(std::move(owned), nullptr));
+  }
+
+  static std::shared_ptr<void> owned(const ClientContext& context) { return context.channel_; }
+
+  static void own(ClientContext& context, std::shared_ptr<void> owned) {
+    context.channel_ = std::shared_ptr<Channel>(std::move(owned), nullptr);
+  }
+
+  /// From now on TryCancel(), peer() and auth_context() act on `call`, whose reference the context
+  /// takes over. The caller owns the one that is returned, and keeps it until ~ClientContext: the
+  /// call's arena holds what the application still reads.
   static grpc_call* rebind(ClientContext& context, grpc_call* call) {
     MutexLock lock(&context.mu_);
-    grpc_call_ref(call);
     return std::exchange(context.call_, call);
+  }
+
+  /// As gRPC itself does when it makes a call.
+  static void apply_credentials(ClientContext& context, grpc_call* call) {
+    if (context.creds_ == nullptr || context.creds_->ApplyToCall(call)) return;
+    grpc_call_cancel_with_status(
+        call, GRPC_STATUS_CANCELLED, "Failed to set credentials to rpc.", nullptr);
   }
 
   // --- completion queues --------------------------------------------------
@@ -99,18 +162,19 @@ namespace signalbox {
 
 using GrpcAccess = grpc::internal::BlockingUnaryCallImpl<GrpcAccessTag, GrpcAccessTag>;
 
-/// Keeps the threads of gRPC's callback API for the life of the process. They end with the last
-/// channel that used them, and join each other then: fatal if one of them drops that channel, as
-/// ours may, since it is they who tell us of the end of calls and connections.
-inline void keep_grpc_callback_threads() {
+/// The queue of the callback API's application: gRPC's own threads run its tags. They end with the
+/// last channel that used them, and join each other then, which is fatal if one of them drops that
+/// channel, as ours may: so once they were asked for, they are kept for the life of the process.
+inline grpc::CompletionQueue* lasting_callback_cq(grpc::Channel& channel) {
   // Never destroyed, on purpose; see above.
   static const auto* const keeper = [] {
-    auto* channel = new std::shared_ptr<grpc::Channel>(
+    auto* kept = new std::shared_ptr<grpc::Channel>(
         grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials()));
-    GrpcAccess::callback_cq(**channel);
-    return channel;
+    GrpcAccess::callback_cq(**kept);
+    return kept;
   }();
   static_cast<void>(keeper);
+  return GrpcAccess::callback_cq(channel);
 }
 
 }  // namespace signalbox

@@ -6,13 +6,14 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+
+#include "actors/io/grpc_poller.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -36,14 +37,6 @@ grpc::ByteBuffer to_buffer(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-class Call;
-
-// What a completion-queue event belongs to; keeps the call alive until it came.
-struct Tag {
-  std::shared_ptr<Call> call;
-  void (Call::*done)(bool ok) = nullptr;
-};
-
 // One stream. Each started operation owns a Tag; the call goes with the last of them.
 class Call : public std::enable_shared_from_this<Call> {
  public:
@@ -57,9 +50,9 @@ class Call : public std::enable_shared_from_this<Call> {
     stub_.emplace(channel_);
   }
 
-  void start(grpc::CompletionQueue* queue) {
+  void start() {
     const std::lock_guard lock(mutex_);
-    stream_ = stub_->PrepareCall(&context_, kMethod, queue);
+    stream_ = stub_->PrepareCall(&context_, kMethod, &GrpcPoller::queue());
     stream_->StartCall(tag(&Call::started));
   }
 
@@ -80,7 +73,22 @@ class Call : public std::enable_shared_from_this<Call> {
   void cancel() { context_.TryCancel(); }
 
  private:
-  void* tag(void (Call::*done)(bool)) { return new Tag{shared_from_this(), done}; }
+  // Keeps the call alive until the operation is over.
+  class Tag final : public GrpcPoller::Tag {
+   public:
+    Tag(std::shared_ptr<Call> call, void (Call::*to)(bool)) : call_(std::move(call)), to_(to) {}
+
+    void done(bool ok) override {
+      const std::unique_ptr<Tag> self(this);
+      ((*call_).*to_)(ok);
+    }
+
+   private:
+    std::shared_ptr<Call> call_;
+    void (Call::*to_)(bool);
+  };
+
+  GrpcPoller::Tag* tag(void (Call::*to)(bool)) { return new Tag(shared_from_this(), to); }
 
   void started(bool ok) {
     const std::lock_guard lock(mutex_);
@@ -156,19 +164,14 @@ class StreamHandle final : public AdsTransport::Stream {
 
 class GrpcAdsTransport final : public AdsTransport {
  public:
-  explicit GrpcAdsTransport(GrpcAdsOptions options)
-      : options_(std::move(options)), thread_([this] { run(); }) {}
+  explicit GrpcAdsTransport(GrpcAdsOptions options) : options_(std::move(options)) {}
 
-  // Operations may not be started on a queue that was shut down: first let every call end.
+  // Calls tell this of their end.
   ~GrpcAdsTransport() override {
-    {
-      std::unique_lock lock(mutex_);
-      for (Call* call : calls_)
-        call->cancel();
-      ended_.wait(lock, [this] { return calls_.empty(); });
-    }
-    queue_.Shutdown();
-    thread_.join();
+    std::unique_lock lock(mutex_);
+    for (Call* call : calls_)
+      call->cancel();
+    ended_.wait(lock, [this] { return calls_.empty(); });
   }
 
   std::unique_ptr<Stream> open(Events events) override {
@@ -186,28 +189,19 @@ class GrpcAdsTransport final : public AdsTransport {
       const std::lock_guard lock(mutex_);
       calls_.insert(call.get());
     }
-    call->start(&queue_);
+    call->start();
+    GrpcPoller::hurry();
     return std::make_unique<StreamHandle>(std::move(call));
   }
 
   const std::string& server() const override { return options_.server_uri; }
 
  private:
-  void run() {
-    void* event = nullptr;
-    bool ok = false;
-    while (queue_.Next(&event, &ok)) {
-      const std::unique_ptr<Tag> tag(static_cast<Tag*>(event));
-      ((*tag->call).*(tag->done))(ok);
-    }
-  }
-
-  GrpcAdsOptions options_;
-  grpc::CompletionQueue queue_;
+  const GrpcAdsOptions options_;
+  const GrpcPoller::Interest interest_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::set<Call*> calls_;
-  std::thread thread_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 // GrpcConnector — connections that are gRPC channels: one grpc::Channel each, made when wanted.
 //
 //   subchannel actor ─▶ connect ─▶ [pool: address ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
-//                               ◀─ connectivity, watched by gRPC's own callback threads
+//                               ◀─ connectivity, heard by the poller's functors
 //
 // A grpc::Channel serves here as one TCP connection and no more: it has one address, no policy,
 // no retries and no back-off that anyone waits for. Once it fails, or leaves READY, it is given
@@ -22,10 +22,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/support/client_interceptor.h>
 
 #include "actors/io/connector.hpp"
 
@@ -46,13 +44,9 @@ class GrpcConnection final : public Connection {
 };
 
 struct GrpcConnectorOptions {
-  using InterceptorFactories =
-      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
-
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
-  std::function<InterceptorFactories()> interceptors;  ///< May be empty.
   /// See G2. Any thread, and after the connector's end too: it owns what it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };

@@ -60,7 +60,7 @@ class ClusterManager final : public Policy {
       }
       entries.emplace_back(cluster, picker_of(cluster));
     }
-    table_ = ClusterTable(entries);
+    table_ = ClusterTable(std::move(entries));
     changed_.clear();
     publish(effects);
   }

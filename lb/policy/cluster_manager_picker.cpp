@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "absl/strings/str_cat.h"
 
@@ -20,7 +21,8 @@ class ClusterPicker final : public Picker {
   explicit ClusterPicker(ClusterTable table) : table_(std::move(table)) {}
 
   PickResult pick(const PickArgs& args) const override {
-    const Picker* picker = args.cluster == nullptr ? nullptr : table_.find(*args.cluster);
+    const Picker* picker =
+        args.cluster == nullptr ? nullptr : table_.find(*args.cluster, args.cluster_place);
     if (picker != nullptr) return picker->pick(args);
     return dropped(absl::InternalError(absl::StrCat(
         "no such cluster: ", args.cluster == nullptr ? "(none)" : args.cluster->str())));
@@ -59,45 +61,44 @@ class RetiringPicker final : public Picker {
 
 }  // namespace
 
-ClusterTable::ClusterTable() : directory_(std::make_shared<const Directory>()) {}
-
-ClusterTable::ClusterTable(const Changes& entries) {
-  auto directory = std::make_shared<Directory>();
-  directory->reserve(entries.size());
-  std::vector<std::shared_ptr<Chunk>> chunks((entries.size() + kChunk - 1) / kChunk);
-  for (auto& chunk : chunks)
-    chunk = std::make_shared<Chunk>();
-  std::uint32_t place = 0;
-  for (const auto& [cluster, picker] : entries) {
-    directory->emplace(cluster, place);
-    (*chunks[place / kChunk])[place % kChunk] = picker;
-    ++place;
+ClusterTable::ClusterTable(Changes entries) : size_(entries.size()) {
+  std::ranges::sort(entries, {}, &Entry::first);
+  for (std::size_t begin = 0; begin < size_; begin += kChunk) {
+    auto chunk = std::make_shared<Chunk>();
+    const std::size_t length = std::min(kChunk, size_ - begin);
+    std::move(entries.begin() + static_cast<std::ptrdiff_t>(begin),
+              entries.begin() + static_cast<std::ptrdiff_t>(begin + length),
+              chunk->begin());
+    chunks_.push_back(std::move(chunk));
   }
-  directory_ = std::move(directory);
-  chunks_.assign(chunks.begin(), chunks.end());
 }
 
 ClusterTable ClusterTable::with(const Changes& changes) const {
   ClusterTable next = *this;
   std::map<std::size_t, std::shared_ptr<Chunk>> copied;
   for (const auto& [cluster, picker] : changes) {
-    const auto found = directory_->find(cluster);
-    if (found == directory_->end()) continue;
-    const std::size_t chunk = found->second / kChunk;
-    auto& copy = copied[chunk];
+    const std::size_t place = place_of(cluster);
+    if (place == size_) continue;
+    auto& copy = copied[place / kChunk];
     if (copy == nullptr) {
-      copy = std::make_shared<Chunk>(*chunks_[chunk]);
-      next.chunks_[chunk] = copy;
+      copy = std::make_shared<Chunk>(*chunks_[place / kChunk]);
+      next.chunks_[place / kChunk] = copy;
     }
-    (*copy)[found->second % kChunk] = picker;
+    (*copy)[place % kChunk].second = picker;
   }
   return next;
 }
 
-const Picker* ClusterTable::find(const ClusterName& cluster) const {
-  const auto found = directory_->find(cluster);
-  if (found == directory_->end()) return nullptr;
-  return (*chunks_[found->second / kChunk])[found->second % kChunk].get();
+const Picker* ClusterTable::find(const ClusterName& cluster, std::size_t place) const {
+  if (place >= size_ || at(place).first != cluster) place = place_of(cluster);
+  return place < size_ ? at(place).second.get() : nullptr;
+}
+
+std::size_t ClusterTable::place_of(const ClusterName& cluster) const {
+  const auto places = std::views::iota(std::size_t{0}, size_);
+  const auto name_at = [this](std::size_t place) -> const ClusterName& { return at(place).first; };
+  const auto found = std::ranges::lower_bound(places, cluster, {}, name_at);
+  return found != places.end() && name_at(*found) == cluster ? *found : size_;
 }
 
 PickerPtr make_cluster_picker(ClusterTable table) {

@@ -4,20 +4,21 @@
 //
 //   cluster_manager ─▶ ClusterTable::with(changes) ─▶ cluster_picker(table) ─▶ snapshot
 //
-//   name ─▶ directory (one per configuration, shared) ─▶ place ─▶ chunk of 32 ─▶ picker
+//   place of the name ─▶ chunk of 32 ─▶ name, picker
 //
-// Immutable. Two levels, so that one cluster's new picker copies one chunk and the list of
-// chunks (n / 32 pointers), never the n entries; the directory is copied by configurations only.
+// Immutable, and sorted by name: whoever has all the names in order knows the place of one without
+// looking (PickArgs::cluster_place). A wrong guess costs a binary search.
+//
+// Two levels, so that one cluster's new picker copies one chunk and the list of chunks (n / 32
+// pointers), never the n entries.
 
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
-
-#include "absl/container/flat_hash_map.h"
 
 #include "messages/pick.hpp"
 
@@ -27,23 +28,28 @@ class ClusterTable {
  public:
   using Changes = std::vector<std::pair<ClusterName, PickerPtr>>;
 
-  ClusterTable();
+  ClusterTable() = default;
 
   /// A table of exactly these clusters.
-  explicit ClusterTable(const Changes& entries);
+  explicit ClusterTable(Changes entries);
 
   /// This table with other pickers for some of its clusters; unknown ones are ignored.
   ClusterTable with(const Changes& changes) const;
 
-  /// Null if there is no such cluster.
-  const Picker* find(const ClusterName& cluster) const;
+  /// Null if there is no such cluster. `place` is where it may well be.
+  const Picker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
  private:
   static constexpr std::size_t kChunk = 32;
-  using Directory = absl::flat_hash_map<ClusterName, std::uint32_t>;
-  using Chunk = std::array<PickerPtr, kChunk>;
+  using Entry = Changes::value_type;
+  using Chunk = std::array<Entry, kChunk>;
 
-  std::shared_ptr<const Directory> directory_;
+  const Entry& at(std::size_t place) const { return (*chunks_[place / kChunk])[place % kChunk]; }
+
+  /// The place of the cluster; size_ if there is none.
+  std::size_t place_of(const ClusterName& cluster) const;
+
+  std::size_t size_ = 0;
   std::vector<std::shared_ptr<const Chunk>> chunks_;
 };
 

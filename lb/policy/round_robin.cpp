@@ -30,7 +30,10 @@ namespace {
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(std::vector<ConnectionPtr> ready, std::uint64_t seed, std::uint64_t edition)
-      : ready_(std::move(ready)) {
+      : owners_(std::move(ready)) {
+    ready_.reserve(owners_.size());
+    for (const ConnectionPtr& connection : owners_)
+      ready_.emplace_back(connection.get());
     for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
       positions_[stripe].mark.store(
           draw_below(seed, Salt::kEndpoint, ready_.size(), edition * kStripes + stripe),
@@ -39,20 +42,24 @@ class RoundRobinPicker final : public Picker {
   }
 
   PickResult pick(const PickArgs& /*args*/) const override {
-    const std::uint64_t turn =
-        positions_[this_thread_stripe()].mark.fetch_add(1, std::memory_order_relaxed);
+    std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;
+    const std::uint64_t turn = mark.load(std::memory_order_relaxed);
+    mark.store(turn + 1, std::memory_order_relaxed);
     PickResult result;
-    result.outcome = Complete{ready_[turn % ready_.size()].get()};
+    result.outcome = ready_[turn % ready_.size()];
     return result;
   }
 
  private:
-  // Only says whose turn it is: whatever a thread reads is a good answer.
+  // Only says whose turn it is: whatever a thread reads is a good answer. So it is not counted up
+  // in one atomic step, which would wait for all that the pick still has under way; at worst two
+  // threads of one stripe take the same turn.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
   };
 
-  std::vector<ConnectionPtr> ready_;  // Never empty.
+  std::vector<Complete> ready_;        // Never empty. All that a pick looks at: no connection.
+  std::vector<ConnectionPtr> owners_;  // Of the same.
   mutable std::array<Position, kStripes> positions_;
 };
 

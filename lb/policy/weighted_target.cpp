@@ -34,7 +34,7 @@ class WeightedPicker final : public Picker {
   }
 
  private:
-  std::vector<Share> shares_;  ///< Not empty; `end` rises.
+  std::vector<Share> shares_;  ///< Two or more; `end` rises.
 };
 
 /// The endpoints of one target: its locality and nothing else.
@@ -132,6 +132,8 @@ class WeightedTarget final : public Policy {
       total += weight;
       shares.push_back({total, child.picker});
     });
+    // With one share there is nothing to draw.
+    if (shares.size() == 1) return shares.front().picker;
     if (!shares.empty()) return std::make_shared<const WeightedPicker>(std::move(shares));
     return make_fail_picker(absl::UnavailableError("there is no locality"));
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include "lb/route/route_match.hpp"
@@ -19,27 +21,48 @@ namespace {
 struct Share {
   std::uint64_t end = 0;
   ClusterRefPtr cluster;
+  std::size_t place = 0;
 };
 
+// One is the rule, and needs no memory of its own.
+using Shares = absl::InlinedVector<Share, 1>;
+
 struct Forward {
-  std::vector<Share> shares;
+  Shares shares;
   std::optional<Duration> timeout;
 };
 
 using Action = std::variant<Forward, absl::Status>;
 
+// The clusters that routes may name, each with its place among all of them.
+class Clusters {
+ public:
+  explicit Clusters(const ClusterRefs& refs) {
+    shares_.reserve(refs.size());
+    for (const auto& [name, ref] : refs)
+      shares_.emplace(name, Share{0, ref, shares_.size()});
+  }
+
+  Share share_of(const ClusterName& cluster, std::uint64_t end) const {
+    const auto found = shares_.find(cluster);
+    SIGNALBOX_INVARIANT(found != shares_.end() && found->second.cluster != nullptr,
+                        absl::StrCat("there is a reference for ", cluster.str()));
+    return {end, found->second.cluster, found->second.place};
+  }
+
+ private:
+  absl::flat_hash_map<ClusterName, Share> shares_;
+};
+
 Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
-                const ClusterRefs& refs) {
+                const Clusters& clusters) {
   Forward forward;
   std::uint64_t end = 0;
   for (const WeightedCluster& choice : action.clusters) {
     if (choice.weight == 0) continue;
-    const auto ref = refs.find(choice.cluster);
-    SIGNALBOX_INVARIANT(ref != refs.end() && ref->second != nullptr,
-                        absl::StrCat("there is a reference for ", choice.cluster.str()));
     end += choice.weight;
-    forward.shares.push_back({end, ref->second});
+    forward.shares.push_back(clusters.share_of(choice.cluster, end));
   }
   SIGNALBOX_INVARIANT(end > 0, "the weights of a route sum to more than 0");
   forward.timeout = effective_timeout(
@@ -50,10 +73,10 @@ Forward compile(const ForwardAction& action,
 }
 
 // A31-9: by weight alone; whether the cluster can serve is not looked at.
-const ClusterRef* choose_cluster(const std::vector<Share>& shares, std::uint64_t seed) {
-  if (shares.size() == 1) return shares.front().cluster.get();
+const Share& choose(const Shares& shares, std::uint64_t seed) {
+  if (shares.size() == 1) return shares.front();
   const std::uint64_t point = draw_below(seed, Salt::kWeightedCluster, shares.back().end);
-  return std::ranges::upper_bound(shares, point, {}, &Share::end)->cluster.get();
+  return *std::ranges::upper_bound(shares, point, {}, &Share::end);
 }
 
 class RouteSelector final : public ConfigSelector {
@@ -62,11 +85,12 @@ class RouteSelector final : public ConfigSelector {
                 std::optional<Duration> default_duration,
                 const ClusterRefs& refs)
       : host_name_(host.name), table_(host) {
+    const Clusters clusters(refs);
     actions_.reserve(host.routes.size());
     for (const Route& route : host.routes) {
       actions_.push_back(std::visit(Overloaded{
                                         [&](const ForwardAction& action) -> Action {
-                                          return compile(action, default_duration, refs);
+                                          return compile(action, default_duration, clusters);
                                         },
                                         [&](const UnsupportedAction& action) -> Action {
                                           return absl::UnavailableError(
@@ -91,7 +115,8 @@ class RouteSelector final : public ConfigSelector {
     const Action& action = actions_[*position];
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
-    return Selection{choose_cluster(forward.shares, args.seed), forward.timeout};
+    const Share& share = choose(forward.shares, args.seed);
+    return Selection{share.cluster.get(), share.place, forward.timeout};
   }
 
  private:

@@ -47,6 +47,7 @@ using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
 /// The route's answer for one call.
 struct Selection {
   const ClusterRef* cluster = nullptr;
+  std::size_t place = 0;  ///< See PickArgs::cluster_place.
   /// The most that the call may take, before the application's own deadline; nullopt: no limit.
   std::optional<Duration> timeout;
 };

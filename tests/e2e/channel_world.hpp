@@ -16,7 +16,6 @@
 #include <catch2/catch.hpp>
 
 #include "actors/io/grpc_connector.hpp"
-#include "channel/call_observer.hpp"
 #include "channel/grpc_channel.hpp"
 #include "tests/e2e/echo_server.hpp"
 
@@ -44,7 +43,7 @@ class OneRoute final : public lb::ConfigSelector {
       : cluster_(std::move(cluster)), timeout_(timeout) {}
 
   std::variant<lb::Selection, absl::Status> select(const PickArgs&) const override {
-    return lb::Selection{cluster_.get(), timeout_};
+    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_};
   }
 
  private:
@@ -95,9 +94,19 @@ class FakeConnectivity final : public channel::ConnectivitySource {
 
 class ChannelWorld {
  public:
-  ChannelWorld() {
-    channel::GrpcChannelOptions options{
-        lb::Router(cell), waiting, connectivity, counts, "xds:///orders", "node-7"};
+  explicit ChannelWorld(
+      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
+          interceptors = {},
+      std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
+      std::string target = "xds:///orders")
+      : credentials_(std::move(credentials)) {
+    channel::GrpcChannelOptions options{lb::Router(cell),
+                                        waiting,
+                                        connectivity,
+                                        counts,
+                                        std::move(target),
+                                        "node-7",
+                                        std::move(interceptors)};
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);
@@ -213,8 +222,7 @@ class ChannelWorld {
   // Connections are kept for the whole test: destroying them in time is the runtime's business.
   actors::GrpcConnectorOptions connector_options() {
     actors::GrpcConnectorOptions options;
-    options.credentials = grpc::InsecureChannelCredentials();
-    options.interceptors = [] { return channel::observer_factories(); };
+    options.credentials = credentials_;
     options.retire = [this](std::unique_ptr<const Tracked> tracked) {
       const std::lock_guard lock(retiring_);
       retired_.push_back(std::move(tracked));
@@ -222,12 +230,48 @@ class ChannelWorld {
     return options;
   }
 
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::mutex publishing_;
   std::uint64_t sequence_ = 0;
   std::mutex retiring_;
   std::vector<std::unique_ptr<const Tracked>> retired_;
   actors::GrpcConnector connector_{connector_options()};
   std::vector<std::unique_ptr<actors::Connector::Attempt>> attempts_;
+};
+
+/// The server is gone, and gRPC has noticed it; the snapshot has not.
+inline void kill(EchoServer& server, const ConnectionPtr& connection) {
+  server.stop();
+  const auto is_ready = [&] {
+    return static_cast<const actors::GrpcConnection&>(*connection).is_ready();
+  };
+  const auto limit = std::chrono::steady_clock::now() + 10s;
+  while (is_ready() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  REQUIRE_FALSE(is_ready());
+}
+
+/// Publishes as soon as a call waits. Some calls end before.
+class LatePublisher {
+ public:
+  LatePublisher(ChannelWorld& world, std::function<void()> publish)
+      : thread_([this, &world, publish = std::move(publish)] {
+          while (world.waiting->size() == 0 && !ending_)
+            std::this_thread::yield();
+          publish();
+        }) {}
+
+  ~LatePublisher() {
+    ending_ = true;
+    thread_.join();
+  }
+
+  LatePublisher(const LatePublisher&) = delete;
+  LatePublisher& operator=(const LatePublisher&) = delete;
+
+ private:
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
 };
 
 /// The ways in which an application can make one unary call.

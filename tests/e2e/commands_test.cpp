@@ -142,12 +142,17 @@ TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]")
 }
 
 TEST_CASE("signalbox check: what is shipped is right", "[e2e][tools]") {
-  const Finished finished =
-      run({"check", kConf + "/demo/resources.yaml", kConf + "/bootstrap.example.json"});
+  const Finished finished = run({"check",
+                                 kConf + "/demo/resources.yaml",
+                                 kConf + "/bootstrap.example.json",
+                                 kConf + "/quickstart/resources.yaml",
+                                 kConf + "/bootstrap.file.example.json"});
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
   CHECK(contains(finished.output, "resources.yaml: ok: resources, 8 resources"));
   CHECK(contains(finished.output, "bootstrap.example.json: ok: bootstrap, 1 server"));
+  CHECK(contains(finished.output, "quickstart/resources.yaml: ok: resources, 3 resources"));
+  CHECK(contains(finished.output, "bootstrap.file.example.json: ok: bootstrap, a resource file"));
 }
 
 TEST_CASE("signalbox check: names file, resource and field of every error", "[e2e][tools]") {

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
 #include "echo.grpc.pb.h"
 #include <grpcpp/grpcpp.h>
 
@@ -19,30 +21,65 @@
 
 namespace signalbox::test {
 
+/// What a server is told of a call beside its messages; of the metadata, what begins with "x-".
+inline std::string seen_by(const grpc::ServerContext& context) {
+  std::string text = context.deadline() == std::chrono::system_clock::time_point::max()
+                         ? "no deadline"
+                         : "deadline";
+  for (const auto& [key, value] : context.client_metadata()) {
+    if (!key.starts_with("x-")) continue;
+    text.append(" ").append(key.data(), key.size()).append("=");
+    text += absl::BytesToHexString(absl::string_view(value.data(), value.size()));
+  }
+  return text;
+}
+
 class EchoService final : public Echo::Service {
  public:
   grpc::Status Unary(grpc::ServerContext* context,
                      const EchoRequest* request,
                      EchoReply* reply) override {
-    ++calls;
-    context->AddInitialMetadata("server", "echo");
-    context->AddTrailingMetadata("load", "0.5");
-    if (request->hold()) hold(*context);
-    if (request->status() != 0) {
-      return {static_cast<grpc::StatusCode>(request->status()), "as asked"};
-    }
-    reply->set_text(request->text());
-    reply->set_port(port);
-    return grpc::Status::OK;
+    begin(*context);
+    fill(*context, *request, *reply);
+    return end(*context, *request);
   }
 
-  grpc::Status Chat(grpc::ServerContext*,
-                    grpc::ServerReaderWriter<EchoReply, EchoRequest>* stream) override {
+  grpc::Status Collect(grpc::ServerContext* context,
+                       grpc::ServerReader<EchoRequest>* reader,
+                       EchoReply* reply) override {
+    begin(*context);
     EchoRequest request;
+    EchoRequest all;
+    while (reader->Read(&request)) {
+      all.set_text(all.text() + request.text());
+      all.set_status(request.status());
+      all.set_hold(request.hold());
+      if (all.status() != 0 || all.hold()) break;
+    }
+    fill(*context, all, *reply);
+    return end(*context, all);
+  }
+
+  grpc::Status Expand(grpc::ServerContext* context,
+                      const EchoRequest* request,
+                      grpc::ServerWriter<EchoReply>* writer) override {
+    begin(*context);
     EchoReply reply;
+    fill(*context, *request, reply);
+    for (int i = 0; i < request->times(); ++i)
+      writer->Write(reply);
+    return end(*context, *request);
+  }
+
+  grpc::Status Chat(grpc::ServerContext* context,
+                    grpc::ServerReaderWriter<EchoReply, EchoRequest>* stream) override {
+    begin(*context);
+    EchoRequest request;
     while (stream->Read(&request)) {
-      reply.set_text(request.text());
+      EchoReply reply;
+      fill(*context, request, reply);
       stream->Write(reply);
+      if (request.status() != 0 || request.hold()) return end(*context, request);
     }
     return grpc::Status::OK;
   }
@@ -57,6 +94,26 @@ class EchoService final : public Echo::Service {
   int port = 0;
 
  private:
+  void begin(grpc::ServerContext& context) {
+    ++calls;
+    context.AddInitialMetadata("server", "echo");
+    context.AddInitialMetadata("first-bin", std::string("\0\xff", 2));
+    context.AddTrailingMetadata("load", "0.5");
+    context.AddTrailingMetadata("last-bin", std::string("\xfe\0", 2));
+  }
+
+  void fill(const grpc::ServerContext& context, const EchoRequest& request, EchoReply& reply) {
+    reply.set_text(request.text());
+    reply.set_port(port);
+    reply.set_saw(seen_by(context));
+  }
+
+  grpc::Status end(grpc::ServerContext& context, const EchoRequest& request) {
+    if (request.hold()) hold(context);
+    if (request.status() == 0) return grpc::Status::OK;
+    return {static_cast<grpc::StatusCode>(request.status()), "as asked", "in detail"};
+  }
+
   void hold(grpc::ServerContext& context) {
     std::unique_lock lock(mutex_);
     while (!released_ && !context.IsCancelled()) {

@@ -39,6 +39,24 @@ TEST_CASE("queued_call: a call without a configuration waits for one, and is the
   world.wait_for_no_uses();
 }
 
+// The name is "/", of which gRPC's own resolver makes no channel.
+TEST_CASE("queued_call: waits under a target, too, that gRPC itself would refuse",
+          "[channel][queue]") {
+  ChannelWorld world({}, grpc::InsecureChannelCredentials(), "xds:////");
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_ready({connection});
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  const auto status = world.stub->Unary(&context, {}, &reply);
+  later.join();
+  INFO(status.error_message());
+  CHECK(status.ok());
+}
+
 TEST_CASE("queued_call: batches that are started one by one all reach the server",
           "[channel][queue]") {
   const bool queued = GENERATE(false, true);

@@ -1,22 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <future>
+
+#include "absl/strings/match.h"
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/client_interceptor.h>
+
 #include "channel/unsent_call.hpp"
 #include "tests/e2e/channel_world.hpp"
 
 namespace signalbox::test {
 namespace {
 
-bool is_ready(const ConnectionPtr& connection) {
-  return static_cast<const actors::GrpcConnection&>(*connection).is_ready();
-}
+// Does something the first time that a call is on its way to its connection: after the last look
+// at that, and before anything is sent.
+class AtSending final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit AtSending(std::function<void()> act) : act_(std::move(act)) {}
 
-// The server is gone, and gRPC has noticed it; the snapshot has not.
-void kill(EchoServer& server, const ConnectionPtr& connection) {
-  server.stop();
-  const auto limit = std::chrono::steady_clock::now() + 10s;
-  while (is_ready(connection) && std::chrono::steady_clock::now() < limit)
-    std::this_thread::yield();
-  REQUIRE_FALSE(is_ready(connection));
-}
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    class Sending final : public grpc::experimental::Interceptor {
+     public:
+      explicit Sending(std::function<void()>& act) : act_(act) {}
+
+      void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+        using Point = grpc::experimental::InterceptionHookPoints;
+        const bool sends = batch->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA);
+        if (sends && act_ != nullptr) std::exchange(act_, nullptr)();
+        batch->Proceed();
+      }
+
+     private:
+      std::function<void()>& act_;
+    };
+
+    return new Sending(act_);
+  }
+
+ private:
+  std::function<void()> act_;
+};
 
 TEST_CASE("grpc_channel: a call that was given a dead connection waits, and is picked again",
           "[channel][repick]") {
@@ -45,14 +70,17 @@ TEST_CASE("grpc_channel: a call that was given a dead connection waits, and is p
   CHECK_FALSE(dead->in_use());
 }
 
-// Bound while the connection lives, started after its death: what threads that are interrupted
-// between the two can run into at any time.
+// What threads that are interrupted in the middle of a call can run into at any time.
 TEST_CASE("unsent_call: a call whose connection died before it was sent is made again",
           "[channel][repick]") {
-  ChannelWorld world;
   EchoServer dying;
   EchoServer living;
+  std::function<void()> die;
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<AtSending>([&] { die(); }));
+  ChannelWorld world(std::move(interceptors));
   const auto dead = world.connect(dying.address());
+  die = [&] { kill(dying, dead); };
   const auto alive = world.connect(living.address());
   world.publish_ready({dead});
   grpc::ClientContext context;
@@ -66,7 +94,6 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
     request.set_text("twice");
     return world.stub->PrepareAsyncUnary(&context, request, &queue);
   }();
-  kill(dying, dead);
   const auto finish = [&] {
     void* tag = nullptr;
     bool ok = false;
@@ -83,7 +110,7 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
   };
 
   SECTION("on the connection that is there now") {
-    world.publish_ready({alive});
+    world.publish_ready({alive});  // The call has its pick already.
     start();
     finish();
     REQUIRE(status.ok());
@@ -104,6 +131,7 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
     later.join();
     REQUIRE(status.ok());
     CHECK(reply.text() == "twice");
+    CHECK(context.peer() == "ipv4:" + living.address().str());
   }
   SECTION("and can be cancelled while it waits for one") {
     start();
@@ -130,6 +158,106 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
   world.wait_for_no_uses();
   CHECK_FALSE(dead->in_use());
   CHECK_FALSE(alive->in_use());
+}
+
+TEST_CASE("grpc_channel: a call that is prepared, and started when its connection has died, waits",
+          "[channel][repick]") {
+  const bool is_cancelled = GENERATE(false, true);
+  ChannelWorld world;
+  EchoServer dying;
+  EchoServer living;
+  const auto dead = world.connect(dying.address());
+  const auto alive = world.connect(living.address());
+  world.publish_ready({dead});
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  context.AddMetadata("x-tenant", "blue");
+  grpc::Status status;
+  void* tag = nullptr;
+  bool ok = false;
+
+  SECTION("a stream, asynchronous") {
+    const auto stream = world.stub->PrepareAsyncChat(&context, &queue);
+    kill(dying, dead);
+    if (is_cancelled) context.TryCancel();
+    stream->StartCall(&queue);
+    if (!is_cancelled) {
+      world.wait_for_queue(1);
+      world.publish_ready({alive});
+    }
+    REQUIRE(queue.Next(&tag, &ok));
+    CHECK(ok == !is_cancelled);
+    if (!is_cancelled) {
+      EchoRequest request;
+      EchoReply reply;
+      request.set_text("hello");
+      stream->WriteLast(request, grpc::WriteOptions(), &queue);
+      REQUIRE(queue.Next(&tag, &ok));
+      stream->Read(&reply, &queue);
+      REQUIRE(queue.Next(&tag, &ok));
+      CHECK(reply.text() == "hello");
+      CHECK(reply.port() == living.service().port);
+      CHECK(absl::StrContains(reply.saw(), "x-tenant="));
+    }
+    stream->Finish(&status, &queue);
+    REQUIRE(queue.Next(&tag, &ok));
+  }
+  SECTION("a stream, with a reactor") {
+    struct Reactor final : grpc::ClientReadReactor<EchoReply> {
+      void OnReadDone(bool read) override {
+        if (!read) return;
+        ++replies;
+        StartRead(&reply);
+      }
+
+      void OnDone(const grpc::Status& end) override { ended.set_value(end); }
+
+      EchoReply reply;
+      int replies = 0;
+      std::promise<grpc::Status> ended;
+    };
+
+    Reactor reactor;
+    EchoRequest request;
+    request.set_times(3);
+    world.stub->async()->Expand(&context, &request, &reactor);
+    reactor.StartRead(&reactor.reply);
+    kill(dying, dead);
+    if (is_cancelled) context.TryCancel();
+    reactor.StartCall();
+    if (!is_cancelled) {
+      world.wait_for_queue(1);
+      world.publish_ready({alive});
+    }
+    auto ended = reactor.ended.get_future();
+    REQUIRE(ended.wait_for(10s) == std::future_status::ready);
+    status = ended.get();
+    CHECK(reactor.replies == (is_cancelled ? 0 : 3));
+  }
+  SECTION("a generic unary call") {
+    grpc::GenericStub stub(world.channel);
+    const grpc::Slice nothing;
+    const grpc::ByteBuffer request(&nothing, 1);
+    grpc::ByteBuffer response;
+    const auto reader =
+        stub.PrepareUnaryCall(&context, "/signalbox.test.Echo/Unary", request, &queue);
+    kill(dying, dead);
+    if (is_cancelled) context.TryCancel();
+    reader->StartCall();
+    reader->Finish(&response, &status, &queue);
+    if (!is_cancelled) {
+      world.wait_for_queue(1);
+      world.publish_ready({alive});
+    }
+    REQUIRE(queue.Next(&tag, &ok));
+  }
+  CHECK(status.error_code() == (is_cancelled ? grpc::StatusCode::CANCELLED : grpc::StatusCode::OK));
+  CHECK(world.counts->repicked() == 1);
+  CHECK(living.service().calls == (is_cancelled ? 0 : 1));
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
+  world.wait_for_no_uses();
+  CHECK_FALSE(dead->in_use());
 }
 
 TEST_CASE("grpc_channel: of calls under way when a server goes, those not sent do not fail",

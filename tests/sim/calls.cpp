@@ -43,7 +43,7 @@ void Calls::look(Call& call) {
   const PickOutcome outcome = call.pick.outcome();
   setting_.trace.note(
       setting_.clock.now(),
-      absl::StrCat("call ", call.number),
+      name_of(call.number),
       call.pick.connection() != nullptr ? call.pick.connection()->address().str() : "no connection",
       static_cast<std::uint64_t>(outcome));
   if (outcome == PickOutcome::kComplete) {
@@ -79,11 +79,15 @@ void Calls::end(std::uint64_t number, CallState how) {
     if (call.pick.connection() != nullptr) ending.address = call.pick.connection()->address();
   }
   setting_.trace.note(setting_.clock.now(),
-                      absl::StrCat("call ", number),
+                      name_of(number),
                       absl::StrCat("ends: ", call.pick.status().message()),
                       static_cast<std::uint64_t>(how));
   calls_.erase(found);
   setting_.reclaimer->sweep();
+}
+
+std::string Calls::name_of(std::uint64_t call) const {
+  return absl::StrCat(target_, ": call ", call);
 }
 
 void Calls::end_all() {
@@ -119,7 +123,7 @@ void Calls::start_slow_read(const std::string& path, Duration pause, Duration ho
   const std::uint64_t number = ++started_;
   SlowRead& read = slow_reads_[number];
   read.reader = setting_.reclaimer->begin_read();
-  read.snapshot = &*lb::SnapshotCell::Reader(*setting_.cell);
+  read.snapshot = &*lb::SnapshotCell::Reader(*cell_);
   read.path = path;
   read.seed = setting_.chance.next();
   setting_.clock.after(pause, [this, number, hold] { finish_slow_read(number, hold); });
@@ -128,7 +132,7 @@ void Calls::start_slow_read(const std::string& path, Duration pause, Duration ho
 // What Router::pick does, with all the time in the world between its lines.
 void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
   SlowRead& read = slow_reads_.at(number);
-  const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*setting_.cell);
+  const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*cell_);
   const bool alive = read.snapshot == current || setting_.reclaimer->is_pending(read.snapshot);
   setting_.complaints.require(alive, "a snapshot that a reader sees is never destroyed");
   if (alive && read.snapshot->selector != nullptr) {
@@ -144,8 +148,10 @@ void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
       }
     }
   }
-  setting_.trace.note(
-      setting_.clock.now(), "slow read", read.path, static_cast<bool>(read.connection) ? 1 : 0);
+  setting_.trace.note(setting_.clock.now(),
+                      target_ + ": slow read",
+                      read.path,
+                      static_cast<bool>(read.connection) ? 1 : 0);
   setting_.reclaimer->end_read(read.reader);
   read.snapshot = nullptr;
   setting_.clock.after(hold, [this, number] {

@@ -47,7 +47,9 @@ struct SlowRead {
 
 class Calls {
  public:
-  explicit Calls(Setting& setting) : setting_(setting), router_(setting.cell) {}
+  /// `target`: whose calls, for stories.
+  Calls(Setting& setting, std::string target, std::shared_ptr<lb::SnapshotCell> cell)
+      : setting_(setting), target_(std::move(target)), cell_(cell), router_(std::move(cell)) {}
 
   struct Plan {
     std::string path;
@@ -104,7 +106,11 @@ class Calls {
   bool may_serve(const std::string& cluster, const std::string& owner) const;
   void check_connection(const std::string& cluster, const Connection* connection);
 
+  std::string name_of(std::uint64_t call) const;
+
   Setting& setting_;
+  std::string target_;
+  std::shared_ptr<lb::SnapshotCell> cell_;
   lb::Router router_;
   std::uint64_t started_ = 0;
   bool again_ordered_ = false;

@@ -2,7 +2,11 @@
 #include "tests/sim/faults.hpp"
 
 #include <chrono>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "tests/sim/resources.hpp"
 
@@ -12,112 +16,80 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::BackendState;
 
-Faults::Faults(Setting& setting, Stage& stage) : setting_(setting), stage_(stage) {
-  for (int fault = 0; fault < kFaults; ++fault) {
-    if (setting_.chance.percent(40)) menu_.insert(static_cast<Fault>(fault));
-  }
-  if (has(Fault::kSlowHandshakes)) setting_.connector->set_slowest_handshake(seconds(8));
-  if (has(Fault::kMachineBusy)) stage_.set_stall(milliseconds(200));
-  if (has(Fault::kNamesFail)) setting_.name_lookup->set_failing(40);
+namespace {
+
+constexpr std::size_t kClusters = 7;
+constexpr int kHosts = 5;
+
+Address any_host(FakeChance& dice) {
+  const std::string cluster = absl::StrCat("c", dice.below(kClusters));
+  return address_of(cluster, static_cast<int>(dice.below(kHosts)));
 }
 
-void Faults::strike(const Topology& topology) {
-  if (menu_.empty()) return;
-  const Fault fault = setting_.chance.one_of(std::vector<Fault>(menu_.begin(), menu_.end()));
+}  // namespace
+
+void Faults::begin() {
+  for (const testing::FaultRow& row : testing::fault_table()) {
+    if (row.opportunity == testing::Opportunity::kNow && setting_.faults.has(row.fault))
+      strike_soon(row.fault);
+  }
+}
+
+// Each has a rhythm of its own.
+void Faults::strike_soon(Fault fault) {
+  FakeChance& dice = setting_.faults.dice(fault);
+  setting_.clock.after(dice.between(milliseconds(20), milliseconds(600)), [this, fault, &dice] {
+    if (over_) return;
+    if (setting_.faults.fires(fault)) strike(fault, dice);
+    strike_soon(fault);
+  });
+}
+
+void Faults::strike(Fault fault, FakeChance& dice) {
+  setting_.trace.note(
+      setting_.clock.now(), "world", absl::StrCat("strikes: ", testing::text_of({fault})));
   switch (fault) {
-    case Fault::kBackendRefuses:
-    case Fault::kBackendBlackholed:
-    case Fault::kConnectionReset:
-      strike_backend(fault);
-      break;
     case Fault::kStreamReset:
       setting_.control_plane->drop_streams();
       break;
     case Fault::kServerRestart:
       setting_.control_plane->restart();
       break;
-    case Fault::kServerRefuses:
-    case Fault::kServerSilent:
-    case Fault::kServerAnswersOnce:
-    case Fault::kServerSlow:
-    case Fault::kServerLosesStreams:
-    case Fault::kServerPartial:
-      strike_server(fault);
-      break;
     case Fault::kBadResource:
-      spoil_resource(topology);
+    case Fault::kGarbageResource:
+      spoil_resource(fault == Fault::kGarbageResource, dice);
+      break;
+    case Fault::kConfigStorm:
+      for (int i = 0; i < 12; ++i)
+        change_(dice);
       break;
     case Fault::kActorKilled:
-      kill_somebody();
-      break;
-    case Fault::kSlowHandshakes:
-    case Fault::kNamesFail:
-    case Fault::kMachineBusy:
-    case Fault::kSlowReaders:
-      break;  // Not events, but how this world is.
-  }
-}
-
-// One host, or every host of a cluster; what was struck before may recover.
-void Faults::strike_backend(Fault fault) {
-  FakeChance& chance = setting_.chance;
-  const std::string cluster = "c" + std::to_string(chance.below(7));
-  const bool all = chance.percent(40);
-  const auto chosen = static_cast<int>(chance.below(5));
-  for (int host = 0; host < 5; ++host) {
-    if (!all && host != chosen) continue;
-    const Address address = address_of(cluster, host);
-    if (fault == Fault::kConnectionReset) {
-      setting_.connector->reset(address);
-    } else if (chance.percent(40)) {
-      setting_.connector->set_state(address, BackendState::kUp);
-    } else {
-      setting_.connector->set_state(
-          address,
-          fault == Fault::kBackendRefuses ? BackendState::kRefusing : BackendState::kBlackholed);
-    }
-  }
-}
-
-// The server's mood changes, for better or worse; sometimes its clients notice at once.
-void Faults::strike_server(Fault fault) {
-  const auto dice = [&](unsigned percent) { return setting_.chance.percent(50) ? 0 : percent; };
-  if (fault == Fault::kServerRefuses) mood_.refuses = dice(80);
-  if (fault == Fault::kServerSilent) mood_.silent = dice(60);
-  if (fault == Fault::kServerAnswersOnce) mood_.answers_once = dice(80);
-  if (fault == Fault::kServerLosesStreams) mood_.loses_stream = dice(20);
-  if (fault == Fault::kServerPartial) mood_.partial = dice(50);
-  if (fault == Fault::kServerSlow) {
-    mood_.slowest = setting_.chance.percent(50) ? Duration(milliseconds(20)) : seconds(6);
-  }
-  setting_.control_plane->set_mood(mood_);
-  if (setting_.chance.percent(40)) setting_.control_plane->drop_streams();
-  if (setting_.chance.percent(40)) setting_.control_plane->close_silent();
-}
-
-void Faults::spoil_resource(const Topology& topology) {
-  auto chosen = topology.clusters.begin();
-  std::advance(chosen,
-               static_cast<std::ptrdiff_t>(setting_.chance.below(topology.clusters.size())));
-  const std::string& name = chosen->first;
-  auto& server = *setting_.control_plane;
-  switch (setting_.chance.below(3)) {
-    case 0:
-      server.set(ResourceType::kCluster, name, bad_cluster_bytes(name), false);
-      break;
-    case 1:
-      server.set(ResourceType::kEndpoints, name, bad_endpoints_bytes(name), false);
+    case Fault::kActorStarved:
+    case Fault::kFrozen:
+      strike_actors(fault, dice);
       break;
     default:
-      server.set(ResourceType::kRouteConfig,
-                 topology.route_name,
-                 bad_route_bytes(topology.route_name),
-                 false);
+      strike_backend(fault, dice);
       break;
   }
 }
 
-void Faults::kill_somebody() {
+// --- actors -----------------------------------------------------------------
+
+void Faults::strike_actors(Fault fault, FakeChance& dice) {
+  if (fault == Fault::kActorKilled) {
+    kill_somebody(dice);
+  } else if (fault == Fault::kFrozen) {
+    stage_.freeze(dice.between(milliseconds(10), seconds(5)));
+  } else {
+    stage_.starve_somebody(dice.between(milliseconds(1), milliseconds(300)), dice);
+    // Much arrives while he is behind.
+    if (dice.percent(25)) change_(dice);
+    if (dice.percent(50)) setting_.connector->reset(any_host(dice));
+  }
+}
+
+void Faults::kill_somebody(FakeChance& dice) {
   static const std::vector<std::string> kinds = {"policy",
                                                  "policy",
                                                  "policy",
@@ -128,18 +100,91 @@ void Faults::kill_somebody() {
                                                  "ads_stream",
                                                  "dns",
                                                  "channel"};
-  stage_.kill(setting_.chance.one_of(kinds));
+  stage_.kill(dice.one_of(kinds), dice);
+}
+
+// --- backends ---------------------------------------------------------------
+
+// One host, or every host of a cluster; what was struck before may recover.
+void Faults::strike_backend(Fault fault, FakeChance& dice) {
+  if (fault == Fault::kBackendFlaps) return flap(any_host(dice), 5);
+  if (fault == Fault::kSwizzleClog) return swizzle_clog(dice);
+  const std::string cluster = absl::StrCat("c", dice.below(kClusters));
+  const bool all = dice.percent(40);
+  const auto chosen = static_cast<int>(dice.below(kHosts));
+  for (int host = 0; host < kHosts; ++host) {
+    if (!all && host != chosen) continue;
+    const Address address = address_of(cluster, host);
+    if (fault == Fault::kConnectionReset) {
+      setting_.connector->reset(address);
+    } else if (dice.percent(40)) {
+      setting_.connector->set_state(address, BackendState::kUp);
+    } else {
+      setting_.connector->set_state(
+          address,
+          fault == Fault::kBackendRefuses ? BackendState::kRefusing : BackendState::kBlackholed);
+    }
+  }
+}
+
+void Faults::set_later(const Address& address, BackendState state, Duration delay) {
+  setting_.clock.after(delay, [this, address, state] {
+    if (!over_) setting_.connector->set_state(address, state);
+  });
+}
+
+void Faults::flap(const Address& address, int times) {
+  for (int i = 0; i < times; ++i) {
+    set_later(address, BackendState::kRefusing, milliseconds(400) * i);
+    set_later(address, BackendState::kUp, milliseconds(400) * i + milliseconds(200));
+  }
+}
+
+// Hosts of half the clusters stop one by one, and return in an order of their own.
+void Faults::swizzle_clog(FakeChance& dice) {
+  for (std::size_t number = 0; number < kClusters; ++number) {
+    if (dice.percent(50)) continue;
+    for (int host = 0; host < kHosts; ++host) {
+      const Address address = address_of(absl::StrCat("c", number), host);
+      const auto how = dice.percent(50) ? BackendState::kRefusing : BackendState::kBlackholed;
+      set_later(address, how, dice.between(Duration::zero(), seconds(3)));
+      set_later(address, BackendState::kUp, dice.between(seconds(3), seconds(6)));
+    }
+  }
+}
+
+// --- resources --------------------------------------------------------------
+
+void Faults::spoil_resource(bool garbage, FakeChance& dice) {
+  auto chosen = topology_.clusters.begin();
+  std::advance(chosen, static_cast<std::ptrdiff_t>(dice.below(topology_.clusters.size())));
+  const std::string& cluster = chosen->first;
+  const TargetModel& target = topology_.targets[dice.below(topology_.targets.size())];
+  const auto spoil = [&](ResourceType type, const std::string& name, std::string bad) {
+    setting_.control_plane->set(type, name, garbage ? garbage_bytes() : std::move(bad), false);
+  };
+  switch (dice.below(4)) {
+    case 0:
+      spoil(ResourceType::kCluster, cluster, bad_cluster_bytes(cluster));
+      break;
+    case 1:
+      spoil(ResourceType::kEndpoints, cluster, bad_endpoints_bytes(cluster));
+      break;
+    case 2:
+      spoil(ResourceType::kRouteConfig, target.route_name, bad_route_bytes(target.route_name));
+      break;
+    default:
+      spoil(ResourceType::kListener, target.listener, bad_listener_bytes(target.listener));
+      break;
+  }
 }
 
 void Faults::end() {
-  menu_.clear();
-  mood_ = {};
-  setting_.control_plane->set_mood(mood_);
+  over_ = true;
+  setting_.faults.end();
   setting_.control_plane->close_silent();
   setting_.connector->all_up();
-  setting_.connector->set_slowest_handshake(milliseconds(20));
-  setting_.name_lookup->set_failing(0);
-  stage_.set_stall(Duration::zero());
+  stage_.freeze(Duration::zero());
 }
 
 }  // namespace signalbox::sim

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults — the menu of one seed: a random subset of everything that can go wrong (swarm testing),
-// and how to bring one of them about.
+// Faults — brings about those faults of the menu that come by themselves.
+//
+//   FakeFaults (menu, dice) ─▶ [Faults]: every now and then ─▶ fakes, stage, world
+//
+// The others are where they belong: in the fakes, at each response, connection, message or call.
 
 #pragma once
 
-#include <set>
-#include <string>
+#include <functional>
 
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
@@ -14,52 +16,37 @@
 
 namespace signalbox::sim {
 
-enum class Fault : std::uint8_t {
-  kBackendRefuses,
-  kBackendBlackholed,
-  kConnectionReset,
-  kSlowHandshakes,
-  kStreamReset,
-  kServerRestart,
-  kServerRefuses,
-  kServerSilent,
-  kServerAnswersOnce,
-  kServerSlow,
-  kServerLosesStreams,
-  kServerPartial,
-  kBadResource,
-  kNamesFail,
-  kActorKilled,
-  kMachineBusy,
-  kSlowReaders,
-};
-inline constexpr int kFaults = 17;
-
 class Faults {
  public:
-  /// Chooses the menu.
-  Faults(Setting& setting, Stage& stage);
+  /// How the world's configuration changes once more, by these dice.
+  using Change = std::function<void(FakeChance& dice)>;
 
-  bool has(Fault fault) const { return menu_.contains(fault); }
+  Faults(Setting& setting, Stage& stage, const Topology& topology, Change change)
+      : setting_(setting), stage_(stage), topology_(topology), change_(std::move(change)) {}
 
-  /// Brings one of the menu about.
-  void strike(const Topology& topology);
+  void begin();
 
   /// Ends an actor of any kind.
-  void kill_somebody();
+  void kill_somebody(FakeChance& dice);
 
   /// Nothing goes wrong any more, and what went wrong is repaired.
   void end();
 
  private:
-  void strike_backend(Fault fault);
-  void strike_server(Fault fault);
-  void spoil_resource(const Topology& topology);
+  void strike_soon(Fault fault);
+  void strike(Fault fault, FakeChance& dice);
+  void strike_backend(Fault fault, FakeChance& dice);
+  void strike_actors(Fault fault, FakeChance& dice);
+  void flap(const Address& address, int times);
+  void swizzle_clog(FakeChance& dice);
+  void set_later(const Address& address, testing::BackendState state, Duration delay);
+  void spoil_resource(bool garbage, FakeChance& dice);
 
   Setting& setting_;
   Stage& stage_;
-  std::set<Fault> menu_;
-  testing::FakeControlPlane::Mood mood_;
+  const Topology& topology_;
+  Change change_;
+  bool over_ = false;
 };
 
 }  // namespace signalbox::sim

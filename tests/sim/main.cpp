@@ -2,55 +2,124 @@
 //
 // signalbox_sim — runs seeds and says which sentence was broken.
 //
-//   signalbox_sim --seeds N [--seed S] [--trace] [--twice] [--hashes] [--pinned FILE]
+//   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
+//                 [--pinned FILE] [--jobs N]
 //
 // --twice: each seed once more, in a new process, and the hashes must agree.
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <CLI/CLI.hpp>
 
+#include "messages/invariant.hpp"
+#include "tests/sim/shrink.hpp"
+#include "tests/sim/workers.hpp"
 #include "tests/sim/world.hpp"
 
 namespace signalbox::sim {
 namespace {
 
+using testing::Menu;
+
 struct Options {
   std::uint64_t seeds = 100;
   std::uint64_t first = 1;
+  std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
   bool trace = false;
   bool twice = false;
   bool hashes = false;
   bool verbose = false;
+  bool list_faults = false;
+  std::string faults;
   std::string pinned;
 };
 
-std::vector<std::uint64_t> seeds_of(const Options& options) {
-  std::vector<std::uint64_t> seeds;
-  std::ifstream pinned(options.pinned);
-  for (std::string line; std::getline(pinned, line);) {
-    if (!line.empty() && line.front() != '#') seeds.push_back(std::stoull(line));
+/// What to run: a seed, with its own menu or with this one.
+struct Job {
+  std::uint64_t seed = 0;
+  absl::optional<Menu> menu;
+};
+
+// "SEED [FAULT,FAULT…]", and # for what was wrong.
+absl::optional<Job> pin_of(const std::string& line) {
+  std::istringstream words(line.substr(0, line.find('#')));
+  Job job;
+  std::string faults;
+  if (!(words >> job.seed)) return absl::nullopt;
+  if (words >> faults) {
+    job.menu = testing::menu_of(faults);
+    SIGNALBOX_INVARIANT(job.menu.has_value(), "a pinned seed names faults that exist: " + line);
   }
-  for (std::uint64_t i = 0; i < options.seeds; ++i)
-    seeds.push_back(options.first + i);
-  return seeds;
+  return job;
 }
 
-void tell(std::uint64_t seed, const Outcome& outcome) {
-  std::cout << "seed " << seed << " broke:\n";
+std::vector<Job> jobs_of(const Options& options) {
+  std::vector<Job> jobs;
+  std::ifstream pinned(options.pinned);
+  for (std::string line; std::getline(pinned, line);) {
+    if (auto pin = pin_of(line)) jobs.push_back(*std::move(pin));
+  }
+  absl::optional<Menu> menu;
+  if (!options.faults.empty()) menu = testing::menu_of(options.faults);
+  for (std::uint64_t i = 0; i < options.seeds; ++i)
+    jobs.push_back({options.first + i, menu});
+  return jobs;
+}
+
+std::string repro(const Job& job) {
+  return absl::StrCat("./run sim 1 --seed ",
+                      job.seed,
+                      job.menu ? absl::StrCat(" --faults ", testing::text_of(*job.menu)) : "");
+}
+
+std::string faults_text(const Outcome& outcome) {
+  std::string text = "faults:";
+  for (const Fault fault : outcome.menu) {
+    const auto found = outcome.fired.find(fault);
+    absl::StrAppend(&text,
+                    " ",
+                    testing::text_of(Menu{fault}),
+                    "×",
+                    found == outcome.fired.end() ? 0 : found->second);
+  }
+  return outcome.menu.empty() ? text + " none" : text;
+}
+
+std::string hash_text(const Outcome& outcome) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(outcome.hash));
+  return text;
+}
+
+// In one piece: other workers write too.
+void say(const std::string& text) {
+  std::cout << text << std::flush;
+}
+
+void tell_failure(const Job& job, const Outcome& outcome) {
+  std::string text = absl::StrCat("seed ", job.seed, " broke:\n");
   for (const std::string& sentence : outcome.broken)
-    std::cout << "  " << sentence << '\n';
-  std::cout << "the last steps:\n" << outcome.story;
-  std::cout << "./run sim 1 --seed " << seed << std::endl;
+    absl::StrAppend(&text, "  ", sentence, "\n");
+  absl::StrAppend(&text, "the last steps:\n", outcome.story, faults_text(outcome), "\n");
+  absl::StrAppend(&text, "again:    ", repro(job), "\n");
+  const Menu smallest = shrink(job.seed, outcome);
+  absl::StrAppend(&text, "smallest: ", repro({job.seed, smallest}), "\n");
+  say(text);
 }
 
 // The hash of the seed in a process of its own: other addresses, other hash seeds.
-std::string hash_elsewhere(const std::string& program, std::uint64_t seed) {
-  const std::string command = "'" + program + "' --hashes --seeds 1 --seed " + std::to_string(seed);
+std::string hash_elsewhere(const std::string& program, const Job& job) {
+  std::string command = absl::StrCat("'", program, "' --hashes --seeds 1 --seed ", job.seed);
+  if (job.menu) absl::StrAppend(&command, " --faults ", testing::text_of(*job.menu));
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "";
   char line[64] = {};
@@ -62,52 +131,77 @@ std::string hash_elsewhere(const std::string& program, std::uint64_t seed) {
   return hash;
 }
 
-std::string hash_text(const Outcome& outcome) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(outcome.hash));
-  return text;
-}
-
-Outcome run_one(std::uint64_t seed, const Options& options) {
-  World world(seed, options.trace ? &std::cout : nullptr);
+Outcome run_one(const Job& job, const Options& options) {
+  World world(job.seed, job.menu, options.trace ? &std::cout : nullptr);
   return world.run();
 }
 
-bool passes(std::uint64_t seed, const Options& options, const std::string& program) {
-  const Outcome outcome = run_one(seed, options);
-  if (options.hashes) std::cout << hash_text(outcome) << std::endl;
-  if (!outcome.broken.empty()) {
-    tell(seed, outcome);
-    return false;
-  }
-  if (options.verbose) {
-    std::cout << "seed " << seed << ": " << outcome.steps << " steps, " << outcome.calls
-              << " calls, hash " << hash_text(outcome) << std::endl;
-  }
-  if (!options.twice) return true;
-  const std::string again = hash_text(run_one(seed, options));
-  const std::string elsewhere = hash_elsewhere(program, seed);
-  if (again == hash_text(outcome) && elsewhere == again) return true;
-  std::cout << "seed " << seed << " broke:\n  the same seed is the same story — but "
-            << hash_text(outcome) << ", then " << again << ", elsewhere " << elsewhere
-            << "\n./run sim 1 --seed " << seed << std::endl;
+bool is_the_same_story(const Job& job,
+                       const Outcome& outcome,
+                       const Options& options,
+                       const std::string& program) {
+  const std::string once = hash_text(outcome);
+  const std::string again = hash_text(run_one(job, options));
+  const std::string elsewhere = hash_elsewhere(program, job);
+  if (again == once && elsewhere == once) return true;
+  say(absl::StrCat("seed ",
+                   job.seed,
+                   " broke:\n  the same seed is the same story — but ",
+                   once,
+                   ", then ",
+                   again,
+                   ", elsewhere ",
+                   elsewhere,
+                   "\nagain:    ",
+                   repro(job),
+                   "\n"));
   return false;
 }
 
-int run(const Options& options, const std::string& program) {
-  std::uint64_t passed = 0;
-  std::uint64_t failed = 0;
-  for (const std::uint64_t seed : seeds_of(options)) {
-    if (passes(seed, options, program)) {
-      ++passed;
-    } else {
-      ++failed;
-    }
-    if (!options.hashes && (passed + failed) % 50 == 0)
-      std::cout << passed + failed << " seeds" << std::endl;
+bool passes(const Job& job, const Options& options, const std::string& program) {
+  const Outcome outcome = run_one(job, options);
+  if (options.hashes) {
+    say(hash_text(outcome) + "\n");
+    return outcome.broken.empty();
   }
-  if (!options.hashes) std::cout << passed << " passed, " << failed << " failed" << std::endl;
-  return failed == 0 ? 0 : 1;
+  if (!outcome.broken.empty()) {
+    tell_failure(job, outcome);
+    return false;
+  }
+  if (options.verbose || options.trace) {
+    std::uint64_t fired = 0;
+    for (const auto& [fault, count] : outcome.fired)
+      fired += count;
+    say(absl::StrCat(
+        "seed ", job.seed, ": ", outcome.steps, " steps, ", outcome.calls, " calls, "));
+    say(absl::StrCat(
+        fired, " faults, hash ", hash_text(outcome), "; ", faults_text(outcome), "\n"));
+  }
+  return !options.twice || is_the_same_story(job, outcome, options, program);
+}
+
+int run(const Options& options, const std::string& program) {
+  const std::vector<Job> jobs = jobs_of(options);
+  if (options.hashes || options.trace) {
+    const auto failed =
+        std::ranges::count_if(jobs, [&](const Job& job) { return !passes(job, options, program); });
+    return failed == 0 ? 0 : 1;
+  }
+  const Tally tally = run_jobs(
+      jobs.size(),
+      options.jobs,
+      [&](std::size_t i) { return passes(jobs[i], options, program); },
+      [&](std::size_t i, const std::string& how) {
+        say(absl::StrCat(
+            "seed ", jobs[i].seed, " crashed: ", how, "\nagain:    ", repro(jobs[i]), "\n"));
+      });
+  say(absl::StrCat(tally.passed, " passed, ", tally.failed, " failed\n"));
+  return tally.failed == 0 && tally.passed == jobs.size() ? 0 : 1;
+}
+
+void list_faults() {
+  for (const testing::FaultRow& row : testing::fault_table())
+    std::printf("%-20s %3u %%  %s\n", row.name, row.percent, row.what);
 }
 
 }  // namespace
@@ -118,11 +212,28 @@ int main(int argc, char** argv) {
   CLI::App app{"Runs the whole runtime in virtual time, under random orders and faults."};
   app.add_option("--seeds", options.seeds, "how many")->capture_default_str();
   app.add_option("--seed", options.first, "the first")->capture_default_str();
+  app.add_option("--jobs", options.jobs, "how many processes")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--faults", options.faults, "this menu (a,b,c or none) instead of the seed's own")
+      ->check([](const std::string& names) {
+        return signalbox::testing::menu_of(names) ? "" : "no such fault; see --list-faults";
+      });
+  app.add_flag("--list-faults", options.list_faults, "print what can go wrong, and nothing else");
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--twice", options.twice, "each seed again, here and in a new process: same hash");
   app.add_flag("--hashes", options.hashes, "print the trace hashes and nothing else");
   app.add_flag("--verbose", options.verbose, "print a line for each seed");
-  app.add_option("--pinned", options.pinned, "a file with seeds to be run first");
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--pinned", options.pinned, "a file with seeds to be run first")
+      ->check(CLI::ExistingFile);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.list_faults) {
+    signalbox::sim::list_faults();
+    return 0;
+  }
   return signalbox::sim::run(options, argv[0]);
 }

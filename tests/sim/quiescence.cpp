@@ -37,7 +37,6 @@ std::vector<Address> dns_answer(const std::string& cluster, const std::string& d
 }
 
 void subscribed_is_what_can_be_reached(const Setting& setting,
-                                       const std::string& listener,
                                        const Topology& topology,
                                        FakeComplaints& complaints) {
   const std::set<std::string> clusters = reachable(topology);
@@ -47,10 +46,14 @@ void subscribed_is_what_can_be_reached(const Setting& setting,
     if (found != topology.clusters.end() && found->second.kind == ClusterKind::kEds)
       leaves.insert(name);
   }
+  std::set<std::string> listeners;
   std::set<std::string> routes;
-  if (!topology.inline_routes) routes.insert(topology.route_name);
+  for (const TargetModel& target : topology.targets) {
+    listeners.insert(target.listener);
+    if (!target.inline_routes) routes.insert(target.route_name);
+  }
   const std::map<ResourceType, std::set<std::string>> expected = {
-      {ResourceType::kListener, {listener}},
+      {ResourceType::kListener, listeners},
       {ResourceType::kRouteConfig, routes},
       {ResourceType::kCluster, clusters},
       {ResourceType::kEndpoints, leaves},
@@ -70,9 +73,10 @@ void every_response_was_answered(const Setting& setting, FakeComplaints& complai
 }
 
 void calls_go_to_the_best_hosts(const Calls& calls,
+                                const TargetModel& target,
                                 const Topology& topology,
                                 FakeComplaints& complaints) {
-  const std::set<std::string> names = routed(topology);
+  const std::set<std::string> names = routed(target);
   for (const auto& [number, ending] : calls.endings()) {
     complaints.require(
         names.contains(ending.cluster),
@@ -106,10 +110,9 @@ void nobody_waits_without_a_reason(const Calls& calls,
     if (call.state != CallState::kWaiting) continue;
     const std::string cluster =
         call.pick.cluster() == nullptr ? "(none)" : call.pick.cluster()->name().str();
-    const bool reason = call.wait_for_ready && routed(topology).contains(cluster) &&
-                        !serving_leaf(topology, cluster);
+    const bool told_why = call.pick.outcome() == PickOutcome::kFail;
     complaints.require(
-        reason,
+        call.wait_for_ready && told_why && !serving_leaf(topology, cluster),
         "no pick queues for ever",
         absl::StrCat("call ", number, " waits for ", cluster, ": ", call.pick.status().ToString()));
   }
@@ -118,10 +121,12 @@ void nobody_waits_without_a_reason(const Calls& calls,
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints) {
-  // How many cds of the tree serve from a leaf: one for each cluster that is routed to.
+  // How many cds serve from a leaf: one for each cluster that a target routes to.
   std::map<std::string, int> trees;
-  for (const std::string& cluster : routed(topology)) {
-    if (const auto leaf = serving_leaf(topology, cluster)) ++trees[*leaf];
+  for (const TargetModel& target : topology.targets) {
+    for (const std::string& cluster : routed(target)) {
+      if (const auto leaf = serving_leaf(topology, cluster)) ++trees[*leaf];
+    }
   }
   std::map<Address, int> wanted = setting.connector->wanted();
   for (const auto& [leaf, count] : trees) {

@@ -12,9 +12,9 @@
 
 namespace signalbox::sim {
 
-/// A37-15: the listener, its routes, all clusters reached from them, the endpoints of the leaves.
+/// A37-15: the listeners, their routes, all clusters reached from them, the endpoints of the
+/// leaves.
 void subscribed_is_what_can_be_reached(const Setting& setting,
-                                       const std::string& listener,
                                        const Topology& topology,
                                        FakeComplaints& complaints);
 
@@ -23,10 +23,11 @@ void every_response_was_answered(const Setting& setting, FakeComplaints& complai
 /// A56: never a lower priority while a higher one is usable; and the configuration in use is the
 /// last valid one, since only that leads there.
 void calls_go_to_the_best_hosts(const Calls& calls,
+                                const TargetModel& target,
                                 const Topology& topology,
                                 FakeComplaints& complaints);
 
-/// Who waits is wait_for_ready, and routed to a cluster that cannot serve.
+/// Who waits is wait_for_ready, for a cluster that cannot serve, and would have been told so.
 void nobody_waits_without_a_reason(const Calls& calls,
                                    const Topology& topology,
                                    FakeComplaints& complaints);

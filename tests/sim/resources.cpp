@@ -27,12 +27,12 @@ void pack(const Message& message, ::google::protobuf::Any& any) {
   any.set_value(message.SerializeAsString());
 }
 
-void fill_routes(const Topology& topology, RouteConfiguration& config) {
-  config.set_name(topology.route_name);
+void fill_routes(const TargetModel& target, RouteConfiguration& config) {
+  config.set_name(target.route_name);
   auto* host = config.add_virtual_hosts();
   host->set_name("all");
-  host->add_domains(topology.for_somebody_else ? "somebody.else" : "*");
-  for (const RouteModel& model : topology.routes) {
+  host->add_domains(target.for_somebody_else ? "somebody.else" : "*");
+  for (const RouteModel& model : target.routes) {
     auto* route = host->add_routes();
     route->mutable_match()->set_prefix(model.prefix);
     if (model.clusters.size() == 1) {
@@ -40,9 +40,9 @@ void fill_routes(const Topology& topology, RouteConfiguration& config) {
       continue;
     }
     for (const auto& [name, weight] : model.clusters) {
-      auto* target = route->mutable_route()->mutable_weighted_clusters()->add_clusters();
-      target->set_name(name);
-      target->mutable_weight()->set_value(weight);
+      auto* choice = route->mutable_route()->mutable_weighted_clusters()->add_clusters();
+      choice->set_name(name);
+      choice->mutable_weight()->set_value(weight);
     }
   }
 }
@@ -61,26 +61,26 @@ envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
 
 }  // namespace
 
-std::string listener_bytes(const std::string& name, const Topology& topology) {
+std::string listener_bytes(const TargetModel& target) {
   HttpConnectionManager manager;
-  if (topology.inline_routes) {
-    fill_routes(topology, *manager.mutable_route_config());
+  if (target.inline_routes) {
+    fill_routes(target, *manager.mutable_route_config());
   } else {
-    manager.mutable_rds()->set_route_config_name(topology.route_name);
+    manager.mutable_rds()->set_route_config_name(target.route_name);
     manager.mutable_rds()->mutable_config_source()->mutable_ads();
   }
   auto* filter = manager.add_http_filters();
   filter->set_name("router");
   pack(envoy::extensions::filters::http::router::v3::Router(), *filter->mutable_typed_config());
   Listener listener;
-  listener.set_name(name);
+  listener.set_name(target.listener);
   pack(manager, *listener.mutable_api_listener()->mutable_api_listener());
   return listener.SerializeAsString();
 }
 
-std::string route_bytes(const Topology& topology) {
+std::string route_bytes(const TargetModel& target) {
   RouteConfiguration config;
-  fill_routes(topology, config);
+  fill_routes(target, config);
   return config.SerializeAsString();
 }
 
@@ -141,6 +141,16 @@ std::string node_bytes() {
   return node.SerializeAsString();
 }
 
+std::string bad_listener_bytes(const std::string& name) {
+  Listener listener;
+  listener.set_name(name);  // And no api_listener.
+  return listener.SerializeAsString();
+}
+
+std::string garbage_bytes() {
+  return "\xff\xff\xff\xff";
+}
+
 std::string bad_cluster_bytes(const std::string& name) {
   Cluster cluster;
   cluster.set_name(name);
@@ -162,7 +172,7 @@ std::string bad_route_bytes(const std::string& name) {
   RouteConfiguration config;
   config.set_name(name);
   auto* host = config.add_virtual_hosts();
-  host->add_domains("*");
+  host->add_domains(std::string("*"));
   auto* route = host->add_routes();
   route->mutable_match()->mutable_safe_regex()->set_regex("(");
   route->mutable_route()->set_cluster("c0");

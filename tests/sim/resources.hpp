@@ -10,8 +10,8 @@
 
 namespace signalbox::sim {
 
-std::string listener_bytes(const std::string& name, const Topology& topology);
-std::string route_bytes(const Topology& topology);
+std::string listener_bytes(const TargetModel& target);
+std::string route_bytes(const TargetModel& target);
 std::string cluster_bytes(const std::string& name, const ClusterModel& cluster);
 std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster);
 
@@ -19,8 +19,11 @@ std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster
 std::string node_bytes();
 
 /// Named so, and refused by every client.
+std::string bad_listener_bytes(const std::string& name);
 std::string bad_cluster_bytes(const std::string& name);
 std::string bad_endpoints_bytes(const std::string& name);
 std::string bad_route_bytes(const std::string& name);
+/// No protobuf message at all.
+std::string garbage_bytes();
 
 }  // namespace signalbox::sim

@@ -7,14 +7,15 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "actors/channel_port.hpp"
 #include "tests/sim/trace.hpp"
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/fake_complaints.hpp"
 #include "tests/support/fake_connector.hpp"
 #include "tests/support/fake_control_plane.hpp"
+#include "tests/support/fake_faults.hpp"
 #include "tests/support/fake_name_lookup.hpp"
 #include "tests/support/fake_reclaimer.hpp"
 
@@ -23,6 +24,8 @@ namespace signalbox::sim {
 using testing::FakeChance;
 using testing::FakeClock;
 using testing::FakeComplaints;
+using testing::FakeFaults;
+using testing::Fault;
 
 /// When a world begins: far from zero, so that "never" is not confused with "just now".
 inline Instant begin_of_time() {
@@ -30,25 +33,27 @@ inline Instant begin_of_time() {
 }
 
 struct Setting {
-  Setting(std::uint64_t seed, std::ostream* out)
+  Setting(std::uint64_t seed, FakeFaults menu, std::ostream* out)
       : clock(begin_of_time()),
         chance(seed),
+        faults(std::move(menu)),
         trace(begin_of_time(), out),
-        reclaimer(std::make_shared<testing::FakeReclaimer>(clock, chance)),
-        connector(std::make_shared<testing::FakeConnector>(clock, chance, complaints, reclaimer)),
-        control_plane(std::make_shared<testing::FakeControlPlane>(clock, chance, complaints)),
-        name_lookup(std::make_shared<testing::FakeNameLookup>(chance)),
-        cell(std::make_shared<lb::SnapshotCell>()) {}
+        reclaimer(std::make_shared<testing::FakeReclaimer>(clock, chance, faults)),
+        connector(
+            std::make_shared<testing::FakeConnector>(clock, chance, faults, complaints, reclaimer)),
+        control_plane(
+            std::make_shared<testing::FakeControlPlane>(clock, chance, faults, complaints)),
+        name_lookup(std::make_shared<testing::FakeNameLookup>(faults)) {}
 
   FakeClock clock;
   FakeChance chance;
+  FakeFaults faults;
   FakeComplaints complaints;
   Trace trace;
   std::shared_ptr<testing::FakeReclaimer> reclaimer;
   std::shared_ptr<testing::FakeConnector> connector;
   std::shared_ptr<testing::FakeControlPlane> control_plane;
   std::shared_ptr<testing::FakeNameLookup> name_lookup;
-  std::shared_ptr<lb::SnapshotCell> cell;
 };
 
 }  // namespace signalbox::sim

@@ -13,6 +13,9 @@
 #include "messages/protocol/registration.hpp"
 
 namespace signalbox::sim {
+
+using testing::Fault;
+
 namespace {
 
 caf::actor_system_config& configure(caf::actor_system_config& config) {
@@ -29,11 +32,19 @@ const Message* content_of(const caf::type_erased_tuple& message) {
 // How kill() ends an actor: abnormally, and unlike what an actor's own exception looks like.
 constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 
+// How late messages may come on a busy machine.
+constexpr Duration kLate = std::chrono::milliseconds(200);
+
 }  // namespace
 
-Stage::Stage(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints, Trace& trace)
+Stage::Stage(FakeClock& clock,
+             FakeChance& chance,
+             FakeFaults& faults,
+             FakeComplaints& complaints,
+             Trace& trace)
     : clock_(clock),
       chance_(chance),
+      faults_(faults),
       complaints_(complaints),
       trace_(trace),
       system_(configure(config_)),
@@ -61,6 +72,7 @@ void Stage::clear() {
 }
 
 bool Stage::step(Instant end) {
+  if (clock_.now() < frozen_until_) return wait_frozen(end);
   std::vector<std::size_t> ready = runnable();
   if (ready.empty() && !idle()) {
     // Only who is starved is ready: his time comes, or that of the world first.
@@ -68,11 +80,18 @@ bool Stage::step(Instant end) {
     starved_ = 0;
     ready = runnable();
   }
-  const Instant soon = std::min(end, clock_.now() + stall_);
-  if (!ready.empty() && interrupts() && run_due(soon)) return true;
+  if (!ready.empty() && interrupts() && run_due(std::min(end, clock_.now() + kLate))) return true;
   if (ready.empty()) return run_due(end);
   run_message(chance_.one_of(ready));
   return true;
+}
+
+bool Stage::wait_frozen(Instant end) {
+  const Instant until = std::min(end, frozen_until_);
+  if (run_due(until)) return true;
+  clock_.advance_to(until);
+  coordinator_.clock().current_time = clock_.now();
+  return until < end;
 }
 
 // What is due in this instant comes between the messages of it; on a busy machine time goes on
@@ -81,7 +100,7 @@ bool Stage::interrupts() {
   const std::optional<Instant> due = next_due();
   if (!due) return false;
   if (*due <= clock_.now()) return chance_.percent(15);
-  return stall_ > Duration::zero() && chance_.percent(3);
+  return *due <= clock_.now() + kLate && faults_.fires(Fault::kMessagesLate);
 }
 
 // --- messages ---------------------------------------------------------------
@@ -108,11 +127,19 @@ void Stage::run_message(std::size_t job) {
     const auto* message = actor->mailbox().peek();
     if (message != nullptr && message->content().size() > 0) {
       trace_.note(clock_.now(), actor->name(), text_of(message->content()), actor->id());
+      poison(*actor, message->content());
     } else {
       trace_.note(clock_.now(), actor->name(), "begins", actor->id());
     }
   }
   coordinator_.run_once();
+}
+
+// A configuration that its policy does not survive: it dies before it has applied it.
+void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
+  if (content_of<ConfigUpdated>(message) == nullptr || !faults_.fires(Fault::kPoisonConfig)) return;
+  trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());
+  caf::anon_send_exit(actor.address(), kKilled);
 }
 
 void Stage::meet(caf::scheduled_actor& actor) {
@@ -205,13 +232,13 @@ bool Stage::run_due(Instant end) {
 
 // --- lives ------------------------------------------------------------------
 
-bool Stage::kill(const std::string& kind) {
+bool Stage::kill(const std::string& kind, FakeChance& dice) {
   std::vector<caf::actor_id> candidates;
   for (const auto& [id, player] : cast_) {
     if (player.kind == kind) candidates.push_back(id);
   }
   if (candidates.empty()) return false;
-  const caf::actor_id victim = chance_.one_of(candidates);
+  const caf::actor_id victim = dice.one_of(candidates);
   const auto actor = caf::actor_cast<caf::strong_actor_ptr>(cast_.at(victim).actor);
   if (!actor) return false;
   trace_.note(clock_.now(), "world", absl::StrCat("kills a ", kind), victim);
@@ -220,16 +247,16 @@ bool Stage::kill(const std::string& kind) {
 }
 
 // First a kind, then one of it: the few are as likely as the many.
-void Stage::starve_somebody(Duration duration) {
+void Stage::starve_somebody(Duration duration, FakeChance& dice) {
   std::map<std::string, std::vector<caf::actor_id>> kinds;
   for (const auto& [id, player] : cast_)
     kinds[player.kind].push_back(id);
   if (kinds.empty()) return;
   auto kind = kinds.begin();
-  std::advance(kind, static_cast<std::ptrdiff_t>(chance_.below(kinds.size())));
+  std::advance(kind, static_cast<std::ptrdiff_t>(dice.below(kinds.size())));
   // The oldest are the highest in the tree, where most meets.
-  const std::size_t among = chance_.percent(50) ? 1 : kind->second.size();
-  starved_ = kind->second[chance_.below(among)];
+  const std::size_t among = dice.percent(50) ? 1 : kind->second.size();
+  starved_ = kind->second[dice.below(among)];
   starved_until_ = clock_.now() + duration;
   trace_.note(clock_.now(), "world", absl::StrCat("starves a ", kind->first), starved_);
 }

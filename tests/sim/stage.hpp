@@ -24,16 +24,22 @@
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/fake_complaints.hpp"
+#include "tests/support/fake_faults.hpp"
 
 namespace signalbox::sim {
 
 using testing::FakeChance;
 using testing::FakeClock;
 using testing::FakeComplaints;
+using testing::FakeFaults;
 
 class Stage {
  public:
-  Stage(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints, Trace& trace);
+  Stage(FakeClock& clock,
+        FakeChance& chance,
+        FakeFaults& faults,
+        FakeComplaints& complaints,
+        Trace& trace);
   ~Stage();
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -43,17 +49,18 @@ class Stage {
   /// Runs one message, or else what is due next until `end`. False: nothing happens until then.
   bool step(Instant end);
 
-  /// How late messages may come on a busy machine: time goes on although somebody is ready.
-  void set_stall(Duration longest) { stall_ = longest; }
-
   /// For so long an actor chosen at random runs only when nothing else can, as one on a slow
   /// thread.
-  void starve_somebody(Duration duration);
+  void starve_somebody(Duration duration, FakeChance& dice);
+
+  /// For so long no actor runs at all, while the world goes on: their threads get no processor,
+  /// or the clock jumps as far as they can tell.
+  void freeze(Duration duration) { frozen_until_ = clock_.now() + duration; }
 
   bool idle() const { return coordinator_.jobs.empty(); }
 
   /// Ends a living actor of this kind as an exception would. False: there is none.
-  bool kill(const std::string& kind);
+  bool kill(const std::string& kind, FakeChance& dice);
 
   /// How many actors of the kind live.
   std::size_t living(const std::string& kind) const;
@@ -69,7 +76,9 @@ class Stage {
     caf::weak_actor_ptr actor;
   };
 
+  bool wait_frozen(Instant end);
   bool interrupts();
+  void poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message);
   std::vector<std::size_t> runnable() const;
   void run_message(std::size_t job);
   bool run_due(Instant end);
@@ -80,9 +89,10 @@ class Stage {
 
   FakeClock& clock_;
   FakeChance& chance_;
+  FakeFaults& faults_;
   FakeComplaints& complaints_;
   Trace& trace_;
-  Duration stall_{};
+  Instant frozen_until_;
   caf::actor_id starved_ = 0;
   Instant starved_until_;
   std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.

@@ -127,22 +127,38 @@ std::string any_cluster(const Topology& topology, FakeChance& chance) {
   return chosen->first;
 }
 
+TargetModel& any_target(Topology& topology, FakeChance& chance) {
+  return topology.targets[chance.below(topology.targets.size())];
+}
+
 Touched change_route(Topology& topology, FakeChance& chance) {
-  RouteModel& route = topology.routes[chance.below(topology.routes.size())];
+  TargetModel& target = any_target(topology, chance);
+  RouteModel& route = target.routes[chance.below(target.routes.size())];
   route.clusters = deal_targets(topology, chance);
   return {""};
 }
 
-Touched change_virtual_host(Topology& topology) {
-  topology.for_somebody_else = !topology.for_somebody_else;
+// Who is left without a virtual host gets one back with the next change.
+Touched change_virtual_host(Topology& topology, FakeChance& chance) {
+  const auto left_out = std::ranges::find_if(
+      topology.targets, [](const TargetModel& target) { return target.for_somebody_else; });
+  TargetModel& target =
+      left_out == topology.targets.end() ? any_target(topology, chance) : *left_out;
+  target.for_somebody_else = !target.for_somebody_else;
   return {""};
 }
 
+bool somebody_is_left_out(const Topology& topology) {
+  return std::ranges::any_of(topology.targets,
+                             [](const TargetModel& target) { return target.for_somebody_else; });
+}
+
 Touched change_route_name(Topology& topology, FakeChance& chance) {
+  TargetModel& target = any_target(topology, chance);
   if (chance.percent(50)) {
-    topology.inline_routes = !topology.inline_routes;
+    target.inline_routes = !target.inline_routes;
   } else {
-    topology.route_name = absl::StrCat("routes-", chance.below(3));
+    target.route_name = absl::StrCat(target.listener, "-routes-", chance.below(3));
   }
   return {""};
 }
@@ -212,18 +228,28 @@ Topology make_topology(FakeChance& chance) {
   Topology topology;
   for (std::size_t number = 0; number < 5; ++number)
     topology.clusters[cluster_name(number)] = deal_cluster(number, chance);
-  topology.inline_routes = chance.percent(30);
-  for (const char* prefix : {"/a/", "/b/", "/"})
-    topology.routes.push_back({prefix, deal_targets(topology, chance)});
+  for (const char* listener : {"orders", "billing"}) {
+    if (!topology.targets.empty() && chance.percent(50)) break;
+    TargetModel target;
+    target.listener = listener;
+    target.route_name = absl::StrCat(listener, "-routes-0");
+    target.inline_routes = chance.percent(30);
+    for (const char* prefix : {"/a/", "/b/", "/"})
+      target.routes.push_back({prefix, deal_targets(topology, chance)});
+    topology.targets.push_back(std::move(target));
+  }
   return topology;
 }
 
 std::string text_of(const Topology& topology) {
   std::string text;
-  for (const RouteModel& route : topology.routes) {
-    absl::StrAppend(&text, " ", route.prefix, "→");
-    for (const auto& [name, weight] : route.clusters)
-      absl::StrAppend(&text, name, ",");
+  for (const TargetModel& target : topology.targets) {
+    absl::StrAppend(&text, " ", target.listener, target.for_somebody_else ? "(left out)" : "");
+    for (const RouteModel& route : target.routes) {
+      absl::StrAppend(&text, " ", route.prefix, "→");
+      for (const auto& [name, weight] : route.clusters)
+        absl::StrAppend(&text, name, ",");
+    }
   }
   for (const auto& [name, cluster] : topology.clusters) {
     absl::StrAppend(&text, " ", name, cluster.pick_first ? "(pick_first)" : "", "=");
@@ -245,7 +271,7 @@ std::string text_of(const Topology& topology) {
 std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
   const std::size_t what = chance.below(100);
   if (what < 18) return change_route(topology, chance);
-  if (what < 20 || topology.for_somebody_else) return change_virtual_host(topology);
+  if (what < 20 || somebody_is_left_out(topology)) return change_virtual_host(topology, chance);
   if (what < 25) return change_route_name(topology, chance);
   if (what < 40) return add_or_replace_cluster(topology, chance);
   if (what < 50) return remove_cluster(topology, chance);
@@ -255,7 +281,8 @@ std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
 }
 
 void touch_everything(Topology& topology) {
-  topology.for_somebody_else = false;
+  for (TargetModel& target : topology.targets)
+    target.for_somebody_else = false;
   for (const std::string& name : reachable(topology)) {
     if (name == kGhost || topology.clusters.contains(name)) continue;
     ClusterModel cluster;
@@ -291,12 +318,19 @@ std::vector<std::string> leaves_of(const Topology& topology, const std::string& 
   return leaves;
 }
 
-std::set<std::string> routed(const Topology& topology) {
+std::set<std::string> routed(const TargetModel& target) {
   std::set<std::string> names;
-  for (const RouteModel& route : topology.routes) {
+  for (const RouteModel& route : target.routes) {
     for (const auto& [name, weight] : route.clusters)
       names.insert(name);
   }
+  return names;
+}
+
+std::set<std::string> routed(const Topology& topology) {
+  std::set<std::string> names;
+  for (const TargetModel& target : topology.targets)
+    names.merge(routed(target));
   return names;
 }
 

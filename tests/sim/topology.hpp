@@ -52,11 +52,17 @@ struct RouteModel {
   std::vector<std::pair<std::string, unsigned>> clusters;  ///< And their weights.
 };
 
-struct Topology {
+/// What one channel is told; the clusters are everybody's.
+struct TargetModel {
+  std::string listener;
   bool inline_routes = false;
   bool for_somebody_else = false;  ///< No virtual host is ours.
-  std::string route_name = "routes-0";
+  std::string route_name;
   std::vector<RouteModel> routes;
+};
+
+struct Topology {
+  std::vector<TargetModel> targets;
   std::map<std::string, ClusterModel> clusters;
 };
 
@@ -66,13 +72,13 @@ Address address_of(const std::string& cluster, int host);
 /// The cluster whose host it is.
 std::string owner_of(const Address& address);
 
-/// A first world: routes to a few clusters of every kind.
+/// A first world: one target or two, routes to a few clusters of every kind.
 Topology make_topology(FakeChance& chance);
 
 /// For stories: routes, and clusters with their hosts by priority.
 std::string text_of(const Topology& topology);
 
-/// What a mutation touched: names of clusters, or "" for listener and routes.
+/// What a mutation touched: names of clusters, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
 /// Changes a little of every leaf, so that each policy is told something new; what routes and
@@ -88,7 +94,8 @@ extern const char kGhost[];
 /// The leaves that calls to this cluster can use, best first (A37); none: it cannot be had.
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster);
 
-/// The clusters that routes name.
+/// The clusters that routes name: of one target, or of all.
+std::set<std::string> routed(const TargetModel& target);
 std::set<std::string> routed(const Topology& topology);
 
 /// All clusters that a client has to know: those routed, and all below them.

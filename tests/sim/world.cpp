@@ -19,46 +19,49 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr char kListener[] = "orders";
 constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
-constexpr Duration kTurmoil = seconds(30);
+constexpr Duration kTurmoil = seconds(45);
+constexpr std::uint64_t kMostSteps = 1'000'000;  // The liveliest seeds take some 50,000.
 
 }  // namespace
 
 class World::Listener final : public actors::PublicationListener {
  public:
-  Listener(Setting& setting, Calls& calls) : setting_(setting), calls_(calls) {}
+  Listener(Setting& setting, std::string target, const lb::SnapshotCell& cell, Calls& calls)
+      : setting_(setting), target_(std::move(target)), cell_(cell), calls_(calls) {}
 
   void published(std::uint64_t sequence, ConnectivityState state) override {
     setting_.trace.note(setting_.clock.now(),
-                        "channel",
-                        absl::StrCat("publishes ", absl::string_view(to_string(state))),
+                        target_,
+                        absl::StrCat("channel publishes ", absl::string_view(to_string(state))),
                         sequence);
-    setting_.complaints.require(lb::SnapshotCell::Reader(*setting_.cell)->sequence == sequence,
+    setting_.complaints.require(lb::SnapshotCell::Reader(cell_)->sequence == sequence,
                                 "what is announced is published");
     calls_.published();
   }
 
  private:
   Setting& setting_;
+  std::string target_;
+  const lb::SnapshotCell& cell_;
   Calls& calls_;
 };
 
-World::World(std::uint64_t seed, std::ostream* out)
+World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std::ostream* out)
     : seed_(seed),
-      setting_(seed, out),
-      stage_(setting_.clock, setting_.chance, setting_.complaints, setting_.trace),
-      faults_(setting_, stage_),
-      calls_(setting_),
+      setting_(seed, menu ? FakeFaults(seed, *menu) : FakeFaults(seed), out),
+      stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
-      listener_(std::make_shared<Listener>(setting_, calls_)) {}
+      faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {}
 
 World::~World() {
   supervisor_ = nullptr;
   stage_.clear();
-  calls_.end_all();
+  for (Channel& channel : channels_)
+    channel.calls->end_all();
   setting_.clock.clear();
-  setting_.cell->exchange(std::make_unique<const lb::Snapshot>());
+  for (Channel& channel : channels_)
+    channel.cell->exchange(std::make_unique<const lb::Snapshot>());
   setting_.reclaimer->end_world();
 }
 
@@ -70,7 +73,10 @@ Outcome World::run() {
   Outcome outcome;
   outcome.hash = setting_.trace.hash() ^ setting_.control_plane->hash_of_requests();
   outcome.steps = setting_.trace.steps();
-  outcome.calls = calls_.started();
+  for (const Channel& channel : channels_)
+    outcome.calls += channel.calls->started();
+  outcome.menu = setting_.faults.menu();
+  outcome.fired = setting_.faults.fired();
   outcome.broken = setting_.complaints.sentences();
   if (!outcome.broken.empty()) {
     std::ostringstream story;
@@ -104,14 +110,24 @@ void World::open() {
   environment.detached_lookups = false;
   supervisor_ = actors::spawn_supervisor(
       stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
+  channels_.reserve(topology_.targets.size());
+  for (const TargetModel& target : topology_.targets)
+    open_channel(target);
+}
+
+void World::open_channel(const TargetModel& target) {
+  Channel& channel = channels_.emplace_back();
+  channel.cell = std::make_shared<lb::SnapshotCell>();
+  channel.calls = std::make_unique<Calls>(setting_, target.listener, channel.cell);
   auto port = std::make_shared<actors::ChannelPort>();
-  port->target = absl::StrCat("xds:///", kListener);
-  port->listener_resource = kListener;
-  port->authority = kListener;
-  port->cell = setting_.cell;
-  port->listener = listener_;
-  port_ = std::move(port);
-  protocol::post(supervisor_, protocol::OpenChannel{port_});
+  port->target = absl::StrCat("xds:///", target.listener);
+  port->listener_resource = target.listener;
+  port->authority = target.listener;
+  port->cell = channel.cell;
+  port->listener =
+      std::make_shared<Listener>(setting_, target.listener, *channel.cell, *channel.calls);
+  channel.port = std::move(port);
+  protocol::post(supervisor_, protocol::OpenChannel{channel.port});
 }
 
 void World::turmoil() {
@@ -120,8 +136,7 @@ void World::turmoil() {
   serve_all();
   change_soon();
   call_soon();
-  fault_soon();
-  if (faults_.has(Fault::kMachineBusy)) starve_soon();
+  faults_.begin();
   pass(kTurmoil);
   in_turmoil_ = false;
 }
@@ -137,8 +152,7 @@ void World::calm() {
   probe_routes();
   if (!pass(seconds(20))) return;
   every_response_was_answered(setting_, setting_.complaints);
-  calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
-  nobody_waits_without_a_reason(calls_, topology_, setting_.complaints);
+  check_calls();
   const auto standing = setting_.connector->standing();
   move_all_hosts(topology_);
   serve_all();
@@ -146,11 +160,11 @@ void World::calm() {
   hosts_that_move_keep_their_connections(standing, setting_, topology_, setting_.complaints);
   encore();
   if (!pass(minutes(16))) return;
-  calls_.forget_endings();
+  forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
-  calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
-  subscribed_is_what_can_be_reached(setting_, kListener, topology_, setting_.complaints);
+  check_calls();
+  subscribed_is_what_can_be_reached(setting_, topology_, setting_.complaints);
   connections_are_those_that_are_needed(setting_, topology_, setting_.complaints);
 }
 
@@ -159,18 +173,17 @@ void World::calm() {
 void World::encore() {
   const std::size_t victims = setting_.chance.below(4);
   for (std::size_t i = 0; i < victims; ++i)
-    faults_.kill_somebody();
+    faults_.kill_somebody(setting_.chance);
   if (!pass(setting_.chance.between(Duration::zero(), milliseconds(250)))) return;
   for (int i = 0; i < 4; ++i)
-    serve(mutate(topology_, setting_.chance));
+    change(setting_.chance);
   touch_everything(topology_);
   serve_all();
   if (!pass(seconds(60))) return;
-  calls_.forget_endings();
+  forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
-  calls_go_to_the_best_hosts(calls_, topology_, setting_.complaints);
-  nobody_waits_without_a_reason(calls_, topology_, setting_.complaints);
+  check_calls();
 }
 
 void World::stop() {
@@ -180,8 +193,10 @@ void World::stop() {
   setting_.complaints.require(stage_.living() == 0,
                               "nothing is left after the end",
                               absl::StrCat(stage_.living(), " actors"));
-  calls_.end_all();
-  setting_.cell->exchange(std::make_unique<const lb::Snapshot>());
+  for (Channel& channel : channels_) {
+    channel.calls->end_all();
+    channel.cell->exchange(std::make_unique<const lb::Snapshot>());
+  }
   setting_.reclaimer->sweep();
   if (!pass(minutes(1))) return;
   setting_.reclaimer->sweep();
@@ -202,16 +217,34 @@ bool World::pass(Duration duration) {
 }
 
 void World::check() {
-  const lb::SnapshotCell::Reader snapshot(*setting_.cell);
-  if (snapshot->sequence != checked_sequence_) {
-    checked_sequence_ = snapshot->sequence;
-    sequence_and_generation_never_fall(*snapshot, last_, setting_.complaints);
-    clusters_of_the_selector_are_clusters_of_the_picker(*snapshot, setting_.complaints);
-    a_cluster_in_use_is_in_the_tree(*snapshot, calls_, setting_.complaints);
-    published_.push_back(snapshot->picker);
+  for (Channel& channel : channels_) {
+    check_publication(channel);
+    uses_of_a_cluster_are_the_calls_that_hold_it(*channel.calls, setting_.complaints);
+    no_call_waits_past_its_deadline(*channel.calls, setting_.clock.now(), setting_.complaints);
   }
-  uses_of_a_cluster_are_the_calls_that_hold_it(calls_, setting_.complaints);
-  no_call_waits_past_its_deadline(calls_, setting_.clock.now(), setting_.complaints);
+  setting_.complaints.require(setting_.trace.steps() < kMostSteps, "the world comes to rest");
+}
+
+void World::check_publication(Channel& channel) {
+  const lb::SnapshotCell::Reader snapshot(*channel.cell);
+  if (snapshot->sequence == channel.last.sequence) return;
+  sequence_and_generation_never_fall(*snapshot, channel.last, setting_.complaints);
+  clusters_of_the_selector_are_clusters_of_the_picker(*snapshot, setting_.complaints);
+  a_cluster_in_use_is_in_the_tree(*snapshot, *channel.calls, setting_.complaints);
+  published_.push_back(snapshot->picker);
+}
+
+void World::check_calls() {
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    const TargetModel& target = topology_.targets[i];
+    calls_go_to_the_best_hosts(*channels_[i].calls, target, topology_, setting_.complaints);
+    nobody_waits_without_a_reason(*channels_[i].calls, topology_, setting_.complaints);
+  }
+}
+
+void World::forget_endings() {
+  for (Channel& channel : channels_)
+    channel.calls->forget_endings();
 }
 
 // --- history ----------------------------------------------------------------
@@ -219,7 +252,7 @@ void World::check() {
 void World::change_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(2500)), [this] {
     if (!in_turmoil_) return;
-    serve(mutate(topology_, setting_.chance));
+    change(setting_.chance);
     change_soon();
   });
 }
@@ -227,56 +260,43 @@ void World::change_soon() {
 void World::call_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(5), milliseconds(300)), [this] {
     if (!in_turmoil_) return;
-    start_call();
+    start_call(channels_[setting_.chance.below(channels_.size())]);
     call_soon();
   });
 }
 
-void World::fault_soon() {
-  setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(1500)), [this] {
-    if (!in_turmoil_) return;
-    faults_.strike(topology_);
-    fault_soon();
-  });
+void World::change(FakeChance& dice) {
+  serve(mutate(topology_, dice));
 }
 
-void World::starve_soon() {
-  setting_.clock.after(setting_.chance.between(milliseconds(10), milliseconds(400)), [this] {
-    if (!in_turmoil_) return;
-    stage_.starve_somebody(setting_.chance.between(milliseconds(1), milliseconds(300)));
-    // Much arrives while he is behind.
-    if (setting_.chance.percent(25)) serve(mutate(topology_, setting_.chance));
-    if (setting_.chance.percent(50)) {
-      setting_.connector->reset(address_of("c" + std::to_string(setting_.chance.below(7)),
-                                           static_cast<int>(setting_.chance.below(5))));
-    }
-    starve_soon();
-  });
-}
-
-void World::start_call() {
+void World::start_call(Channel& channel) {
   FakeChance& chance = setting_.chance;
   const std::string path = kPaths[chance.below(std::size(kPaths))];
-  if (faults_.has(Fault::kSlowReaders) && chance.percent(15)) {
-    calls_.start_slow_read(path,
-                           chance.between(Duration::zero(), milliseconds(500)),
-                           chance.between(Duration::zero(), seconds(5)));
+  for (const Fault fault : {Fault::kSlowReaders, Fault::kMidPickSwap}) {
+    if (!setting_.faults.fires(fault)) continue;
+    FakeChance& dice = setting_.faults.dice(fault);
+    channel.calls->start_slow_read(path,
+                                   dice.between(Duration::zero(), milliseconds(500)),
+                                   dice.between(Duration::zero(), seconds(5)));
+    if (fault == Fault::kMidPickSwap) change(dice);
     return;
   }
-  if (chance.percent(3)) protocol::post(supervisor_, protocol::ChannelExitIdle{port_});
+  if (chance.percent(3)) protocol::post(supervisor_, protocol::ChannelExitIdle{channel.port});
   Calls::Plan plan;
   plan.path = path;
   plan.wait_for_ready = chance.percent(30);
   if (chance.percent(60)) plan.deadline = chance.between(milliseconds(10), seconds(20));
   plan.length = chance.percent(80) ? chance.between(Duration::zero(), milliseconds(200))
                                    : chance.between(seconds(1), seconds(12));
-  calls_.start(plan);
+  channel.calls->start(plan);
 }
 
 void World::probe_routes() {
-  for (const char* path : kPaths) {
-    for (int i = 0; i < 12; ++i)
-      calls_.probe(path, seconds(10));
+  for (const Channel& channel : channels_) {
+    for (const char* path : kPaths) {
+      for (int i = 0; i < 12; ++i)
+        channel.calls->probe(path, seconds(10));
+    }
   }
 }
 
@@ -291,14 +311,18 @@ void World::serve(const std::set<std::string>& touched) {
       if (!name.empty()) server.remove(ResourceType::kCluster, name);
       continue;
     }
-    for (const std::string& child : found->second.children)
-      calls_.may_reach(name, child);
+    for (const std::string& child : found->second.children) {
+      for (const Channel& channel : channels_)
+        channel.calls->may_reach(name, child);
+    }
     server.set(ResourceType::kCluster, name, cluster_bytes(name, found->second));
     if (found->second.kind == ClusterKind::kEds)
       server.set(ResourceType::kEndpoints, name, endpoints_bytes(name, found->second));
   }
-  server.set(ResourceType::kListener, kListener, listener_bytes(kListener, topology_));
-  server.set(ResourceType::kRouteConfig, topology_.route_name, route_bytes(topology_));
+  for (const TargetModel& target : topology_.targets) {
+    server.set(ResourceType::kListener, target.listener, listener_bytes(target));
+    server.set(ResourceType::kRouteConfig, target.route_name, route_bytes(target));
+  }
 }
 
 void World::serve_all() {

@@ -11,10 +11,12 @@
 
 #pragma once
 
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/types/optional.h"
 
 #include "actors/spawn.hpp"
 #include "tests/sim/calls.hpp"
@@ -31,14 +33,16 @@ struct Outcome {
   std::uint64_t hash = 0;
   std::uint64_t steps = 0;
   std::uint64_t calls = 0;
-  std::vector<std::string> broken;  ///< Sentences; empty: all held.
-  std::string story;                ///< The last lines, where one was broken.
+  testing::Menu menu;                    ///< What could go wrong.
+  std::map<Fault, std::uint64_t> fired;  ///< What did, and how often.
+  std::vector<std::string> broken;       ///< Sentences; empty: all held.
+  std::string story;                     ///< The last lines, where one was broken.
 };
 
 class World {
  public:
-  /// `out`: where the trace goes as it comes; null: nowhere.
-  World(std::uint64_t seed, std::ostream* out);
+  /// `menu`: instead of the seed's own. `out`: where the trace goes as it comes; null: nowhere.
+  World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std::ostream* out);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -48,7 +52,16 @@ class World {
  private:
   class Listener;
 
+  /// One target: its data plane, and what was seen of it.
+  struct Channel {
+    std::shared_ptr<lb::SnapshotCell> cell;
+    std::unique_ptr<Calls> calls;
+    std::shared_ptr<const actors::ChannelPort> port;
+    LastPublished last;
+  };
+
   void open();
+  void open_channel(const TargetModel& target);
   void turmoil();
   void calm();
   void stop();
@@ -56,30 +69,28 @@ class World {
   /// Lets time pass; false as soon as an invariant is broken.
   bool pass(Duration duration);
   void check();
+  void check_publication(Channel& channel);
+  void check_calls();
+  void forget_endings();
 
   void change_soon();
   void call_soon();
-  void fault_soon();
-  void starve_soon();
+  void change(FakeChance& dice);
   void encore();
   void serve(const std::set<std::string>& touched);
   void serve_all();
-  void start_call();
+  void start_call(Channel& channel);
   void probe_routes();
 
   std::uint64_t seed_;
   Setting setting_;
   Stage stage_;
-  Faults faults_;
-  Calls calls_;
   Topology topology_;
+  Faults faults_;
   bool in_turmoil_ = true;
-  std::shared_ptr<Listener> listener_;
-  std::shared_ptr<const actors::ChannelPort> port_;
+  std::vector<Channel> channels_;  ///< As the topology's targets.
   protocol::SupervisorActor supervisor_;
   std::vector<std::weak_ptr<const Picker>> published_;
-  LastPublished last_;
-  std::uint64_t checked_sequence_ = 0;
 };
 
 }  // namespace signalbox::sim

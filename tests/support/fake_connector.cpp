@@ -43,13 +43,22 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const Address
                                                                    Events events) {
   const std::uint64_t number = ++next_;
   attempts_.emplace(number, Wish{address, std::move(events), false, false});
-  const Duration handshake = chance_.between(milliseconds(1), slowest_);
-  if (handshake < timeout) {
+  const Duration handshake = handshake_time();
+  if (faults_.fires(Fault::kHandshakeReset)) {
+    clock_.after(std::min(handshake, timeout),
+                 [this, number] { fail(number, absl::UnavailableError("handshake reset")); });
+  } else if (handshake < timeout) {
     clock_.after(handshake, [this, number, address] { answer(number, state_of(address)); });
   }
   clock_.after_exactly(
       timeout, [this, number] { fail(number, absl::UnavailableError("connect timed out")); });
   return std::make_unique<FakeAttempt>(this, number);
+}
+
+Duration FakeConnector::handshake_time() {
+  if (faults_.fires(Fault::kHandshakeSlow))
+    return faults_.dice(Fault::kHandshakeSlow).between(milliseconds(1), seconds(8));
+  return chance_.between(milliseconds(1), milliseconds(20));
 }
 
 void FakeConnector::answer(std::uint64_t number, BackendState seen) {
@@ -61,6 +70,10 @@ void FakeConnector::answer(std::uint64_t number, BackendState seen) {
   }
   found->second.connected = true;
   auto connection = actors::make_tracked<FakeConnection>(reclaimer_, found->second.address, this);
+  if (faults_.fires(Fault::kConnectionShort)) {
+    clock_.after(faults_.dice(Fault::kConnectionShort).between(Duration::zero(), seconds(2)),
+                 [this, number] { close(number); });
+  }
   found->second.events.connected(std::move(connection));
 }
 

@@ -18,6 +18,7 @@
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/fake_complaints.hpp"
+#include "tests/support/fake_faults.hpp"
 
 namespace signalbox::testing {
 
@@ -27,9 +28,14 @@ class FakeConnector final : public actors::Connector {
  public:
   FakeConnector(FakeClock& clock,
                 FakeChance& chance,
+                FakeFaults& faults,
                 FakeComplaints& complaints,
                 std::shared_ptr<actors::Reclaimer> reclaimer)
-      : clock_(clock), chance_(chance), complaints_(complaints), reclaimer_(std::move(reclaimer)) {}
+      : clock_(clock),
+        chance_(chance),
+        faults_(faults),
+        complaints_(complaints),
+        reclaimer_(std::move(reclaimer)) {}
 
   std::unique_ptr<Attempt> connect(const Address& address,
                                    Duration timeout,
@@ -41,9 +47,6 @@ class FakeConnector final : public actors::Connector {
   /// Closes the connections to an address that stays as it is.
   void reset(const Address& address);
   void all_up();
-
-  /// How long a handshake takes at most.
-  void set_slowest_handshake(Duration slowest) { slowest_ = slowest; }
 
   /// Attempts and connections that somebody wants now, closed ones left out.
   std::map<Address, int> wanted() const;
@@ -69,6 +72,7 @@ class FakeConnector final : public actors::Connector {
     bool ended = false;
   };
 
+  Duration handshake_time();
   void answer(std::uint64_t number, BackendState seen);
   void fail(std::uint64_t number, absl::Status why);
   void close_later(const Address& address, Duration soonest, Duration latest);
@@ -76,9 +80,9 @@ class FakeConnector final : public actors::Connector {
 
   FakeClock& clock_;
   FakeChance& chance_;
+  FakeFaults& faults_;
   FakeComplaints& complaints_;
   std::shared_ptr<actors::Reclaimer> reclaimer_;
-  Duration slowest_ = std::chrono::milliseconds(20);
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Wish> attempts_;
   std::map<Address, BackendState> states_;  // Up, where nothing is said.

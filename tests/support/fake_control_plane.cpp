@@ -34,7 +34,7 @@ class FakeControlPlane::FakeStream final : public actors::AdsTransport::Stream {
   void send(std::string bytes) override {
     Open* open = owner_->find(number_);
     if (open == nullptr) return;
-    const Duration delay = owner_->chance_.between(Duration::zero(), owner_->mood_.slowest);
+    const Duration delay = owner_->latency();
     open->last_arrival = std::max(open->last_arrival, owner_->clock_.now() + delay);
     owner_->clock_.after(open->last_arrival - owner_->clock_.now(),
                          [owner = owner_, number = number_, sent = std::move(bytes)] {
@@ -56,15 +56,25 @@ std::unique_ptr<actors::AdsTransport::Stream> FakeControlPlane::open(Events even
   const std::uint64_t number = ++next_stream_;
   Open& open = streams_[number];
   open.events = std::move(events);
-  open.silent = chance_.percent(mood_.silent);
-  open.answers_once = chance_.percent(mood_.answers_once);
-  const Duration delay = chance_.between(milliseconds(1), mood_.slowest);
-  if (chance_.percent(mood_.refuses)) {
+  open.silent = faults_.fires(Fault::kStreamSilent);
+  open.answers_once = faults_.fires(Fault::kStreamAnswersOnce);
+  const Duration delay = milliseconds(1) + latency();
+  if (faults_.fires(Fault::kStreamRefused)) {
     clock_.after(delay, [this, number] { close(number, "connection refused"); });
   } else {
     clock_.after(delay, [this, number] { begin(number); });
   }
+  if (open.silent) {
+    clock_.after(faults_.dice(Fault::kStreamSilent).between(seconds(1), seconds(30)),
+                 [this, number] { close(number, "keepalive timed out"); });
+  }
   return std::make_unique<FakeStream>(this, number);
+}
+
+Duration FakeControlPlane::latency() {
+  if (faults_.fires(Fault::kServerSlow))
+    return faults_.dice(Fault::kServerSlow).between(Duration::zero(), seconds(6));
+  return chance_.between(Duration::zero(), milliseconds(20));
 }
 
 FakeControlPlane::Open* FakeControlPlane::find(std::uint64_t stream) {
@@ -122,7 +132,7 @@ void FakeControlPlane::set(ResourceType type,
                            bool valid) {
   Served& served = world_[type][name];
   if (served.bytes == bytes && served.valid == valid) return;
-  served = {std::move(bytes), valid, ++version_};
+  served = {std::move(bytes), valid, ++version_, std::move(served.bytes), served.valid};
   changed(type);
 }
 
@@ -192,9 +202,11 @@ void FakeControlPlane::respond_later(std::uint64_t stream,
   if (open == nullptr) return;
   Subscription& subscription = open->subscriptions.at(type);
   if (std::exchange(subscription.push_ordered, true) && !even_if_unchanged) return;
+  Duration delay = latency();
+  if (faults_.fires(Fault::kTypeLate))
+    delay += faults_.dice(Fault::kTypeLate).between(Duration::zero(), seconds(5));
   clock_.after(
-      chance_.between(Duration::zero(), mood_.slowest),
-      [this, stream, type, even_if_unchanged] { respond(stream, type, even_if_unchanged); });
+      delay, [this, stream, type, even_if_unchanged] { respond(stream, type, even_if_unchanged); });
 }
 
 void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool even_if_unchanged) {
@@ -202,8 +214,15 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
   if (open == nullptr || open->silent) return;
   Subscription& subscription = open->subscriptions.at(type);
   subscription.push_ordered = false;
-  if (chance_.percent(mood_.loses_stream)) {
+  if (faults_.fires(Fault::kStreamLost)) {
     close(stream, "stream reset");
+    return;
+  }
+  if (faults_.fires(Fault::kResponseDropped)) {
+    subscription.push_ordered = true;
+    clock_.after(
+        faults_.dice(Fault::kResponseDropped).between(milliseconds(100), seconds(5)),
+        [this, stream, type, even_if_unchanged] { respond(stream, type, even_if_unchanged); });
     return;
   }
   DiscoveryResponse response;
@@ -215,16 +234,19 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
     const bool is_new = served.changed_in > subscription.sent_version;
     news = news || is_new;
     if (!is_full_state(type) && !is_new && !even_if_unchanged) continue;
-    if (!is_full_state(type) && chance_.percent(mood_.partial)) {
+    if (faults_.fires(is_full_state(type) ? Fault::kResponseOmits : Fault::kResponsePartial)) {
       leaves_out = true;
       continue;
     }
+    const bool stale = !served.before.empty() && faults_.fires(Fault::kResponseStale);
+    leaves_out = leaves_out || stale;
     auto* any = response.add_resources();
     any->set_type_url(std::string(xds::type_url_of(type)));
-    any->set_value(served.bytes);
-    expected.nack = expected.nack || !served.valid;
+    any->set_value(stale ? served.before : served.bytes);
+    expected.nack = expected.nack || !(stale ? served.before_valid : served.valid);
   }
-  if (leaves_out) respond_later(stream, type, true);  // What was left out comes later.
+  // What was left out comes later.
+  if (leaves_out || faults_.fires(Fault::kResponseRepeated)) respond_later(stream, type, true);
   const bool nothing = response.resources().empty() && !is_full_state(type);
   if (nothing || (!news && !is_full_state(type)) || subscription.names.empty()) return;
 
@@ -235,15 +257,19 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
   response.set_version_info(expected.version);
   response.set_type_url(std::string(xds::type_url_of(type)));
   response.set_nonce(subscription.nonce);
-  const Duration delay = chance_.between(milliseconds(1), mood_.slowest);
-  open->last_delivery = std::max(open->last_delivery, clock_.now() + delay);
-  clock_.after(open->last_delivery - clock_.now(),
-               [this, stream, bytes = response.SerializeAsString()] {
-                 Open* to = find(stream);
-                 if (to == nullptr) return;
-                 to->events.received(bytes);
-                 if (to->answers_once) close(stream, "that was all");
-               });
+  deliver(stream, response.SerializeAsString());
+}
+
+void FakeControlPlane::deliver(std::uint64_t stream, std::string bytes) {
+  Open* open = find(stream);
+  const Instant arrival = clock_.now() + milliseconds(1) + latency();
+  open->last_delivery = std::max(open->last_delivery, arrival);
+  clock_.after(open->last_delivery - clock_.now(), [this, stream, sent = std::move(bytes)] {
+    Open* to = find(stream);
+    if (to == nullptr) return;
+    to->events.received(sent);
+    if (to->answers_once) close(stream, "that was all");
+  });
 }
 
 // --- what it knows ----------------------------------------------------------

@@ -3,7 +3,7 @@
 // FakeControlPlane — an xDS server in memory, speaking real bytes, with bad days.
 //
 //   ads_stream actor ─▶ open, send ─▶ [FakeControlPlane] ─▶ received, closed
-//   world ─▶ set(resource), remove, drop_streams, restart, moods ─┘
+//   world ─▶ set(resource), remove, drop_streams, restart; faults ─┘
 //
 // State of the world: for each type that a stream asked for it answers with all that exists of
 // what was named. Everything takes time; order is kept within a stream. It complains when a
@@ -23,23 +23,17 @@
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/fake_complaints.hpp"
+#include "tests/support/fake_faults.hpp"
 
 namespace signalbox::testing {
 
 class FakeControlPlane final : public actors::AdsTransport {
  public:
-  /// Chances in percent, delays at most.
-  struct Mood {
-    unsigned refuses = 0;       ///< A stream never opens.
-    unsigned silent = 0;        ///< A stream opens, and nothing is ever answered on it.
-    unsigned answers_once = 0;  ///< The stream closes after its first response.
-    unsigned loses_stream = 0;  ///< Instead of a response, the stream breaks.
-    unsigned partial = 0;       ///< RDS and EDS: only some of what was asked for.
-    Duration slowest = std::chrono::milliseconds(20);
-  };
-
-  FakeControlPlane(FakeClock& clock, FakeChance& chance, FakeComplaints& complaints)
-      : clock_(clock), chance_(chance), complaints_(complaints) {}
+  FakeControlPlane(FakeClock& clock,
+                   FakeChance& chance,
+                   FakeFaults& faults,
+                   FakeComplaints& complaints)
+      : clock_(clock), chance_(chance), faults_(faults), complaints_(complaints) {}
 
   std::unique_ptr<Stream> open(Events events) override;
 
@@ -48,8 +42,6 @@ class FakeControlPlane final : public actors::AdsTransport {
   /// `bytes`: the resource itself, serialised. `valid`: whether a client should take it.
   void set(ResourceType type, const std::string& name, std::string bytes, bool valid = true);
   void remove(ResourceType type, const std::string& name);
-
-  void set_mood(const Mood& mood) { mood_ = mood; }
 
   void drop_streams();
   /// All streams are lost, and versions begin again elsewhere.
@@ -73,6 +65,8 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string bytes;
     bool valid = true;
     std::uint64_t changed_in = 0;
+    std::string before;  ///< The bytes that it had; empty: it is the first.
+    bool before_valid = true;
   };
 
   struct Expected {
@@ -100,18 +94,20 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::map<ResourceType, Subscription> subscriptions;
   };
 
+  Duration latency();
   Open* find(std::uint64_t stream);
   void begin(std::uint64_t stream);
   void close(std::uint64_t stream, const std::string& why);
   void send_arrives(std::uint64_t stream, const std::string& bytes);
   void respond_later(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
   void respond(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
+  void deliver(std::uint64_t stream, std::string bytes);
   void changed(ResourceType type);
 
   FakeClock& clock_;
   FakeChance& chance_;
+  FakeFaults& faults_;
   FakeComplaints& complaints_;
-  Mood mood_;
   const std::string name_ = "fake-control-plane";
   std::map<ResourceType, std::map<std::string, Served>> world_;
   std::uint64_t epoch_ = 1;

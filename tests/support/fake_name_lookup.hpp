@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeNameLookup — names have the addresses that the world gave them; sometimes nobody answers.
+// FakeNameLookup — names have the addresses that the world gave them, unless a fault strikes.
 
 #pragma once
 
@@ -9,18 +9,22 @@
 #include <vector>
 
 #include "actors/io/name_lookup.hpp"
-#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_faults.hpp"
 
 namespace signalbox::testing {
 
 class FakeNameLookup final : public actors::NameLookup {
  public:
-  explicit FakeNameLookup(FakeChance& chance) : chance_(chance) {}
+  explicit FakeNameLookup(FakeFaults& faults) : faults_(faults) {}
 
   absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) override {
     const auto found = names_.find(name);
     if (found == names_.end()) return absl::NotFoundError("no such host: " + name.str());
-    if (chance_.percent(failing_)) return absl::UnavailableError("no answer for " + name.str());
+    if (faults_.fires(Fault::kNamesFail))
+      return absl::UnavailableError("no answer for " + name.str());
+    if (faults_.fires(Fault::kNamesEmpty)) return std::vector<Address>{};
+    if (faults_.fires(Fault::kNamesChange))
+      return std::vector<Address>{faults_.dice(Fault::kNamesChange).one_of(found->second)};
     return found->second;
   }
 
@@ -28,11 +32,8 @@ class FakeNameLookup final : public actors::NameLookup {
     names_[name] = std::move(addresses);
   }
 
-  void set_failing(unsigned percent) { failing_ = percent; }
-
  private:
-  FakeChance& chance_;
-  unsigned failing_ = 0;
+  FakeFaults& faults_;
   std::map<DnsName, std::vector<Address>> names_;
 };
 

@@ -8,6 +8,7 @@
 namespace signalbox::testing {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 void FakeReclaimer::retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) {
   if (ended_) {
@@ -16,8 +17,10 @@ void FakeReclaimer::retire(std::unique_ptr<const lb::Snapshot> old, std::functio
   }
   const std::uint64_t number = first_number_ + snapshots_.size();
   snapshots_.push_back({std::move(old), std::move(done), next_reader_, true});
-  clock_.after(chance_.between(Duration::zero(), milliseconds(20)),
-               [this, number] { delay_over(number); });
+  const Duration delay = faults_.fires(Fault::kGraceSlow)
+                             ? faults_.dice(Fault::kGraceSlow).between(Duration::zero(), seconds(3))
+                             : chance_.between(Duration::zero(), milliseconds(20));
+  clock_.after(delay, [this, number] { delay_over(number); });
 }
 
 // Kept until sweep(): the caller may be in the middle of anything.

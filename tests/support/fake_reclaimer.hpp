@@ -18,12 +18,14 @@
 #include "actors/reclaimer.hpp"
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_faults.hpp"
 
 namespace signalbox::testing {
 
 class FakeReclaimer final : public actors::Reclaimer {
  public:
-  FakeReclaimer(FakeClock& clock, FakeChance& chance) : clock_(clock), chance_(chance) {}
+  FakeReclaimer(FakeClock& clock, FakeChance& chance, FakeFaults& faults)
+      : clock_(clock), chance_(chance), faults_(faults) {}
 
   ~FakeReclaimer() override { end_world(); }
 
@@ -59,6 +61,7 @@ class FakeReclaimer final : public actors::Reclaimer {
 
   FakeClock& clock_;
   FakeChance& chance_;
+  FakeFaults& faults_;
   bool ended_ = false;
   std::uint64_t next_reader_ = 1;
   std::set<std::uint64_t> readers_;

@@ -32,7 +32,7 @@ class TemporaryFolder {
 
   /// Written elsewhere and moved into place: nobody sees half a file. Returns the path.
   std::string write(const std::string& name, const std::string& text) const {
-    const std::string unfinished = path("." + name + ".unfinished");
+    const std::string unfinished = path(name + ".unfinished");
     std::ofstream(unfinished) << text;
     std::filesystem::rename(unfinished, path(name));
     return path(name);

@@ -19,11 +19,13 @@ FAKES = {
     "apt-get": 'note apt-get "$@"; [[ -z "${APT_FAILS:-}" ]]',
     "sudo": '[[ "${1:-}" == -n ]] && shift; [[ -z "${SUDO_FAILS:-}" ]] && exec "$@"',
     "cmake": 'note cmake "$@"; if [[ " $* " == *" --build "* ]]; then exit "${BUILD_STATUS:-0}"; fi',
+    "python3": 'note python3 "in $PWD" "$@"; exit "${BENCH_STATUS:-0}"',
     "ctest": 'if [[ "$*" == *--print-labels* ]]; then printf "All Labels:\\n  spec\\n  unit\\n"; exit; fi; '
              'note ctest "$@"; exit "${CTEST_STATUS:-0}"',
 }
 PROGRAM = 'note "$(basename "$0")" "in $PWD" "$@"'
-PROGRAMS = ["build/release/tools/signalbox", "build/debug/tests/sim/signalbox_sim"]
+PROGRAMS = ["build/release/tools/signalbox", "build/release/tests/sim/signalbox_sim",
+            "build/asan/tests/stress/signalbox_stress"]
 
 
 def script(path: Path, body: str) -> None:
@@ -63,7 +65,7 @@ class RunTest(unittest.TestCase):
         return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
 
     def test_help_is_there_for_every_command(self) -> None:
-        for command in ("demo", "test", "sim", "check"):
+        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan"):
             for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
                 with self.subTest(arguments):
                     status, said, notes = self.run_it(*arguments)
@@ -76,8 +78,7 @@ class RunTest(unittest.TestCase):
         for arguments, named in [
             (("dance",), "'dance'"), (("help", "dance"), "'dance'"), (("test", "polka"), "'polka'"),
             (("test", "a b"), "'a b'"), (("sim",), "got ''"), (("sim", "0"), "got '0'"), (("sim", "x"), "got 'x'"),
-            (("sim", "1", "2"), "'2'"), (("sim", "1", "--seed"), "--seed"), (("sim", "1", "--seed", "y"), "got 'y'"),
-            (("check", "now"), "no arguments"),
+            (("check", "now"), "no arguments"), (("tsan", "now"), "no arguments"), (("asan", "polka"), "'polka'"),
         ]:
             with self.subTest(arguments):
                 status, said, _ = self.run_it(*arguments)
@@ -130,13 +131,43 @@ class RunTest(unittest.TestCase):
                 self.assertTrue(notes[-1].endswith(f"|-j2{labels}"), notes)
 
     def test_the_simulator_gets_its_numbers(self) -> None:
-        for arguments, passed in [(("7",), "--seeds|7"), (("7", "--seed", "9"), "--seeds|7|--seed|9"),
-                                  (("--seed=9", "7"), "--seeds|7|--seed|9")]:
+        pinned = f"--pinned|{self.checkout}/tests/sim/pinned_seeds.txt"
+        for arguments, passed in [(("7",), f"--seeds|7|{pinned}"), (("7", "--seed", "9"), "--seeds|7|--seed|9"),
+                                  (("7", "--seed=9", "--trace"), "--seeds|7|--seed=9|--trace")]:
             with self.subTest(arguments):
                 status, _, notes = self.run_it("sim", *arguments)
                 self.assertEqual(status, 0)
-                self.assertEqual(notes[1], "cmake|--build|--preset|debug|--target|signalbox_sim")
+                self.assertEqual(notes[1], "cmake|--build|--preset|release|--target|signalbox_sim")
                 self.assertEqual(notes[2], f"signalbox_sim|in {self.elsewhere}|{passed}")
+
+    def test_the_benchmarks_are_built_without_the_tests_and_run_in_the_callers_folder(self) -> None:
+        status, _, notes = self.run_it("bench", "--quick", "pick_2", ABSENT="catch2 libbenchmark-dev mold")
+        self.assertEqual(status, 0)
+        self.assertEqual(notes, [
+            "apt-get|update", "apt-get|install|-y|--no-install-recommends|mold",
+            f"python3|in {self.elsewhere}|{self.checkout}/tests/bench/bench.py|--only-arguments|--quick|pick_2",
+            "cmake|--preset|release|-DSIGNALBOX_BUILD_TESTS=OFF|-DSIGNALBOX_BUILD_BENCHMARKS=ON",
+            "cmake|--build|--preset|release|--target|signalbox_bench",
+            f"python3|in {self.elsewhere}|{self.checkout}/tests/bench/bench.py|--quick|pick_2",
+        ])
+
+    def test_a_benchmark_with_wrong_arguments_builds_nothing(self) -> None:
+        status, _, notes = self.run_it("bench", "pick_3", BENCH_STATUS="2")
+        self.assertEqual((status, len(notes)), (2, 1))
+
+    def test_the_sanitizers_have_builds_of_their_own(self) -> None:
+        stress = f"signalbox_stress|in {self.elsewhere}|--seconds|60|--slack-seconds|60"
+        for arguments, stressed in [((), True), (("unit",), False), (("spec", "unit"), False)]:
+            with self.subTest(arguments):
+                status, _, notes = self.run_it("asan", *arguments)
+                self.assertEqual((status, notes[1]), (0, "cmake|--build|--preset|asan"))
+                self.assertTrue(notes[2].startswith(f"ctest|--test-dir|{self.checkout}/build/asan|"), notes)
+                self.assertEqual(notes[3:], [stress] if stressed else [])
+        self.assertEqual(len(self.run_it("asan", CTEST_STATUS="8")[2]), 3)
+        status, _, notes = self.run_it("tsan", CTEST_STATUS="8")
+        self.assertEqual(status, 8)
+        self.assertTrue(notes[1].startswith("cmake|--build|--preset|tsan|--target|deliberate_race|"), notes)
+        self.assertTrue(notes[2].startswith(f"ctest|--test-dir|{self.checkout}/build/tsan|"), notes)
 
     def test_a_cache_of_another_place_is_made_anew(self) -> None:
         cache = self.checkout / "build" / "release" / "CMakeCache.txt"

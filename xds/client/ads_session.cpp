@@ -117,6 +117,7 @@ void AdsSession::ask(Live& live, ResourceType type) {
   request.nonce = asked.nonce;
   request.names = names;
   if (first_of_stream) request.node = options_.node;
+  if (names.empty()) versions_.erase(type);
   effects_.emplace_back(SendBytes{live.stream, encode(request)});
   effects_.emplace_back(SubscriptionSent{type, names});
 }
@@ -131,6 +132,7 @@ void AdsSession::answer(Live& live, const DecodedResponse& response) {
   request.version = versions_[type];
   request.nonce = asked.nonce;
   request.names = asked.names;
+  if (asked.names.empty()) versions_.erase(type);  // S6: taken from the wire, and let go.
   request.rejection = response.nack_detail;
   effects_.emplace_back(SendBytes{live.stream, encode(request)});
 }

@@ -24,6 +24,8 @@
 //   S4  No request is a wildcard by accident: a type's first request on a stream names something.
 //       Later an empty list unsubscribes.
 //   S5  The node travels in the first request of each stream only.
+//   S6  Of a type of which nothing is wanted we have nothing, and so no version: who asks again
+//       with a version may be taken to have its resources still, and never be answered.
 //
 // What cannot be answered, because it is no envelope or of a type that was never asked for on
 // this stream, is ignored, as gRPC's own client does.

@@ -101,6 +101,10 @@ void ClientCore::on(const ResourcesReceived& event) {
              absl::UnavailableError(with_resource(key, received.resource.status().message())));
     }
   }
+  for (const ResourceError& error : event.resource_errors) {
+    present.insert(error.name);
+    note_error(ResourceKey{event.type, error.name}, error.status);
+  }
   // One that could not be named may be any of those that are absent.
   if (is_full_state(event.type) && event.unnamed_errors.empty()) note_absent(event.type, present);
   effects_.emplace_back(counts);
@@ -120,12 +124,29 @@ void ClientCore::accept(const ResourceKey& key, CacheEntry& entry, const Resourc
 
 void ClientCore::reject(const ResourceKey& key, CacheEntry& entry, absl::Status error) {
   if (options_.fail_on_data_errors) entry.value.reset();
+  note_data_error(key, entry, std::move(error));
+}
+
+void ClientCore::note_data_error(const ResourceKey& key, CacheEntry& entry, absl::Status error) {
   if (entry.data_error == error) return;
   entry.data_error = std::move(error);
   if (entry.value)
     tell_ambient(key, entry);
   else
     tell_error(key, entry, entry.data_error);
+}
+
+// A server that says why something does not come need not be waited for (A88).
+void ClientCore::note_error(const ResourceKey& key, const absl::Status& why) {
+  CacheEntry* entry = cache_.find(key);
+  if (entry == nullptr) return;
+  stop_timer(*entry);
+  absl::Status error(why.code(), with_resource(key, why.message()));
+  if (absl::IsNotFound(why) || absl::IsPermissionDenied(why)) {
+    reject(key, *entry, std::move(error));
+  } else {
+    note_data_error(key, *entry, std::move(error));
+  }
 }
 
 // K3: only what was seen before can be seen to be gone.

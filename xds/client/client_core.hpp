@@ -14,7 +14,7 @@
 //   K2  A new watcher is told at once what is known: the resource, then what is ambient.
 //   K3  The does-not-exist timer of a resource runs only while a live stream was asked for it and
 //       it is not cached (A57). Its absence from a response says nothing before it was seen once:
-//       the response may answer an earlier request.
+//       the response may answer an earlier request. What the server says of it by name, counts.
 //   K4  A valid resource is used whether or not the rest of its response is (A46); an unchanged
 //       one is not told again.
 //
@@ -57,6 +57,8 @@ class ClientCore {
 
   void accept(const ResourceKey& key, CacheEntry& entry, const Resource& resource);
   void reject(const ResourceKey& key, CacheEntry& entry, absl::Status error);
+  void note_error(const ResourceKey& key, const absl::Status& why);
+  void note_data_error(const ResourceKey& key, CacheEntry& entry, absl::Status error);
   void note_absent(ResourceType type, const std::set<std::string>& present);
   void remove_watcher(const ResourceKey& key, WatcherId watcher, std::set<ResourceType>& changed);
   void subscribe(ResourceType type);

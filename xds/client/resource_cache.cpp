@@ -23,9 +23,25 @@ bool same(const RouteConfig& left, const RouteConfig& right) {
 }
 
 bool same(const Cluster& left, const Cluster& right) {
-  const auto& [name, discovery, lb_policy, connect_timeout] = left;
+  const auto& [name,
+               discovery,
+               lb_policy,
+               connect_timeout,
+               idle_timeout,
+               override_host_status,
+               max_concurrent_requests,
+               outlier_detection,
+               tls,
+               http_connect,
+               report_load,
+               reported_metrics] = left;
   return name == right.name && discovery == right.discovery &&
-         connect_timeout == right.connect_timeout && same_config(lb_policy, right.lb_policy);
+         same_config(lb_policy, right.lb_policy) && connect_timeout == right.connect_timeout &&
+         idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
+         max_concurrent_requests == right.max_concurrent_requests &&
+         outlier_detection == right.outlier_detection && tls == right.tls &&
+         http_connect == right.http_connect && report_load == right.report_load &&
+         reported_metrics == right.reported_metrics;
 }
 
 bool same(const Endpoints& left, const Endpoints& right) {

@@ -71,6 +71,11 @@ DependencyManager::RoutesToCome DependencyManager::routes_to_come() const {
     const ResourceKey key{ResourceType::kListener, known_.listener_name()};
     return NoRoutes{text_.unavailable(key, listener->status())};
   }
+  if (std::holds_alternative<SocketListener>((**listener)->routes)) {
+    const ResourceKey key{ResourceType::kListener, known_.listener_name()};
+    return NoRoutes{text_.unavailable(
+        key, absl::UnavailableError("must be an API listener, found one on a socket"))};
+  }
   using Inline = std::shared_ptr<const RouteConfig>;
   if (const auto* inlined = std::get_if<Inline>(&(**listener)->routes))
     return routes_in(**listener, *inlined);

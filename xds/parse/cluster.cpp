@@ -11,9 +11,12 @@
 
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
-#include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
-#include "xds/parse/address.hpp"
+#include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
+#include "xds/parse/discovery.hpp"
+#include "xds/parse/extension.hpp"
 #include "xds/parse/lb_policy.hpp"
+#include "xds/parse/outlier_detection.hpp"
+#include "xds/parse/transport_socket.hpp"
 #include "xds/parse/validation_errors.hpp"
 #include "xds/parse/well_known.hpp"
 #include "xds/type_url.hpp"
@@ -22,105 +25,7 @@ namespace signalbox::xds {
 namespace {
 
 using ClusterProto = envoy::config::cluster::v3::Cluster;
-using AggregateProto = envoy::extensions::clusters::aggregate::v3::ClusterConfig;
-using envoy::config::endpoint::v3::ClusterLoadAssignment;
-
-EdsDiscovery parse_eds(const ClusterProto& proto, const Field& top) {
-  const Field field = top.at("eds_cluster_config");
-  const auto& config = proto.eds_cluster_config();
-  const Field source = field.at("eds_config");
-  if (config.has_eds_config()) {
-    require_ads(config.eds_config(), source);
-  } else {
-    source.add("must be set, found none");
-  }
-  const Field service_name = field.at("service_name");
-  if (!config.service_name().empty()) {
-    require_name(config.service_name(), service_name);
-    return EdsDiscovery{config.service_name()};
-  }
-  // The cluster's own name would be taken for EDS, and an xdstp name says that it is CDS.
-  if (absl::StartsWith(proto.name(), "xdstp:")) {
-    service_name.add(absl::StrCat("must be set where the cluster has an xdstp name, found none"));
-  }
-  return EdsDiscovery{proto.name()};
-}
-
-DnsDiscovery parse_dns(const ClusterProto& proto, const Field& top) {
-  const Field assignment = top.at("load_assignment");
-  if (!proto.has_load_assignment()) {
-    assignment.add("must be set for LOGICAL_DNS, found none");
-    return {};
-  }
-  const auto& localities = proto.load_assignment().endpoints();
-  if (localities.size() != 1) {
-    assignment.at("endpoints")
-        .add(absl::StrCat("must have exactly one entry, found ", localities.size()));
-    return {};
-  }
-  const Field locality = assignment.at("endpoints", 0);
-  const auto& endpoints = localities[0].lb_endpoints();
-  if (endpoints.size() != 1) {
-    locality.at("lb_endpoints")
-        .add(absl::StrCat("must have exactly one entry, found ", endpoints.size()));
-    return {};
-  }
-  const Field endpoint = locality.at("lb_endpoints", 0);
-  if (!endpoints[0].has_endpoint()) {
-    endpoint.at("endpoint").add("must be set, found none");
-    return {};
-  }
-  const Field address = endpoint.at("endpoint.address");
-  if (!endpoints[0].endpoint().has_address()) {
-    address.add("must be set, found none");
-    return {};
-  }
-  return DnsDiscovery{parse_dns_name(endpoints[0].endpoint().address(), address)};
-}
-
-AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto, const Field& top) {
-  const Field config = top.at("cluster_type.typed_config");
-  if (!proto.has_typed_config()) {
-    config.add("must be set, found none");
-    return {};
-  }
-  const auto& any = proto.typed_config();
-  if (any.type_url() != type_url_of<AggregateProto>()) {
-    config.at("type_url")
-        .add(absl::StrCat(
-            "must be ", type_url_of<AggregateProto>(), ", found ", quoted(any.type_url())));
-    return {};
-  }
-  const Field value = config.at("value");
-  AggregateProto aggregate;
-  if (!decode(any.value(), aggregate, value)) return {};
-  if (aggregate.clusters().empty()) {
-    value.at("clusters").add("must have at least one entry, found 0");
-  }
-  AggregateDiscovery discovery;
-  for (int i = 0; i < aggregate.clusters_size(); ++i) {
-    require_name(aggregate.clusters(i), value.at("clusters", static_cast<std::size_t>(i)));
-    discovery.clusters.emplace_back(aggregate.clusters(i));
-  }
-  return discovery;
-}
-
-// `type` comes before `cluster_type` (A37-48).
-void parse_discovery(const ClusterProto& proto, Cluster& cluster, const Field& top) {
-  if (proto.has_type() && proto.type() == ClusterProto::EDS) {
-    cluster.discovery = parse_eds(proto, top);
-  } else if (proto.has_type() && proto.type() == ClusterProto::LOGICAL_DNS) {
-    cluster.discovery = parse_dns(proto, top);
-  } else if (proto.has_cluster_type()) {
-    cluster.discovery = parse_aggregate(proto.cluster_type(), top);
-  } else {
-    const std::string found =
-        proto.has_type() ? enum_text(proto.type(), ClusterProto::DiscoveryType_Name(proto.type()))
-                         : "none";
-    top.at("type").add(
-        absl::StrCat("must be EDS or LOGICAL_DNS, or cluster_type be set; found ", found));
-  }
-}
+using envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
 
 void parse_connect_timeout(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (!proto.has_connect_timeout()) return;
@@ -132,25 +37,104 @@ void parse_connect_timeout(const ClusterProto& proto, Cluster& cluster, const Fi
   }
 }
 
+// A75-14 to A75-22.
+void parse_upstream_config(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  if (!proto.has_upstream_config()) return;
+  const Field config = top.at("upstream_config.typed_config");
+  if (!proto.upstream_config().has_typed_config()) return config.add("must be set, found none");
+  const auto extension = read_extension(proto.upstream_config().typed_config(), config);
+  if (!extension.has_value()) return;
+  if (extension->type != api_name(type_url_of<HttpProtocolOptions>())) {
+    config.at("type_url")
+        .add(absl::StrCat(
+            "must be ", type_url_of<HttpProtocolOptions>(), ", found ", quoted(extension->type)));
+    return;
+  }
+  const Field value = config.at("value");
+  HttpProtocolOptions options;
+  if (!decode(*extension, options, value)) return;
+  if (options.common_http_protocol_options().has_idle_timeout()) {
+    cluster.idle_timeout = parse_duration(options.common_http_protocol_options().idle_timeout(),
+                                          value.at("common_http_protocol_options.idle_timeout"));
+  }
+}
+
+// A55-3 to A55-5: what a session cannot stay in is ignored.
+void parse_override_host_status(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  if (!top.options().session_affinity) return;
+  if (!proto.common_lb_config().has_override_host_status()) return;
+  cluster.override_host_status = {};
+  for (const int status : proto.common_lb_config().override_host_status().statuses()) {
+    switch (status) {
+      case envoy::config::core::v3::UNKNOWN:
+        cluster.override_host_status.insert(HealthStatus::kUnknown);
+        break;
+      case envoy::config::core::v3::HEALTHY:
+        cluster.override_host_status.insert(HealthStatus::kHealthy);
+        break;
+      case envoy::config::core::v3::DRAINING:
+        cluster.override_host_status.insert(HealthStatus::kDraining);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+// A32: the first entry of its priority counts, whether or not it says how many.
+void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
+  for (const auto& threshold : proto.circuit_breakers().thresholds()) {
+    if (threshold.priority() != envoy::config::core::v3::DEFAULT) continue;
+    if (threshold.has_max_requests())
+      cluster.max_concurrent_requests = threshold.max_requests().value();
+    return;
+  }
+}
+
+// A85: names that mean nothing to us are ignored.
+bool is_reported_metric(absl::string_view name) {
+  constexpr absl::string_view kNamed = "named_metrics.";
+  return name == "cpu_utilization" || name == "mem_utilization" ||
+         name == "application_utilization" ||
+         (absl::StartsWith(name, kNamed) && name.size() > kNamed.size());
+}
+
+void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  cluster.report_load = proto.has_lrs_server();
+  if (proto.has_lrs_server() && !proto.lrs_server().has_self())
+    top.at("lrs_server").add("must be self, found another server");
+  for (const std::string& name : proto.lrs_report_endpoint_metrics()) {
+    if (is_reported_metric(name)) cluster.reported_metrics.push_back(name);
+  }
+}
+
 }  // namespace
 
 ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options) {
   ClusterProto proto;
   if (!decode(bytes, proto)) return undecodable("CDS", "a Cluster", bytes);
-  ValidationErrors errors;
+  ValidationErrors errors(options);
+  const Field& top = errors.top();
   auto cluster = std::make_shared<Cluster>();
   cluster->name = ClusterName{proto.name()};
-  require_name(proto.name(), errors.top().at("name"));
-  parse_discovery(proto, *cluster, errors.top());
+  require_name(proto.name(), top.at("name"));
+  parse_discovery(proto, *cluster, top);
   if (options.keep_aggregate_lb_policy ||
       !std::holds_alternative<AggregateDiscovery>(cluster->discovery)) {
-    cluster->lb_policy = parse_lb_policy(proto, errors.top());
+    cluster->lb_policy = parse_lb_policy(proto, top);
   }
-  parse_connect_timeout(proto, *cluster, errors.top());
-  if (proto.has_lrs_server() && !proto.lrs_server().has_self()) {
-    errors.top().at("lrs_server").add("must be self, found another server");
+  parse_connect_timeout(proto, *cluster, top);
+  parse_upstream_config(proto, *cluster, top);
+  parse_override_host_status(proto, *cluster, top);
+  parse_circuit_breakers(proto, *cluster);
+  if (proto.has_outlier_detection()) {
+    cluster->outlier_detection =
+        parse_outlier_detection(proto.outlier_detection(), top.at("outlier_detection"));
   }
-  if (!errors.empty()) return {proto.name(), errors.status("CDS", proto.name())};
+  if (proto.has_transport_socket())
+    parse_transport_socket(proto.transport_socket(), *cluster, top.at("transport_socket"));
+  parse_load_reports(proto, *cluster, top);
+  if (!errors.empty()) return errors.refuse("CDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Cluster>(std::move(cluster))}};
 }
 

@@ -4,14 +4,13 @@
 //
 //   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
 //
-//   type EDS           endpoints from EDS
-//   type LOGICAL_DNS   endpoints from one name                     (A37)
-//   cluster_type       aggregate: other clusters, in order         (A37)
+// All that a cluster has beside its discovery is validated whatever its type, and is a leaf's.
 //
 // An aggregate's own LB policy is not looked at: each leaf brings its own (A75), unless
 // ParseOptions keep it for the leaves.
 //
-// Source: gRFC A27 (CDS), A37 (validation), A52 (LB policy), A75.
+// Source: gRFC A27 (CDS), A37 (validation), A32 (circuit breaker), A50 (outlier
+// detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout), A85 (load reports).
 
 #pragma once
 

@@ -16,8 +16,8 @@
 
 #include "messages/endpoints.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
-#include "xds/limits.hpp"
 #include "xds/parse/address.hpp"
+#include "xds/parse/endpoint_metadata.hpp"
 #include "xds/parse/validation_errors.hpp"
 #include "xds/parse/well_known.hpp"
 
@@ -30,14 +30,18 @@ using LocalityProto = envoy::config::endpoint::v3::LocalityLbEndpoints;
 using AddressSet = absl::flat_hash_set<std::string>;
 using PriorityMap = std::map<std::uint32_t, std::vector<LocalityPtr>>;
 
+constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
+
 // nullopt: calls must not be sent there.
-std::optional<HealthStatus> usable_health(const EndpointProto& proto) {
+std::optional<HealthStatus> usable_health(const EndpointProto& proto, const ParseOptions& options) {
   switch (proto.health_status()) {
     case envoy::config::core::v3::UNKNOWN:
       return HealthStatus::kUnknown;
     case envoy::config::core::v3::HEALTHY:
       return HealthStatus::kHealthy;
     case envoy::config::core::v3::DRAINING:
+      // A55-40: only sessions have a use for it.
+      if (!options.session_affinity) return std::nullopt;
       return HealthStatus::kDraining;
     default:
       return std::nullopt;
@@ -76,14 +80,32 @@ Endpoint parse_endpoint(const EndpointProto& proto,
     return endpoint;
   }
   const auto& addresses = proto.endpoint();
-  endpoint.addresses.reserve(1 + static_cast<std::size_t>(addresses.additional_addresses_size()));
+  const int more = field.options().dualstack_endpoints ? addresses.additional_addresses_size() : 0;
+  endpoint.addresses.reserve(1 + static_cast<std::size_t>(more));
   add_address(addresses.address(), endpoint, seen, host.at("address"));
-  for (int i = 0; i < addresses.additional_addresses_size(); ++i) {
+  for (int i = 0; i < more; ++i) {
     const Field additional = host.at("additional_addresses", static_cast<std::size_t>(i));
     add_address(
         addresses.additional_addresses(i).address(), endpoint, seen, additional.at("address"));
   }
+  require_name_length(addresses.hostname(), host.at("hostname"));
+  endpoint.hostname = addresses.hostname();
+  if (proto.has_metadata()) {
+    const Field metadata = field.at("metadata");
+    endpoint.hash_key = hash_key_of(proto.metadata(), metadata);
+    endpoint.http_proxy = http_proxy_of(proto.metadata(), metadata);
+  }
   return endpoint;
+}
+
+void check_weights(const Locality& locality, const Field& field) {
+  std::uint64_t sum = 0;
+  for (const Endpoint& endpoint : locality.endpoints)
+    sum += endpoint.weight;
+  if (sum <= kMaxWeightSum) return;
+  field.at("lb_endpoints")
+      .add(absl::StrCat(
+          "the sum of endpoint weights must be at most ", kMaxWeightSum, ", found ", sum));
 }
 
 void parse_locality(const LocalityProto& proto,
@@ -98,16 +120,21 @@ void parse_locality(const LocalityProto& proto,
   if (!proto.has_locality()) name.add("must be set, found none");
   locality->name = {
       proto.locality().region(), proto.locality().zone(), proto.locality().sub_zone()};
+  std::string proxy;
+  if (proto.has_metadata()) proxy = http_proxy_of(proto.metadata(), field.at("metadata"));
   locality->endpoints.reserve(static_cast<std::size_t>(proto.lb_endpoints_size()));
   for (int i = 0; i < proto.lb_endpoints_size(); ++i) {
-    const auto health = usable_health(proto.lb_endpoints(i));
+    const auto health = usable_health(proto.lb_endpoints(i), field.options());
     if (!health.has_value()) continue;
-    locality->endpoints.push_back(
+    Endpoint& endpoint = locality->endpoints.emplace_back(
         parse_endpoint(proto.lb_endpoints(i),
                        *health,
                        seen,
                        field.at("lb_endpoints", static_cast<std::size_t>(i))));
+    // A86: an endpoint's own proxy, else its locality's.
+    if (endpoint.http_proxy.empty()) endpoint.http_proxy = proxy;
   }
+  check_weights(*locality, field);
   priorities[proto.priority()].push_back(std::move(locality));
 }
 
@@ -126,12 +153,11 @@ void check_localities(std::uint32_t priority,
                              priority));
     }
   }
-  constexpr std::uint64_t kMaxSum = std::numeric_limits<std::uint32_t>::max();
-  if (sum > kMaxSum) {
+  if (sum > kMaxWeightSum) {
     field.add(absl::StrCat("the sum of locality weights of priority ",
                            priority,
                            " must be at most ",
-                           kMaxSum,
+                           kMaxWeightSum,
                            ", found ",
                            sum));
   }
@@ -167,6 +193,16 @@ std::vector<DropCategory> parse_drops(const AssignmentProto::Policy& proto, cons
   return drops;
 }
 
+void parse_overprovisioning(const AssignmentProto::Policy& proto,
+                            Endpoints& endpoints,
+                            const Field& field) {
+  endpoints.weighted_priority_health = proto.weighted_priority_health();
+  if (!proto.has_overprovisioning_factor()) return;
+  endpoints.overprovisioning_percent = proto.overprovisioning_factor().value();
+  if (endpoints.overprovisioning_percent == 0)
+    field.at("overprovisioning_factor").add("must be greater than 0, found 0");
+}
+
 std::size_t count_endpoints(const AssignmentProto& proto) {
   std::size_t endpoints = 0;
   for (const LocalityProto& locality : proto.endpoints()) {
@@ -176,10 +212,12 @@ std::size_t count_endpoints(const AssignmentProto& proto) {
 }
 
 bool within_endpoint_limit(std::size_t endpoints, const Field& top) {
-  if (endpoints <= kMaxEndpointsPerCluster) return true;
+  const std::size_t most = top.options().limits.max_endpoints;
+  if (endpoints <= most) return true;
   top.at("endpoints")
-      .add(absl::StrCat(
-          "must have at most ", kMaxEndpointsPerCluster, " endpoints in all, found ", endpoints));
+      .add_over_limit(
+          "max_endpoints",
+          absl::StrCat("must have at most ", most, " endpoints in all, found ", endpoints));
   return false;
 }
 
@@ -195,22 +233,24 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
         proto.endpoints(i), priorities, seen, top.at("endpoints", static_cast<std::size_t>(i)));
   }
   endpoints.priorities = to_priorities(std::move(priorities), top.at("endpoints"));
-  endpoints.drops = parse_drops(proto.policy(), top.at("policy"));
+  const Field policy = top.at("policy");
+  endpoints.drops = parse_drops(proto.policy(), policy);
+  parse_overprovisioning(proto.policy(), endpoints, policy);
   return endpoints;
 }
 
 }  // namespace
 
-ReceivedResource parse_endpoints(absl::string_view bytes) {
+ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options) {
   // The one resource that is large: an arena halves what decoding costs.
   ::google::protobuf::Arena arena;
   auto* proto = ::google::protobuf::Arena::CreateMessage<AssignmentProto>(&arena);
   if (!decode(bytes, *proto)) return undecodable("EDS", "a ClusterLoadAssignment", bytes);
   const std::string& name = proto->cluster_name();
-  ValidationErrors errors;
+  ValidationErrors errors(options);
   require_name(name, errors.top().at("cluster_name"));
   auto endpoints = std::make_shared<const Endpoints>(to_endpoints(*proto, errors.top()));
-  if (!errors.empty()) return {name, errors.status("EDS", name)};
+  if (!errors.empty()) return errors.refuse("EDS", name);
   return {name, Resource{std::move(endpoints)}};
 }
 

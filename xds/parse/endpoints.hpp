@@ -8,17 +8,21 @@
 //   endpoint neither HEALTHY, UNKNOWN nor DRAINING                    left out     (A55)
 //   priorities                  those with a weighted locality, without gaps       (A27)
 //
-// Source: gRFC A27 (EDS), A55 (health), A61 (several addresses).
+//   metadata                    envoy.lb hash_key (A76); the address of a proxy (A86)
+//
+// Source: gRFC A27 (EDS), A55 (health), A61 (several addresses), A76, A81 (hostname), A86; Envoy's
+// aggregate cluster (overprovisioning).
 
 #pragma once
 
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
 /// The name is empty where the bytes could not be decoded.
-ReceivedResource parse_endpoints(absl::string_view bytes);
+ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/http_filter.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
-#include "xds/limits.hpp"
+#include "xds/parse/extension.hpp"
+#include "xds/parse/fault.hpp"
+#include "xds/parse/stateful_session.hpp"
 #include "xds/parse/well_known.hpp"
 #include "xds/type_url.hpp"
 
@@ -21,30 +22,56 @@ using envoy::config::route::v3::FilterConfig;
 using envoy::extensions::filters::http::router::v3::Router;
 using FilterProto = envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter;
 
-template <typename Message>
-bool is_valid(absl::string_view bytes, const Field& field) {
-  Message message;
-  return decode(bytes, message, field);
+std::optional<HttpFilterConfig> parse_router(const Extension& extension, const Field& field) {
+  Router proto;
+  if (!decode(extension, proto, field)) return std::nullopt;
+  return RouterFilter{};
 }
 
 // The registry (A39): a row for each filter that we have.
 struct KnownFilter {
+  using Parse = std::optional<HttpFilterConfig> (*)(const Extension& extension, const Field& field);
+
   absl::string_view type;
+  absl::string_view name;  ///< In ParseOptions::http_filters.
   bool terminal;
-  bool has_overrides;
-  /// Whether bytes are a configuration of this filter; adds an error where not.
-  bool (*is_valid)(absl::string_view bytes, const Field& field);
+  Parse parse;
+  absl::string_view override_type;  ///< Empty: it has no overrides.
+  Parse parse_override;
 };
 
 constexpr KnownFilter kKnownFilters[] = {
-    {"envoy.extensions.filters.http.router.v3.Router", true, false, is_valid<Router>},
+    {"envoy.extensions.filters.http.router.v3.Router", "router", true, parse_router, "", nullptr},
+    {"envoy.extensions.filters.http.stateful_session.v3.StatefulSession",
+     "stateful_session",
+     false,
+     parse_stateful_session,
+     "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute",
+     parse_stateful_session_override},
+    {"envoy.extensions.filters.http.fault.v3.HTTPFault",
+     "fault",
+     false,
+     parse_fault,
+     "envoy.extensions.filters.http.fault.v3.HTTPFault",
+     parse_fault},
 };
 
-const KnownFilter* find_filter(absl::string_view type) {
-  const auto* found = std::find_if(std::begin(kKnownFilters),
-                                   std::end(kKnownFilters),
-                                   [&](const KnownFilter& known) { return known.type == type; });
-  return found == std::end(kKnownFilters) ? nullptr : found;
+bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
+  if (known.name == "stateful_session" && !options.session_affinity) return false;  // A55-41.
+  return options.http_filters.contains(known.name);
+}
+
+const KnownFilter* find_filter(absl::string_view type,
+                               absl::string_view KnownFilter::*type_of,
+                               const ParseOptions& options) {
+  for (const KnownFilter& known : kKnownFilters) {
+    if (known.*type_of == type && runtime_has(known, options)) return &known;
+  }
+  return nullptr;
+}
+
+void add_unknown(absl::string_view type, const Field& field) {
+  field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type)));
 }
 
 // The filter that one entry configures; nullopt where it is left out or wrong.
@@ -57,27 +84,23 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
     }
     return std::nullopt;
   }
-  const std::optional<std::string> type = config_type(proto.typed_config(), config);
-  if (!type.has_value()) return std::nullopt;
-  const KnownFilter* known = find_filter(*type);
+  const auto extension = read_extension(proto.typed_config(), config);
+  if (!extension.has_value()) return std::nullopt;
+  const KnownFilter* known = find_filter(extension->type, &KnownFilter::type, field.options());
   if (known == nullptr) {
-    if (!proto.is_optional()) {
-      config.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(*type)));
-    }
+    if (!proto.is_optional()) add_unknown(extension->type, config);
     return std::nullopt;
   }
-  const bool plain = api_name(proto.typed_config().type_url()) == *type;
-  if (plain && !known->is_valid(proto.typed_config().value(), config.at("value"))) {
-    return std::nullopt;
-  }
-  return HttpFilter{proto.name(), *type};
+  auto parsed = known->parse(*extension, config.at("value"));
+  if (!parsed.has_value()) return std::nullopt;
+  return HttpFilter{proto.name(), extension->type, *std::move(parsed), proto.disabled()};
 }
 
 // The last filter answers the call; no other does.
 void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& field) {
   for (const HttpFilter& filter : filters) {
     const bool last = &filter == &filters.back();
-    const bool terminal = find_filter(filter.type)->terminal;
+    const bool terminal = find_filter(filter.type, &KnownFilter::type, field.options())->terminal;
     if (terminal && !last) {
       field.add(absl::StrCat("terminal filter ", quoted(filter.name), " must be the last"));
     }
@@ -90,40 +113,58 @@ void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& 
   }
 }
 
-// What a FilterConfig wraps, taken out of it; nullopt where an error was added, or where the
-// wrapper only disables the filter.
-std::optional<::google::protobuf::Any> unwrap(::google::protobuf::Any config,
-                                              const Field& field,
-                                              bool& is_optional) {
-  for (std::size_t depth = 0; config.type_url() == type_url_of<FilterConfig>(); ++depth) {
+// An override without the FilterConfigs around it.
+struct Unwrapped {
+  ::google::protobuf::Any config;
+  bool has_config = true;
+  bool is_optional = false;
+  bool disabled = false;
+};
+
+// nullopt: an error was added.
+std::optional<Unwrapped> unwrap(const ::google::protobuf::Any& any, const Field& field) {
+  const std::size_t most = field.options().limits.max_any_nesting;
+  Unwrapped unwrapped;
+  unwrapped.config = any;
+  for (std::size_t depth = 0; unwrapped.config.type_url() == type_url_of<FilterConfig>(); ++depth) {
+    if (depth == most) {
+      field.add_over_limit("max_any_nesting",
+                           absl::StrCat("must not nest more than ", most, " FilterConfigs"));
+      return std::nullopt;
+    }
     FilterConfig wrapper;
-    if (depth == kMaxAnyNesting) {
-      field.add(absl::StrCat("must not nest more than ", kMaxAnyNesting, " FilterConfigs"));
-      return std::nullopt;
-    }
-    if (!decode(config.value(), wrapper, field.at("value"))) return std::nullopt;
-    is_optional = is_optional || wrapper.is_optional();
-    if (!wrapper.has_config()) {
-      if (!wrapper.disabled()) field.at("config").add("must be set, found none");
-      return std::nullopt;
-    }
-    config = wrapper.config();
+    if (!decode(unwrapped.config.value(), wrapper, field.at("value"))) return std::nullopt;
+    unwrapped.is_optional = unwrapped.is_optional || wrapper.is_optional();
+    unwrapped.disabled = unwrapped.disabled || wrapper.disabled();
+    unwrapped.has_config = wrapper.has_config();
+    unwrapped.config = std::move(*wrapper.mutable_config());
   }
-  return config;
+  return unwrapped;
 }
 
-void validate_override(const ::google::protobuf::Any& any, const Field& field) {
-  bool is_optional = false;
-  const auto config = unwrap(any, field, is_optional);
-  if (!config.has_value()) return;
-  const std::optional<std::string> type = config_type(*config, field);
-  if (!type.has_value()) return;
-  const KnownFilter* known = find_filter(*type);
-  if (known == nullptr && !is_optional) {
-    field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(*type)));
+void add_override(const std::string& name,
+                  const ::google::protobuf::Any& any,
+                  FilterOverrides& overrides,
+                  const Field& field) {
+  const auto unwrapped = unwrap(any, field);
+  if (!unwrapped.has_value()) return;
+  // What is only switched off needs no configuration.
+  if (unwrapped->disabled) overrides.emplace(name, std::nullopt);
+  if (!unwrapped->has_config) {
+    if (!unwrapped->disabled) field.at("config").add("must be set, found none");
+    return;
   }
-  if (known != nullptr && !known->has_overrides) {
-    field.add(absl::StrCat("must be a filter that can be overridden, found ", *type));
+  const auto extension = read_extension(unwrapped->config, field);
+  if (!extension.has_value()) return;
+  const ParseOptions& options = field.options();
+  if (const KnownFilter* known =
+          find_filter(extension->type, &KnownFilter::override_type, options)) {
+    auto config = known->parse_override(*extension, field.at("value"));
+    if (config.has_value()) overrides.emplace(name, *std::move(config));
+  } else if (find_filter(extension->type, &KnownFilter::type, options) != nullptr) {
+    field.add(absl::StrCat("must be what overrides a filter, found ", extension->type));
+  } else if (!unwrapped->is_optional) {
+    add_unknown(extension->type, field);
   }
 }
 
@@ -152,14 +193,17 @@ std::vector<HttpFilter> parse_http_filters(
   return filters;
 }
 
-void validate_filter_overrides(
+FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent) {
+  FilterOverrides parsed;
   for (const auto& [name, config] : overrides) {
     const Field field = parent.at_key("typed_per_filter_config", name);
     if (name.empty()) field.add("the key must name a filter, found \"\"");
-    validate_override(config, field);
+    require_name_length(name, field);
+    add_override(name, config, parsed, field);
   }
+  return parsed;
 }
 
 }  // namespace signalbox::xds

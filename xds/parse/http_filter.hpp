@@ -3,10 +3,11 @@
 // HTTP filters: the chain of a listener, and what virtual hosts, routes and weighted clusters
 // override in it.
 //
-//   xds/parse/listener ─▶ [http_filter] ─▶ Listener::filters
-//   xds/parse/route_config ─▶ [http_filter] ─▶ (validated only: no known filter has overrides)
+//   xds/parse/listener ─────▶ [parse_http_filters] ────▶ Listener::filters
+//   xds/parse/route_config ─▶ [parse_filter_overrides] ─▶ filter_overrides of host, route, cluster
 //
-// A new filter is one row of the registry in the .cpp.
+// A new filter is one row of the registry in the .cpp, and a name in ParseOptions::http_filters
+// once the runtime runs it.
 //
 // Source: gRFC A39.
 
@@ -19,7 +20,7 @@
 #include <google/protobuf/map.h>
 #include <google/protobuf/repeated_field.h>
 
-#include "messages/listener.hpp"
+#include "messages/http_filter.hpp"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
 #include "xds/parse/validation_errors.hpp"
 
@@ -34,7 +35,7 @@ std::vector<HttpFilter> parse_http_filters(
 
 /// `parent` is the message whose field `typed_per_filter_config` this is. A key that names no
 /// filter of the listener is no error (A39).
-void validate_filter_overrides(
+FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent);
 

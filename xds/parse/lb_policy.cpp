@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
-#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
-#include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
-#include "xds/limits.hpp"
+#include "xds/parse/extension.hpp"
+#include "xds/parse/lb_policy_config.hpp"
 #include "xds/parse/well_known.hpp"
 
 namespace signalbox::xds {
@@ -24,21 +25,9 @@ using envoy::config::cluster::v3::LoadBalancingPolicy;
 
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field);
 
-LbConfigPtr parse_round_robin(absl::string_view bytes, std::size_t, const Field& field) {
-  policies::round_robin::v3::RoundRobin proto;
-  if (!decode(bytes, proto, field)) return nullptr;
-  return make_lb_config(RoundRobinConfig{});
-}
-
-LbConfigPtr parse_pick_first(absl::string_view bytes, std::size_t, const Field& field) {
-  policies::pick_first::v3::PickFirst proto;
-  if (!decode(bytes, proto, field)) return nullptr;
-  return make_lb_config(PickFirstConfig{proto.shuffle_address_list()});
-}
-
-LbConfigPtr parse_wrr_locality(absl::string_view bytes, std::size_t depth, const Field& field) {
+LbConfigPtr parse_wrr_locality(const Extension& extension, std::size_t depth, const Field& field) {
   policies::wrr_locality::v3::WrrLocality proto;
-  if (!decode(bytes, proto, field)) return nullptr;
+  if (!decode(extension, proto, field)) return nullptr;
   const Field child = field.at("endpoint_picking_policy");
   if (!proto.has_endpoint_picking_policy()) {
     child.add("must be set, found none");
@@ -48,65 +37,112 @@ LbConfigPtr parse_wrr_locality(absl::string_view bytes, std::size_t depth, const
       WrrLocalityConfig{parse_list(proto.endpoint_picking_policy(), depth + 1, child)});
 }
 
+template <LbConfigPtr (*parse)(const Extension& extension, const Field& field)>
+LbConfigPtr leaf(const Extension& extension, std::size_t, const Field& field) {
+  return parse(extension, field);
+}
+
 // The registry (A52): a row for each policy that a cluster may name.
 struct KnownPolicy {
   absl::string_view type;
-  LbConfigPtr (*parse)(absl::string_view bytes, std::size_t depth, const Field& field);
+  absl::string_view name;  ///< In ParseOptions::lb_policies.
+  LbConfigPtr (*parse)(const Extension& extension, std::size_t depth, const Field& field);
 };
 
 constexpr KnownPolicy kKnownPolicies[] = {
-    {"envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst", parse_pick_first},
-    {"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", parse_round_robin},
-    {"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", parse_wrr_locality},
+    {"client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+     "weighted_round_robin",
+     leaf<parse_weighted_round_robin>},
+    {"least_request.v3.LeastRequest", "least_request", leaf<parse_least_request>},
+    {"pick_first.v3.PickFirst", "pick_first", leaf<parse_pick_first>},
+    {"ring_hash.v3.RingHash", "ring_hash", leaf<parse_ring_hash>},
+    {"round_robin.v3.RoundRobin", "round_robin", leaf<parse_round_robin>},
+    {"wrr_locality.v3.WrrLocality", "wrr_locality", parse_wrr_locality},
 };
 
-const KnownPolicy* find_policy(absl::string_view type) {
+bool runtime_has(absl::string_view policy, const Field& field) {
+  return field.options().lb_policies.contains(policy);
+}
+
+const KnownPolicy* find_policy(absl::string_view type, const Field& field) {
+  if (!absl::ConsumePrefix(&type, "envoy.extensions.load_balancing_policies.")) return nullptr;
   const auto* found = std::find_if(std::begin(kKnownPolicies),
                                    std::end(kKnownPolicies),
                                    [&](const KnownPolicy& known) { return known.type == type; });
-  return found == std::end(kKnownPolicies) ? nullptr : found;
+  return found == std::end(kKnownPolicies) || !runtime_has(found->name, field) ? nullptr : found;
+}
+
+// A structure under the name of a policy that the user registered.
+bool is_custom(const Extension& extension, const Field& field) {
+  return extension.structure.has_value() &&
+         field.options().custom_lb_policies.contains(extension.type);
 }
 
 // The first supported entry decides: if its configuration is wrong, no later one is tried (A52).
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field) {
-  if (depth >= kMaxLbPolicyNesting) {
-    field.add(absl::StrCat("must not be nested deeper than ", kMaxLbPolicyNesting, " policies"));
+  const std::size_t deepest = field.options().limits.max_lb_policy_nesting;
+  if (depth >= deepest) {
+    field.add_over_limit("max_lb_policy_nesting",
+                         absl::StrCat("must not be nested deeper than ", deepest, " policies"));
     return nullptr;
   }
   std::vector<std::string> unsupported;
   for (int i = 0; i < proto.policies_size(); ++i) {
     const Field entry = field.at("policies", static_cast<std::size_t>(i));
     const Field config = entry.at("typed_extension_config.typed_config");
-    const auto& extension = proto.policies(i).typed_extension_config();
-    if (!extension.has_typed_config()) {
+    const auto& any = proto.policies(i).typed_extension_config();
+    if (!any.has_typed_config()) {
       config.add("must be set, found none");
       return nullptr;
     }
-    const auto type = config_type(extension.typed_config(), config);
-    if (!type.has_value()) return nullptr;
-    if (const KnownPolicy* known = find_policy(*type)) {
-      return known->parse(extension.typed_config().value(), depth, config.at("value"));
-    }
-    unsupported.push_back(quoted(*type));
+    const auto extension = read_extension(any.typed_config(), config);
+    if (!extension.has_value()) return nullptr;
+    if (const KnownPolicy* known = find_policy(extension->type, field))
+      return known->parse(*extension, depth, config.at("value"));
+    if (is_custom(*extension, field))
+      return make_lb_config(CustomConfig{extension->type, json_text(*extension->structure)});
+    unsupported.push_back(quoted(extension->type));
   }
   field.add(absl::StrCat("must name a policy that is supported, found ",
                          unsupported.empty() ? "none" : absl::StrJoin(unsupported, ", ")));
   return nullptr;
 }
 
+LbConfigPtr under_localities(LbConfigPtr policy) {
+  return make_lb_config(WrrLocalityConfig{std::move(policy)});
+}
+
+// The old field knows no list; what it cannot have is an error (A27).
+LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
+  std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
+  if (proto.lb_policy() == Cluster::ROUND_ROBIN)
+    return under_localities(make_lb_config(RoundRobinConfig{}));
+  if (runtime_has("ring_hash", top)) {
+    supported.emplace_back("RING_HASH");
+    if (proto.lb_policy() == Cluster::RING_HASH)
+      return parse_ring_hash(proto.ring_hash_lb_config(), top.at("ring_hash_lb_config"));
+  }
+  if (runtime_has("least_request", top)) {
+    supported.emplace_back("LEAST_REQUEST");
+    if (proto.lb_policy() == Cluster::LEAST_REQUEST) {
+      return under_localities(
+          parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")));
+    }
+  }
+  top.at("lb_policy")
+      .add(absl::StrCat("must be ",
+                        absl::StrJoin(supported, " or "),
+                        " where load_balancing_policy is not set, found ",
+                        enum_text(proto.lb_policy(), Cluster::LbPolicy_Name(proto.lb_policy()))));
+  return nullptr;
+}
+
 }  // namespace
 
 LbConfigPtr parse_lb_policy(const Cluster& proto, const Field& top) {
-  if (proto.has_load_balancing_policy()) {
+  if (proto.has_load_balancing_policy())
     return parse_list(proto.load_balancing_policy(), 0, top.at("load_balancing_policy"));
-  }
-  if (proto.lb_policy() == Cluster::ROUND_ROBIN) {
-    return make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})});
-  }
-  top.at("lb_policy")
-      .add(absl::StrCat("must be ROUND_ROBIN where load_balancing_policy is not set, found ",
-                        enum_text(proto.lb_policy(), Cluster::LbPolicy_Name(proto.lb_policy()))));
-  return nullptr;
+  return parse_enum(proto, top);
 }
 
 }  // namespace signalbox::xds

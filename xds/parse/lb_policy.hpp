@@ -5,11 +5,15 @@
 //   xds/parse/cluster ─▶ [parse_lb_policy] ─▶ Cluster::lb_policy ─▶ lb/cluster_tree
 //
 //   lb_policy ROUND_ROBIN     wrr_locality ─▶ round_robin
+//             LEAST_REQUEST   wrr_locality ─▶ least_request
+//             RING_HASH       ring_hash
 //   load_balancing_policy     the first entry of its list that we support
 //
-// A new policy is one row of the registry in the .cpp.
+// We support what both the registry in the .cpp and ParseOptions::lb_policies name, and, as a
+// TypedStruct, the policies that the user registered.
 //
-// Source: gRFC A27 (lb_policy), A52 (load_balancing_policy).
+// Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 (ring_hash), A48 (least_request),
+// A58 and A114 (weighted_round_robin), A62 (pick_first).
 
 #pragma once
 

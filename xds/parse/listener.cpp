@@ -56,16 +56,25 @@ void parse_connection_manager(const HttpConnectionManager& proto,
         parse_duration(proto.common_http_protocol_options().max_stream_duration(),
                        field.at("common_http_protocol_options.max_stream_duration"));
   }
+  // A41: routing by the address of a caller is nothing that we do.
+  if (proto.xff_num_trusted_hops() != 0) {
+    field.at("xff_num_trusted_hops")
+        .add(absl::StrCat("must be 0, found ", proto.xff_num_trusted_hops()));
+  }
+  if (!proto.original_ip_detection_extensions().empty()) {
+    field.at("original_ip_detection_extensions")
+        .add(absl::StrCat(
+            "must be empty, found ", proto.original_ip_detection_extensions_size(), " entries"));
+  }
   listener.filters = parse_http_filters(proto.http_filters(), field);
 }
 
 void parse_api_listener(const ListenerProto& proto, Listener& listener, const Field& top) {
   if (!proto.has_api_listener()) {
-    const bool on_socket =
-        proto.has_address() || proto.filter_chains_size() > 0 || proto.has_default_filter_chain();
-    top.at("api_listener")
-        .add(on_socket ? "must be set for a client, found a TCP listener"
-                       : "must be set, found none");
+    listener.routes = SocketListener{};
+    if (!proto.has_address()) {
+      top.at("api_listener").add("must be set, or address for a listener of servers, found none");
+    }
     return;
   }
   const Field field = top.at("api_listener.api_listener");
@@ -83,15 +92,15 @@ void parse_api_listener(const ListenerProto& proto, Listener& listener, const Fi
 
 }  // namespace
 
-ReceivedResource parse_listener(absl::string_view bytes) {
+ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options) {
   ListenerProto proto;
   if (!decode(bytes, proto)) return undecodable("LDS", "a Listener", bytes);
-  ValidationErrors errors;
+  ValidationErrors errors(options);
   auto listener = std::make_shared<Listener>();
   listener->name = proto.name();
   require_name(proto.name(), errors.top().at("name"));
   parse_api_listener(proto, *listener, errors.top());
-  if (!errors.empty()) return {proto.name(), errors.status("LDS", proto.name())};
+  if (!errors.empty()) return errors.refuse("LDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Listener>(std::move(listener))}};
 }
 

@@ -4,19 +4,22 @@
 //
 //   bytes ─▶ [parse_listener] ─▶ Listener ─▶ dependency manager
 //
-// A client's listener is an API listener; one that listens on a socket is an error (A36).
+// A client's listener is an API listener. One that listens on a socket is a server's: it is valid,
+// and what servers make of it is not looked at, but calls fail with it (A36).
 //
-// Source: gRFC A27 (LDS), A31 (max_stream_duration), A36, A39 (filters).
+// Source: gRFC A27 (LDS), A31 (max_stream_duration), A36, A39 (filters), A41 (fields that must not
+// be set).
 
 #pragma once
 
 #include "absl/strings/string_view.h"
 
 #include "messages/xds_events.hpp"
+#include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
 /// The name is empty where the bytes could not be decoded.
-ReceivedResource parse_listener(absl::string_view bytes);
+ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

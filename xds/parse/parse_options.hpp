@@ -1,16 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseOptions — what the environment of a process may change about parsing. Asked anew for each
-// response, as gRPC does.
+// ParseOptions — what a process may change about parsing: its environment, what its runtime can
+// run, its bootstrap, its limits. Made anew for each response, as gRPC asks its environment.
+//
+//   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ decode_response, parse_resource
+//
+// What the runtime cannot run is to the parser what it does not know: an LB policy is passed over
+// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new policy
+// or filter is one more name here.
 
 #pragma once
 
+#include <functional>
+#include <set>
+#include <string>
+
+#include "xds/limits.hpp"
+
 namespace signalbox::xds {
 
+using NameSet = std::set<std::string, std::less<>>;
+
 struct ParseOptions {
-  /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT=true: an aggregate's LB policy is read, and takes
-  /// the place of its leaves' own (A75-8). A temporary mechanism.
+  /// LB policies that the runtime has, by the name of LbConfig. The parser knows also ring_hash,
+  /// least_request and weighted_round_robin.
+  NameSet lb_policies = {"pick_first", "round_robin", "wrr_locality"};
+  /// LB policies registered by the user: the last segment of their TypedStruct's type URL (A52).
+  NameSet custom_lb_policies;
+  /// HTTP filters that the runtime has. The parser knows also stateful_session and fault.
+  NameSet http_filters = {"router"};
+  /// The instances of the bootstrap's certificate_providers (A29).
+  NameSet certificate_providers;
+  /// Connections can be checked against the system's root certificates (A82). Where they cannot, a
+  /// cluster that asks for it is refused: it must not be reached in plaintext.
+  bool system_roots = false;
+  Limits limits;
+
+  /// An aggregate's LB policy is read, and takes the place of its leaves' own (A75-8). A temporary
+  /// mechanism.
   bool keep_aggregate_lb_policy = false;
+  /// The filter stateful_session, override_host_status, and endpoints that are DRAINING (A55-40).
+  bool session_affinity = true;
+  /// Endpoint.additional_addresses (A61).
+  bool dualstack_endpoints = true;
+  /// The metadata envoy.lb hash_key of an endpoint (A76).
+  bool endpoint_hash_key = true;
+  /// Http11ProxyUpstreamTransport and the addresses of proxies in metadata (A86).
+  bool http_connect = false;
+  /// auto_host_rewrite, which only servers that the bootstrap trusts may ask for (A81).
+  bool authority_rewrite = false;
 };
+
+/// Everything that the parser knows: to check resources without running them.
+ParseOptions all_parse_options();
+
+/// The options that the environment sets; `get` is as std::getenv. trusted_server: the server
+/// feature trusted_xds_server, without which authorities are never rewritten.
+ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
+                                bool trusted_server = false);
 
 }  // namespace signalbox::xds

@@ -25,10 +25,20 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 using ResourceWrapper = envoy::service::discovery::v3::Resource;
 
 ReceivedResource failed(ResourceType type, std::string name, absl::string_view what) {
-  ValidationErrors errors;
+  const ParseOptions options;
+  ValidationErrors errors(options);
   errors.top().add(what);
-  absl::Status status = errors.status(to_string(type), name);
-  return {std::move(name), std::move(status)};
+  return errors.refuse(to_string(type), std::move(name));
+}
+
+ReceivedResource over_limit(ResourceType type,
+                            std::string name,
+                            absl::string_view limit,
+                            absl::string_view what) {
+  const ParseOptions options;
+  ValidationErrors errors(options);
+  errors.top().add_over_limit(limit, what);
+  return errors.refuse(to_string(type), std::move(name));
 }
 
 ReceivedResource parse_unwrapped(ResourceType type,
@@ -36,16 +46,20 @@ ReceivedResource parse_unwrapped(ResourceType type,
                                  const ParseOptions& options) {
   switch (type) {
     case ResourceType::kListener:
-      return parse_listener(bytes);
+      return parse_listener(bytes, options);
     case ResourceType::kRouteConfig:
-      return parse_route_config(bytes);
+      return parse_route_config(bytes, options);
     case ResourceType::kCluster:
       return parse_cluster(bytes, options);
     case ResourceType::kEndpoints:
-      return parse_endpoints(bytes);
+      return parse_endpoints(bytes, options);
   }
   SIGNALBOX_INVARIANT(false, "a resource is of one of four types");
   return {};
+}
+
+void count(const Rejection& rejection, ResourcesReceived& received) {
+  ++received.rejected.at(static_cast<std::size_t>(rejection.reason));
 }
 
 // Of two resources with one name neither is used: which one was meant?
@@ -57,8 +71,11 @@ void add_resource(ReceivedResource resource,
     received.resources.push_back(std::move(resource));
     return;
   }
-  received.resources[place->second] =
+  ReceivedResource& kept = received.resources[place->second];
+  const bool had_been_counted = kept.rejection.has_value() || resource.rejection.has_value();
+  kept =
       failed(received.type, resource.name, "must occur once in a response, found more than once");
+  if (!had_been_counted) count(*kept.rejection, received);
 }
 
 // All errors, as long as they fit into a request; the rest is counted.
@@ -80,6 +97,18 @@ std::string nack_detail(const ResourcesReceived& received) {
   return detail;
 }
 
+// One without a name, or that says all is well, says nothing.
+std::vector<ResourceError> resource_errors(const DiscoveryResponse& response) {
+  std::vector<ResourceError> errors;
+  for (const auto& error : response.resource_errors()) {
+    const auto code = static_cast<absl::StatusCode>(error.error_detail().code());
+    absl::Status status(code, error.error_detail().message());
+    if (error.resource_name().name().empty() || status.ok()) continue;
+    errors.push_back({error.resource_name().name(), std::move(status)});
+  }
+  return errors;
+}
+
 }  // namespace
 
 ReceivedResource parse_resource(ResourceType type,
@@ -91,10 +120,12 @@ ReceivedResource parse_resource(ResourceType type,
   const std::string wrapper_url = type_url_of<ResourceWrapper>();
   for (std::size_t depth = 0; type_url == wrapper_url; ++depth) {
     ResourceWrapper wrapper;
-    if (depth == kMaxAnyNesting) {
-      return failed(type,
-                    wrapper_name,
-                    absl::StrCat("must not be wrapped more than ", kMaxAnyNesting, " times"));
+    if (depth == options.limits.max_any_nesting) {
+      return over_limit(
+          type,
+          wrapper_name,
+          "max_any_nesting",
+          absl::StrCat("must not be wrapped more than ", options.limits.max_any_nesting, " times"));
     }
     if (!decode(bytes, wrapper)) return undecodable(to_string(type), "a Resource", bytes);
     if (!wrapper.name().empty()) wrapper_name = wrapper.name();
@@ -115,6 +146,15 @@ ReceivedResource parse_resource(ResourceType type,
 
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
                                                 const ParseOptions& options) {
+  const Limits& limits = options.limits;
+  if (bytes.size() > limits.max_message_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the server's message must not be longer than ",
+                     limits.max_message_bytes,
+                     " bytes, found ",
+                     bytes.size(),
+                     " (limit max_message_bytes)"));
+  }
   DiscoveryResponse proto;
   if (!decode(bytes, proto)) {
     return absl::InvalidArgumentError(
@@ -138,6 +178,17 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
   for (int i = 0; i < proto.resources_size(); ++i) {
     const ::google::protobuf::Any& any = proto.resources(i);
     ReceivedResource resource = parse_resource(*type, any.type_url(), any.value(), options);
+    // What is beyond is refused by its name: a cluster that we have is kept, not gone.
+    if (*type == ResourceType::kCluster && static_cast<std::size_t>(i) >= limits.max_clusters) {
+      resource = over_limit(*type,
+                            std::move(resource.name),
+                            "max_clusters",
+                            absl::StrCat("a response must have at most ",
+                                         limits.max_clusters,
+                                         " clusters, found ",
+                                         proto.resources_size()));
+    }
+    if (resource.rejection.has_value()) count(*resource.rejection, received);
     if (resource.name.empty()) {
       received.unnamed_errors.push_back(
           absl::StrCat("resources[", i, "]: ", resource.resource.status().message()));
@@ -145,6 +196,7 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
       add_resource(std::move(resource), received, places);
     }
   }
+  received.resource_errors = resource_errors(proto);
   response.nack_detail = nack_detail(received);
   return response;
 }

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "xds/parse/hash_policy.hpp"
 #include "xds/parse/http_filter.hpp"
+#include "xds/parse/retry_policy.hpp"
 #include "xds/parse/well_known.hpp"
 
 namespace signalbox::xds {
@@ -22,14 +24,22 @@ using WeightedProto = envoy::config::route::v3::WeightedCluster;
 std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Field& field) {
   std::vector<WeightedCluster> clusters;
   std::uint64_t sum = 0;
+  const std::size_t most = field.options().limits.max_clusters;
+  if (static_cast<std::size_t>(proto.clusters_size()) > most) {
+    field.at("clusters")
+        .add_over_limit(
+            "max_clusters",
+            absl::StrCat("must have at most ", most, " entries, found ", proto.clusters_size()));
+    return clusters;
+  }
   for (int i = 0; i < proto.clusters_size(); ++i) {
     const auto& entry = proto.clusters(i);
     const Field place = field.at("clusters", static_cast<std::size_t>(i));
     require_name(entry.name(), place.at("name"));
-    validate_filter_overrides(entry.typed_per_filter_config(), place);
+    auto overrides = parse_filter_overrides(entry.typed_per_filter_config(), place);
     const std::uint32_t weight = entry.weight().value();
     sum += weight;
-    if (weight > 0) clusters.push_back({ClusterName{entry.name()}, weight});
+    if (weight > 0) clusters.push_back({ClusterName{entry.name()}, weight, std::move(overrides)});
   }
   constexpr std::uint64_t kMaxSum = std::numeric_limits<std::uint32_t>::max();
   if (sum == 0 || sum > kMaxSum) {
@@ -57,7 +67,9 @@ void parse_timeouts(const ActionProto& proto, ForwardAction& action, const Field
   }
 }
 
-std::optional<ForwardAction> parse_forward(const ActionProto& proto, const Field& field) {
+std::optional<ForwardAction> parse_forward(const ActionProto& proto,
+                                           const std::optional<RetryPolicy>& host_retry,
+                                           const Field& field) {
   ForwardAction action;
   if (proto.has_cluster()) {
     require_name(proto.cluster(), field.at("cluster"));
@@ -68,6 +80,12 @@ std::optional<ForwardAction> parse_forward(const ActionProto& proto, const Field
     return std::nullopt;
   }
   parse_timeouts(proto, action, field.at("max_stream_duration"));
+  // A route's own policy takes the place of its host's, even if it comes to nothing (A44).
+  action.retry = proto.has_retry_policy()
+                     ? parse_retry_policy(proto.retry_policy(), field.at("retry_policy"))
+                     : host_retry;
+  action.hash_policies = parse_hash_policies(proto, field);
+  action.auto_host_rewrite = field.options().authority_rewrite && proto.auto_host_rewrite().value();
   return action;
 }
 
@@ -91,9 +109,9 @@ const char* name_of(RouteProto::ActionCase action) {
 }  // namespace
 
 std::optional<std::variant<ForwardAction, UnsupportedAction>> parse_route_action(
-    const RouteProto& proto, const Field& field) {
+    const RouteProto& proto, const std::optional<RetryPolicy>& host_retry, const Field& field) {
   if (!proto.has_route()) return UnsupportedAction{name_of(proto.action_case())};
-  return parse_forward(proto.route(), field.at("route"));
+  return parse_forward(proto.route(), host_retry, field.at("route"));
 }
 
 }  // namespace signalbox::xds

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "signalbox/envoy/config/route/v3/route.pb.h"
-#include "xds/limits.hpp"
 #include "xds/parse/http_filter.hpp"
+#include "xds/parse/retry_policy.hpp"
 #include "xds/parse/route_action.hpp"
 #include "xds/parse/route_match.hpp"
 #include "xds/parse/well_known.hpp"
@@ -53,7 +53,9 @@ void parse_domains(const VirtualHostProto& proto,
 }
 
 // nullopt: the route is ignored, or an error was added.
-std::optional<Route> parse_route(const RouteProto& proto, const Field& field) {
+std::optional<Route> parse_route(const RouteProto& proto,
+                                 const std::optional<RetryPolicy>& host_retry,
+                                 const Field& field) {
   if (!proto.has_match()) {
     field.at("match").add("must be set, found none");
     return std::nullopt;
@@ -63,8 +65,8 @@ std::optional<Route> parse_route(const RouteProto& proto, const Field& field) {
   Route route;
   route.name = proto.name();
   route.match = parse_route_match(proto.match(), field.at("match"));
-  validate_filter_overrides(proto.typed_per_filter_config(), field);
-  auto action = parse_route_action(proto, field);
+  route.filter_overrides = parse_filter_overrides(proto.typed_per_filter_config(), field);
+  auto action = parse_route_action(proto, host_retry, field);
   if (!action.has_value()) return std::nullopt;
   route.action = *std::move(action);
   return route;
@@ -76,9 +78,13 @@ VirtualHost parse_virtual_host(const VirtualHostProto& proto,
   VirtualHost host;
   host.name = proto.name();
   parse_domains(proto, host, domains, field);
-  validate_filter_overrides(proto.typed_per_filter_config(), field);
+  host.filter_overrides = parse_filter_overrides(proto.typed_per_filter_config(), field);
+  std::optional<RetryPolicy> retry;
+  if (proto.has_retry_policy())
+    retry = parse_retry_policy(proto.retry_policy(), field.at("retry_policy"));
   for (int i = 0; i < proto.routes_size(); ++i) {
-    auto route = parse_route(proto.routes(i), field.at("routes", static_cast<std::size_t>(i)));
+    auto route =
+        parse_route(proto.routes(i), retry, field.at("routes", static_cast<std::size_t>(i)));
     if (route.has_value()) host.routes.push_back(*std::move(route));
   }
   return host;
@@ -89,9 +95,11 @@ bool within_route_limit(const RouteConfiguration& proto, const Field& field) {
   for (const VirtualHostProto& host : proto.virtual_hosts()) {
     routes += static_cast<std::size_t>(host.routes_size());
   }
-  if (routes <= kMaxRoutes) return true;
+  const std::size_t most = field.options().limits.max_routes;
+  if (routes <= most) return true;
   field.at("virtual_hosts")
-      .add(absl::StrCat("must have at most ", kMaxRoutes, " routes in all, found ", routes));
+      .add_over_limit("max_routes",
+                      absl::StrCat("must have at most ", most, " routes in all, found ", routes));
   return false;
 }
 
@@ -109,13 +117,13 @@ RouteConfig to_route_config(const RouteConfiguration& proto, const Field& field)
   return config;
 }
 
-ReceivedResource parse_route_config(absl::string_view bytes) {
+ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options) {
   RouteConfiguration proto;
   if (!decode(bytes, proto)) return undecodable("RDS", "a RouteConfiguration", bytes);
-  ValidationErrors errors;
+  ValidationErrors errors(options);
   require_name(proto.name(), errors.top().at("name"));
   auto config = std::make_shared<const RouteConfig>(to_route_config(proto, errors.top()));
-  if (!errors.empty()) return {proto.name(), errors.status("RDS", proto.name())};
+  if (!errors.empty()) return errors.refuse("RDS", proto.name());
   return {proto.name(), Resource{std::move(config)}};
 }
 

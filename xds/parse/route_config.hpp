@@ -8,7 +8,8 @@
 // A route that asks for what we cannot do is left out (query_parameters, other cluster
 // specifiers); one that is wrong is an error. That no route is left is fine.
 //
-// Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39 (overrides).
+// Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39
+// (overrides), A44 (a host's retry policy).
 
 #pragma once
 
@@ -16,6 +17,7 @@
 
 #include "messages/route_config.hpp"
 #include "messages/xds_events.hpp"
+#include "xds/parse/parse_options.hpp"
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::envoy::config::route::v3 {
@@ -25,7 +27,7 @@ class RouteConfiguration;
 namespace signalbox::xds {
 
 /// The name is empty where the bytes could not be decoded.
-ReceivedResource parse_route_config(absl::string_view bytes);
+ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options = {});
 
 /// To be used only if no error was added. An inline configuration need not have a name.
 RouteConfig to_route_config(const envoy::config::route::v3::RouteConfiguration& proto,

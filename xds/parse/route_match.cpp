@@ -14,7 +14,6 @@ namespace {
 
 using HeaderProto = envoy::config::route::v3::HeaderMatcher;
 using MatchProto = envoy::config::route::v3::RouteMatch;
-using envoy::type::matcher::v3::StringMatcher;
 using Kind = TextMatcher::Kind;
 using ValueMatcher = std::variant<TextMatcher, IntegerRange, PresenceMatcher>;
 
@@ -44,27 +43,6 @@ TextMatcher parse_path(const MatchProto& proto, const Field& field) {
   return {};
 }
 
-TextMatcher parse_string_match(const StringMatcher& proto, const Field& field) {
-  switch (proto.match_pattern_case()) {
-    case StringMatcher::kExact:
-      return {Kind::kExact, proto.exact(), proto.ignore_case()};
-    case StringMatcher::kPrefix:
-      return {Kind::kPrefix, proto.prefix(), proto.ignore_case()};
-    case StringMatcher::kSuffix:
-      return {Kind::kSuffix, proto.suffix(), proto.ignore_case()};
-    case StringMatcher::kContains:
-      return {Kind::kContains, proto.contains(), proto.ignore_case()};
-    case StringMatcher::kSafeRegex:
-      // A63: ignore_case has no effect here.
-      return parse_regex(proto.safe_regex(), field.at("safe_regex"));
-    case StringMatcher::MATCH_PATTERN_NOT_SET:
-      break;
-  }
-  field.at("match_pattern")
-      .add("must be exact, prefix, suffix, contains or safe_regex, found none");
-  return {};
-}
-
 IntegerRange parse_range(const envoy::type::v3::Int64Range& proto, const Field& field) {
   if (proto.end() < proto.start()) {
     field.add(absl::StrCat(
@@ -86,7 +64,7 @@ ValueMatcher parse_header_value(const HeaderProto& proto, const Field& field) {
     case HeaderProto::kSafeRegexMatch:
       return parse_regex(proto.safe_regex_match(), field.at("safe_regex_match"));
     case HeaderProto::kStringMatch:
-      return parse_string_match(proto.string_match(), field.at("string_match"));
+      return parse_text_matcher(proto.string_match(), field.at("string_match"));
     case HeaderProto::kRangeMatch:
       return parse_range(proto.range_match(), field.at("range_match"));
     case HeaderProto::kPresentMatch:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/validation_errors.hpp"
 
+#include <utility>
+
+#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,23 +22,41 @@ std::string Field::path() const {
 }
 
 void Field::add(absl::string_view what) const {
-  if (++errors_->count_ > kMaxListedErrors) return;
-  const std::string place = path();
-  errors_->listed_.push_back(place.empty() ? std::string(what) : absl::StrCat(place, ": ", what));
+  errors_->add(*this, RejectionReason::kSemantic, what);
+}
+
+void Field::add_undecodable(absl::string_view what) const {
+  errors_->add(*this, RejectionReason::kParse, what);
+}
+
+void Field::add_over_limit(absl::string_view limit, absl::string_view what) const {
+  if (errors_->rejection_.limit.empty()) errors_->rejection_.limit = std::string(limit);
+  errors_->add(*this, RejectionReason::kLimit, absl::StrCat(what, " (limit ", limit, ")"));
+}
+
+const ParseOptions& Field::options() const {
+  return *errors_->options_;
 }
 
 std::size_t Field::errors_so_far() const {
   return errors_->count_;
 }
 
-absl::Status ValidationErrors::status(absl::string_view type,
-                                      absl::string_view resource_name) const {
+void ValidationErrors::add(const Field& field, RejectionReason reason, absl::string_view what) {
+  if (reason == RejectionReason::kLimit || rejection_.reason == RejectionReason::kSemantic)
+    rejection_.reason = reason;
+  if (++count_ > kMaxListedErrors) return;
+  const std::string place = field.path();
+  listed_.push_back(place.empty() ? std::string(what) : absl::StrCat(place, ": ", what));
+}
+
+ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string resource_name) const {
   std::string text =
       absl::StrCat(type, " resource ", quoted(resource_name), ": ", absl::StrJoin(listed_, "; "));
   if (count_ > listed_.size()) {
     absl::StrAppend(&text, "; and ", count_ - listed_.size(), " more errors");
   }
-  return absl::InvalidArgumentError(text);
+  return {std::move(resource_name), absl::InvalidArgumentError(text), rejection_};
 }
 
 std::string quoted(absl::string_view text) {

@@ -7,7 +7,7 @@
 // A Field is a place in the resource. It is made on the way down, as an argument or a local, and
 // costs nothing until an error is added: it refers to its parent and to the name it was given, so
 // both must outlive it. at() on a temporary therefore does not compile; a path of several steps
-// is one name: at("load_assignment.endpoints").
+// is one name: at("load_assignment.endpoints"). It knows the options that hold for the resource.
 
 #pragma once
 
@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+
+#include "messages/xds_events.hpp"
+#include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
 
@@ -46,6 +48,14 @@ class Field {
   /// `what` says what must be and what was found: "must have one entry, found 2".
   void add(absl::string_view what) const;
 
+  /// As add(), for bytes that are not what they must be.
+  void add_undecodable(absl::string_view what) const;
+
+  /// As add(), for what goes beyond a limit; `limit` is its name in Limits, and is added.
+  void add_over_limit(absl::string_view limit, absl::string_view what) const;
+
+  const ParseOptions& options() const;
+
   /// "load_assignment.endpoints[0].locality"; empty at the top.
   std::string path() const;
 
@@ -71,7 +81,9 @@ class Field {
 
 class ValidationErrors {
  public:
-  ValidationErrors() : top_(*this, nullptr, "", {}, {}) {}
+  /// `options` must outlive it.
+  explicit ValidationErrors(const ParseOptions& options)
+      : options_(&options), top_(*this, nullptr, "", {}, {}) {}
 
   ValidationErrors(const ValidationErrors&) = delete;
   ValidationErrors& operator=(const ValidationErrors&) = delete;
@@ -81,13 +93,17 @@ class ValidationErrors {
 
   bool empty() const { return count_ == 0; }
 
-  /// INVALID_ARGUMENT: `CDS resource "orders": first error; second error`.
-  absl::Status status(absl::string_view type, absl::string_view resource_name) const;
+  /// The resource refused. INVALID_ARGUMENT: `CDS resource "orders": first error; second error`.
+  ReceivedResource refuse(absl::string_view type, std::string resource_name) const;
 
  private:
   friend class Field;
 
+  void add(const Field& field, RejectionReason reason, absl::string_view what);
+
+  const ParseOptions* options_;
   Field top_;
+  Rejection rejection_;
   std::vector<std::string> listed_;
   std::size_t count_ = 0;
 };

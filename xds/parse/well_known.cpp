@@ -7,33 +7,19 @@
 #include "absl/strings/str_cat.h"
 #include <re2/re2.h>
 
-#include "signalbox/udpa/type/v1/typed_struct.pb.h"
-#include "signalbox/xds/type/v3/typed_struct.pb.h"
 #include "xds/limits.hpp"
-#include "xds/type_url.hpp"
 
 namespace signalbox::xds {
 namespace {
 
 using envoy::config::core::v3::ConfigSource;
+using envoy::type::matcher::v3::StringMatcher;
 using envoy::type::v3::FractionalPercent;
 
 constexpr std::int64_t kMaxSeconds = 315'576'000'000;
 constexpr std::int32_t kMaxNanos = 999'999'999;
 constexpr std::chrono::hours kCentury{24 * 36'525};
 constexpr std::uint64_t kMillion = 1'000'000;
-
-// The type_url inside a TypedStruct; both TypedStructs have the same fields.
-template <typename TypedStruct>
-std::optional<std::string> struct_type(const ::google::protobuf::Any& any, const Field& field) {
-  TypedStruct typed_struct;
-  if (!decode(any.value(), typed_struct, field.at("value"))) return std::nullopt;
-  if (typed_struct.type_url().empty()) {
-    field.at("value.type_url").add("must be set in a TypedStruct, found none");
-    return std::nullopt;
-  }
-  return std::string(api_name(typed_struct.type_url()));
-}
 
 absl::string_view name_of(ConfigSource::ConfigSourceSpecifierCase source) {
   switch (source) {
@@ -56,7 +42,8 @@ absl::string_view name_of(ConfigSource::ConfigSourceSpecifierCase source) {
 }  // namespace
 
 void add_undecodable(absl::string_view what, std::size_t size, const Field& field) {
-  field.add(absl::StrCat("must be of type ", what, ", found ", size, " bytes that are not"));
+  field.add_undecodable(
+      absl::StrCat("must be of type ", what, ", found ", size, " bytes that are not"));
 }
 
 ReceivedResource undecodable(absl::string_view type,
@@ -64,7 +51,8 @@ ReceivedResource undecodable(absl::string_view type,
                              absl::string_view bytes) {
   return {"",
           absl::InvalidArgumentError(absl::StrCat(
-              type, " resource must be ", what, ", found ", bytes.size(), " bytes that are not"))};
+              type, " resource must be ", what, ", found ", bytes.size(), " bytes that are not")),
+          Rejection{RejectionReason::kParse, ""}};
 }
 
 Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& field) {
@@ -102,53 +90,81 @@ std::uint32_t parse_fraction(const FractionalPercent& proto, const Field& field)
   return static_cast<std::uint32_t>(std::min(per_million, kMillion));
 }
 
-std::optional<std::string> config_type(const ::google::protobuf::Any& any, const Field& field) {
-  const absl::string_view name = api_name(any.type_url());
-  if (name.empty()) {
-    field.at("type_url").add(absl::StrCat("must name a type, found ", quoted(any.type_url())));
-    return std::nullopt;
-  }
-  if (any.type_url() == type_url_of<signalbox::xds::type::v3::TypedStruct>()) {
-    return struct_type<signalbox::xds::type::v3::TypedStruct>(any, field);
-  }
-  if (any.type_url() == type_url_of<udpa::type::v1::TypedStruct>()) {
-    return struct_type<udpa::type::v1::TypedStruct>(any, field);
-  }
-  return std::string(name);
-}
-
 void require_ads(const ConfigSource& source, const Field& field) {
   if (source.has_ads() || source.has_self()) return;
   field.add(
       absl::StrCat("must be ads or self, found ", name_of(source.config_source_specifier_case())));
 }
 
+void require_name_length(absl::string_view name, const Field& field) {
+  const std::size_t most = field.options().limits.max_name_length;
+  if (name.size() <= most) return;
+  field.add_over_limit("max_name_length",
+                       absl::StrCat("must not be longer than ",
+                                    most,
+                                    " bytes, found ",
+                                    name.size(),
+                                    " bytes: ",
+                                    quoted(name)));
+}
+
 void require_name(absl::string_view name, const Field& field) {
   if (name.empty()) field.add("must not be empty, found \"\"");
-  if (name.size() > kMaxNameLength) {
-    field.add(absl::StrCat("must not be longer than ",
-                           kMaxNameLength,
-                           " bytes, found ",
-                           name.size(),
-                           " bytes: ",
-                           quoted(name)));
+  require_name_length(name, field);
+}
+
+std::uint32_t parse_percent(const ::google::protobuf::UInt32Value& proto, const Field& field) {
+  if (proto.value() > 100) {
+    field.add(absl::StrCat("must be at most 100, found ", proto.value()));
   }
+  return proto.value();
 }
 
 TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field) {
+  const Limits& limits = field.options().limits;
   const std::string& text = proto.regex();
   const Field regex = field.at("regex");
-  if (text.size() > kMaxRegexLength) {
-    regex.add(
-        absl::StrCat("must not be longer than ", kMaxRegexLength, " bytes, found ", text.size()));
-  } else {
-    const RE2 compiled(text, RE2::Quiet);
-    if (!compiled.ok()) {
-      regex.add(
-          absl::StrCat("must be an RE2 pattern, found ", quoted(text), ": ", compiled.error()));
-    }
+  if (text.size() > limits.max_regex_length) {
+    regex.add_over_limit(
+        "max_regex_length",
+        absl::StrCat(
+            "must not be longer than ", limits.max_regex_length, " bytes, found ", text.size()));
+    return {};
+  }
+  RE2::Options options;
+  options.set_max_mem(static_cast<std::int64_t>(limits.max_regex_memory));
+  options.set_log_errors(false);
+  const RE2 compiled(text, options);
+  if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
+    regex.add_over_limit(
+        "max_regex_memory",
+        absl::StrCat(
+            "must compile into ", limits.max_regex_memory, " bytes, found ", quoted(text)));
+  } else if (!compiled.ok()) {
+    regex.add(absl::StrCat("must be an RE2 pattern, found ", quoted(text), ": ", compiled.error()));
   }
   return TextMatcher{TextMatcher::Kind::kRegex, text, false};
+}
+
+TextMatcher parse_text_matcher(const StringMatcher& proto, const Field& field) {
+  using Kind = TextMatcher::Kind;
+  switch (proto.match_pattern_case()) {
+    case StringMatcher::kExact:
+      return {Kind::kExact, proto.exact(), proto.ignore_case()};
+    case StringMatcher::kPrefix:
+      return {Kind::kPrefix, proto.prefix(), proto.ignore_case()};
+    case StringMatcher::kSuffix:
+      return {Kind::kSuffix, proto.suffix(), proto.ignore_case()};
+    case StringMatcher::kContains:
+      return {Kind::kContains, proto.contains(), proto.ignore_case()};
+    case StringMatcher::kSafeRegex:
+      return parse_regex(proto.safe_regex(), field.at("safe_regex"));
+    case StringMatcher::MATCH_PATTERN_NOT_SET:
+      break;
+  }
+  field.at("match_pattern")
+      .add("must be exact, prefix, suffix, contains or safe_regex, found none");
+  return {};
 }
 
 }  // namespace signalbox::xds

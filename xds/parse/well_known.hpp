@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What many resources have in common: durations, fractions, Any, config sources, names, patterns.
+// What many resources have in common: durations, fractions, config sources, names, patterns.
 //
 //   xds/parse/<resource> ─▶ [well_known] ─▶ value, or an error at the field
 //
 // Each takes the field that it reads, so that the error names it, and returns a value that may be
 // used only if no error was added.
 //
-// Source: gRFC A75 (Duration, "as with all Duration fields"), A27 (ConfigSource), A28 (fractions).
+// Source: gRFC A75 (Duration, "as with all Duration fields"), A27 (ConfigSource), A28 (fractions),
+// A63 (string matchers).
 
 #pragma once
 
 #include <climits>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include <google/protobuf/any.pb.h>
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/wrappers.pb.h>
 
 #include "messages/ids.hpp"
-#include "messages/route_config.hpp"
+#include "messages/text_matcher.hpp"
 #include "messages/xds_events.hpp"
 #include "signalbox/envoy/config/core/v3/config_source.pb.h"
 #include "signalbox/envoy/type/matcher/v3/regex.pb.h"
+#include "signalbox/envoy/type/matcher/v3/string.pb.h"
 #include "signalbox/envoy/type/v3/percent.pb.h"
 #include "xds/parse/validation_errors.hpp"
 
@@ -48,7 +49,7 @@ template <typename Message>
   return false;
 }
 
-/// A resource whose bytes are not `what`: it has no name.
+/// A resource whose bytes are not `what`, refused: it has no name.
 ReceivedResource undecodable(absl::string_view type,
                              absl::string_view what,
                              absl::string_view bytes);
@@ -60,10 +61,6 @@ Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& 
 /// Parts of a million, at most all of them.
 std::uint32_t parse_fraction(const envoy::type::v3::FractionalPercent& proto, const Field& field);
 
-/// The name of the configuration that an Any holds, as the API spells it; a TypedStruct (xds or
-/// udpa) is asked for what it stands for (A39). nullopt: an error was added.
-std::optional<std::string> config_type(const ::google::protobuf::Any& any, const Field& field);
-
 /// The resource must come from where this one came from: ADS or self (A27).
 void require_ads(const envoy::config::core::v3::ConfigSource& source, const Field& field);
 
@@ -74,10 +71,20 @@ std::string enum_text(Enum value, const std::string& name) {
   return name.empty() ? std::to_string(static_cast<int>(value)) : name;
 }
 
-/// Not empty, and not longer than kMaxNameLength.
+/// Not longer than max_name_length.
+void require_name_length(absl::string_view name, const Field& field);
+
+/// Not empty, and not longer than max_name_length.
 void require_name(absl::string_view name, const Field& field);
 
-/// A pattern that RE2 compiles.
+/// At most 100.
+std::uint32_t parse_percent(const ::google::protobuf::UInt32Value& proto, const Field& field);
+
+/// A pattern that RE2 compiles within our limits.
 TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field);
+
+/// A63: ignore_case has no effect on a regex.
+TextMatcher parse_text_matcher(const envoy::type::matcher::v3::StringMatcher& proto,
+                               const Field& field);
 
 }  // namespace signalbox::xds

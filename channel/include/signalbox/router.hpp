@@ -48,6 +48,7 @@ class Router {
 
   /// Calls `changed` once, on a thread of the runtime or this one, when something newer than
   /// `pick` saw is published or the runtime ends. It must not block, nor destroy the runtime.
+  /// An empty function is never called.
   void on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.

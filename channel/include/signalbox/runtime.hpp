@@ -9,6 +9,11 @@
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
 // itself). All channels of a runtime share one ADS stream, and their connections.
 //
+// A bootstrap need name no server: "signalbox.resources" names a file of xDS resources instead. The
+// file must be there and be read without error when the runtime starts. Afterwards it is followed,
+// and what changes in it is taken as if a server had sent it: of an invalid resource the last good
+// version stays in use, and so does all of the last good file while it is bad or gone.
+//
 // Thread-safe. Several runtimes may live in one process. Destroying a runtime stops its threads
 // and actors; calls in flight run to their end, calls that wait fail UNAVAILABLE, and so does
 // every later call on a channel or router that is still held.
@@ -28,6 +33,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_interceptor.h>
 
 #include "signalbox/router.hpp"
 
@@ -58,6 +64,10 @@ struct RuntimeOptions {
   /// block. Called on a thread of the runtime.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
+  /// Told what an operator should know, such as why a changed resource file is not used; unset: a
+  /// line on stderr. Called on a thread of the runtime: it must not throw, nor destroy the runtime.
+  std::function<void(const std::string& text)> log;
+
   /// Of the actors' scheduler.
   std::size_t scheduler_threads = 2;
   /// Seed of all chance of the control plane (jitter, shuffles); unset: from the system.
@@ -66,16 +76,40 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  /// An error names the variable or path, the field, and what was found.
+  /// An error names the variable or path, the field (or the line), and what was found.
   static absl::StatusOr<std::unique_ptr<Runtime>> start(RuntimeOptions options = {});
 
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
+  using Interceptors =
+      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
+
   /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. What is
-  /// wrong with the target, every call on the channel says.
-  std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target);
+  /// wrong with the target, every call on the channel says. `interceptors` are the channel's, as
+  /// in grpc::experimental::CreateCustomChannelWithInterceptors; null ones are left out.
+  ///
+  /// It needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs and through
+  /// generic stubs, and go as on gRPC's own channel, with everything that a ClientContext can be
+  /// told. What is different:
+  /// - Route and connection are chosen when the call is made, from the metadata that the context
+  ///   has then. What interceptors add is sent, but routes do not see it.
+  /// - A call whose connection dies before the call's first batch is picked again. Later than that
+  ///   but still unsent, a unary call of a generated stub, without initial metadata apart, is made
+  ///   again; a stream, and a call through a generic stub, fails UNAVAILABLE. gRPC's own channel
+  ///   would repeat those, too, and calls that a server refused unseen (a GOAWAY).
+  /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
+  ///   the channel's interceptors see one call. The global one also sees the ADS streams.
+  /// - The authority of a call is the endpoint's address, unless the context sets another.
+  /// - No retry policies, no service config, no channelz; what gRPC does for grpc::Channel alone
+  ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
+  ///
+  /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch, or,
+  /// of a call that had to wait, on the runtime's thread that wakes it: they must not block. A call
+  /// costs what one on a grpc::Channel does, and one pick.
+  std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
+                                                  Interceptors interceptors = {});
 
   /// The Pick API for the same targets.
   absl::StatusOr<std::shared_ptr<Router>> router(const std::string& target);

@@ -112,6 +112,19 @@ TEST_CASE("cluster_manager: is as well as its best child", "[lb][cluster_manager
   CHECK(policy.step(IdleExitRequested{}) == Texts{"exit-idle a", "exit-idle b"});
 }
 
+TEST_CASE("cluster table: a guessed place is no more than a guess", "[lb][cluster_manager]") {
+  const ClusterTable::Changes entries = {{ClusterName("b"), named_picker("b")},
+                                         {ClusterName("a"), named_picker("a")},
+                                         {ClusterName("c"), named_picker("c")}};
+  const ClusterTable table{entries};
+  for (std::size_t place = 0; place < 5; ++place) {
+    for (const auto& [name, picker] : entries)
+      CHECK(table.find(name, place) == picker.get());
+    CHECK(table.find(ClusterName("bb"), place) == nullptr);
+  }
+  CHECK(ClusterTable().find(ClusterName("a")) == nullptr);
+}
+
 TEST_CASE("cluster table: one change leaves all others as they are", "[lb][cluster_manager]") {
   ClusterTable::Changes entries;
   for (int i = 0; i < 1000; ++i)

@@ -115,5 +115,13 @@ TEST_CASE("config_selector: insists on a reference for each cluster", "[lb][conf
   CHECK_THROWS_AS(make_config_selector(config, {}), BrokenInvariant);
 }
 
+TEST_CASE("config selector: tells the place of the cluster's name among all", "[lb][route]") {
+  const XdsConfig config =
+      config_of({route(prefix("/a/"), to("one")), route(prefix("/b/"), to("two"))});
+  const auto selector = make_config_selector(config, refs_for(config));
+  CHECK(std::get<Selection>(selector->select({"/a/M"})).place == 0);
+  CHECK(std::get<Selection>(selector->select({"/b/M"})).place == 1);
+}
+
 }  // namespace
 }  // namespace signalbox::lb

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/tracked.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <set>
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -54,6 +60,41 @@ TEST_CASE("tracked: a use may end on any thread", "[messages][tracked]") {
   Use use(tracked);
   std::thread([held = std::move(use)]() mutable { const Use ended = std::move(held); }).join();
   CHECK_FALSE(tracked.in_use());
+}
+
+TEST_CASE("tracked: a counter that was given back begins at zero again", "[messages][tracked]") {
+  // Begun here, ended elsewhere: the sum is zero, the stripes are not.
+  for (int round = 0; round < 20; ++round) {
+    const Tracked tracked;
+    REQUIRE(tracked.uses() == 0);
+    Use use(tracked);
+    std::thread([held = std::move(use)]() mutable { const Use ended = std::move(held); }).join();
+    const Use last(tracked);
+    REQUIRE(tracked.uses() == 1);
+  }
+}
+
+TEST_CASE("tracked: objects count apart, however many there are", "[messages][tracked]") {
+  const std::vector<Tracked> objects(100);
+  for (std::size_t i = 0; i < objects.size(); i += 3) {
+    const Use use(objects[i], objects[i].use_counter());
+    const auto in_use = std::ranges::count_if(objects, &Tracked::in_use);
+    REQUIRE(in_use == 1);
+    REQUIRE(objects[i].in_use());
+  }
+  CHECK(std::ranges::none_of(objects, &Tracked::in_use));
+}
+
+TEST_CASE("tracked: counters that were given back are taken again before there are more",
+          "[messages][tracked]") {
+  std::set<std::uintptr_t> places;  // A counter is a pointer to where it counts.
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<Tracked> objects(100);
+    for (const Tracked& object : objects)
+      places.insert(std::bit_cast<std::uintptr_t>(object.use_counter()));
+  }
+  CHECK(places.size() >= 100);
+  CHECK(places.size() < 500);  // Other tests have given some back, too.
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->add_subchannels(ConnectivityState::kReady, 1);
   instruments->add_connections(cluster, 1);
   instruments->count_actor_death("policy", "runtime_error");
+  instruments->count_config_rejected("parse");
   instruments->actor_messages("policy")->add(0, 5);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);

@@ -98,6 +98,14 @@ TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments
   CHECK(value(instruments, Metric::kActorDeaths, {"policy", "runtime_error"}) == 1);
 }
 
+TEST_CASE("instruments: count rejected files by reason, from zero", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.count_config_rejected("parse", 0);
+  CHECK(value(instruments, Metric::kConfigRejected, {"parse"}) == 0);
+  instruments.count_config_rejected("parse");
+  CHECK(value(instruments, Metric::kConfigRejected, {"parse"}) == 1);
+}
+
 TEST_CASE("instruments: know how the control plane does", "[metrics][instruments]") {
   Instruments instruments;
   instruments.set_xds_connected("xds.host:443", true);

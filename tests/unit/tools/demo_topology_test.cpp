@@ -8,8 +8,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/io/watched_file.hpp"
 #include "messages/resource.hpp"
-#include "tools/watched_file.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 
@@ -17,7 +17,7 @@ namespace signalbox::tools {
 namespace {
 
 std::string demo_text() {
-  return read_file(SIGNALBOX_DEMO_RESOURCES).value();
+  return actors::read_file(SIGNALBOX_DEMO_RESOURCES).value();
 }
 
 // As a client understands them: the same message may be written as different bytes.

@@ -220,6 +220,33 @@ TEST_CASE("ads session: an empty list unsubscribes, but is never a wildcard by a
   }
 }
 
+TEST_CASE("ads session: what is wanted again after nothing was is asked for without a version",
+          "[xds][ads_session][A27]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.subscribe(kRds, {"r"});
+  session.opened(1);
+  session.bytes(1, "RDS v1 n1");
+  session.subscribe(kRds, {});
+
+  SECTION("the nonce goes on") {
+    CHECK(session.subscribe(kRds, {"r"}) == Lines{"send 1: RDS /n1 [r]", "asked RDS [r]"});
+  }
+  SECTION("nor with that of a response that crossed the unsubscription") {
+    CHECK(session.bytes(1, "RDS v2 n2") == Lines{"send 1: RDS v2/n2 []", "received RDS v2"});
+    CHECK(session.subscribe(kRds, {"r"}) == Lines{"send 1: RDS /n2 [r]", "asked RDS [r]"});
+  }
+  SECTION("nor on the next stream") {
+    session.subscribe(kRds, {"r"});
+    session.now += 5s;
+    session.closed(1);
+    CHECK(session.opened(2) == Lines{"send 2: LDS / [l] node=node-1",
+                                     "asked LDS [l]",
+                                     "send 2: RDS / [r]",
+                                     "asked RDS [r]"});
+  }
+}
+
 TEST_CASE("ads session: what was never asked for on this stream is not answered",
           "[xds][ads_session]") {
   Session session;

@@ -215,6 +215,9 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
       {"the resource file has no name",
        with_more(R"("signalbox.resources": "")"),
        "signalbox.resources: expected a non-empty string, found string \"\""},
+      {"there are servers and a resource file",
+       with_more(R"("signalbox.resources": "a.yaml")"),
+       "signalbox.resources: expected it or xds_servers, found both"},
   }));
   DYNAMIC_SECTION(row.when) {
     const auto bootstrap = parse_bootstrap(row.text, "test");

@@ -297,6 +297,47 @@ TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][c
   }
 }
 
+TEST_CASE("client core: what the server says of a resource is not waited for",
+          "[xds][client][A88]") {
+  ClientOptions options;
+  options.fail_on_data_errors = GENERATE(false, true);
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.asked({"a"});
+  const auto told = [&](absl::Status status) {
+    return client.step(ResourcesReceived{kCds, "v", {}, {}, {{"a", std::move(status)}}});
+  };
+  const absl::Status absent = absl::NotFoundError("not here");
+  const std::string text = "NOT_FOUND: CDS resource \"a\": not here";
+
+  SECTION("before it came: all that there is") {
+    CHECK(told(absent) == Lines{"cancel CDS/a", "1: a " + text, "count 0 0"});
+    CHECK(told(absent) == Lines{"count 0 0"});
+    CHECK(client.step(TimerFired{client.timer.timer}).empty());
+    CHECK(client.watch(2, cds("a")) == Lines{"2: a " + text});
+    CHECK(client.receive({good("a")}) == Lines{"1: a value", "2: a value", "count 1 0"});
+  }
+  SECTION("before it came, and it may pass") {
+    CHECK(told(absl::InternalError("busy")) ==
+          Lines{"cancel CDS/a", "1: a INTERNAL: CDS resource \"a\": busy", "count 0 0"});
+  }
+  SECTION("of one that is used: ambient, and told instead of its absence") {
+    client.receive({good("a")});
+    const std::string how = options.fail_on_data_errors ? "1: a " : "1: a ambient ";
+    CHECK(told(absent) == Lines{how + text, "count 0 0"});
+    CHECK(client.receive({good("a")}).front() ==
+          (options.fail_on_data_errors ? "1: a value" : "1: a ambient OK"));
+  }
+  SECTION("of one that is used, and it may pass: it is used whatever is configured") {
+    client.receive({good("a")});
+    CHECK(told(absl::UnavailableError("busy")) ==
+          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": busy", "count 0 0"});
+  }
+  SECTION("of one that nobody watches") {
+    CHECK(client.step(ResourcesReceived{kCds, "v", {}, {}, {{"b", absent}}}) == Lines{"count 0 0"});
+  }
+}
+
 TEST_CASE("client core: time running out is UNAVAILABLE where so configured",
           "[xds][client][A88]") {
   ClientOptions options;

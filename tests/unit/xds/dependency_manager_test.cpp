@@ -73,6 +73,13 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
     CHECK(world.fail(lds("orders"), kLost) == Lines{"error"});
     CHECK(contains(world.error.message(), "refused"));
   }
+  SECTION("a listener of servers") {
+    CHECK(world.set(lds("orders"),
+                    std::make_shared<const Listener>(
+                        Listener{"orders", SocketListener{}, {}, {}})) == Lines{"error"});
+    CHECK(contains(world.error.message(), "LDS resource \"orders\""));
+    CHECK(contains(world.error.message(), "must be an API listener"));
+  }
   SECTION("no route configuration") {
     world.set(lds("orders"), rds_listener("orders", "r"));
     CHECK(world.gone(rds("r")) == Lines{"error"});

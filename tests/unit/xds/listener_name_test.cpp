@@ -38,6 +38,7 @@ TEST_CASE("listener name: is the template with the target's name in it", "[xds][
       {"a template without a place for the name", "fixed", "xds:///orders", "fixed"},
       {"an authority, twice the name", "%s", "xds://auth/a[", "xdstp://auth/L/a%5B?x=a%5B"},
       {"an encoded authority", "%s", "xds://a%3A1/b", "xdstp://a:1/b"},
+      {"UTF-8", "%s", "xds:///%c3%a9\xc3\xa9", "\xc3\xa9\xc3\xa9"},
       {"a query is left out", "%s", "xds:///orders?a=b#c", "orders"},
       {"a name that looks like a template", "%s", "xds:///a%25s", "a%s"},
   }));
@@ -67,6 +68,9 @@ TEST_CASE("listener name: refuses targets that name no listener", "[xds][A47]") 
       {"xds:///a%2", "two hexadecimal digits"},
       {"xds:///a%zz", "two hexadecimal digits"},
       {"xds://%/a", "two hexadecimal digits"},
+      {"xds:///a\xff", "not UTF-8"},
+      {"xds:///a%ff", "not UTF-8"},
+      {"xds:///%ed%a0%80", "not UTF-8"},
   }));
   DYNAMIC_SECTION(row.target) {
     const auto name = listener_resource_name(with_default("%s"), row.target);

@@ -275,6 +275,151 @@ TEST_CASE("parse_endpoints: a weight is 1 where it is not set, and never 0", "[x
         kFirst + ".load_balancing_weight: must be greater than 0, found 0");
 }
 
+TEST_CASE("parse_endpoints: endpoint weights of a locality sum up to 32 bits",
+          "[xds][parse][A27]") {
+  const auto weights = [](std::uint64_t first, std::uint64_t second) {
+    return endpoint(1, absl::StrCat("load_balancing_weight { value: ", first, " }")) +
+           endpoint(2, absl::StrCat("load_balancing_weight { value: ", second, " }"));
+  };
+  CHECK(error_in(locality("a", 0, weights(4294967294, 1))).empty());
+  CHECK(error_in(locality("a", 0, weights(4294967295, 1))) ==
+        "endpoints[0].lb_endpoints: the sum of endpoint weights must be at most 4294967295, found "
+        "4294967296");
+  // Those that no call goes to do not count.
+  CHECK(error_in(locality("a",
+                          0,
+                          endpoint(1, "load_balancing_weight { value: 4294967295 }") +
+                              endpoint(2, "health_status: UNHEALTHY")))
+            .empty());
+}
+
+TEST_CASE("parse_endpoints: an endpoint may have a hostname", "[xds][parse][A81]") {
+  const auto received =
+      parse(one_endpoint("endpoint { hostname: \"h.example\" " + address("1.1.1.1") + " }"));
+  const auto& endpoints =
+      value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints;
+  CHECK(endpoints.at(0).hostname == "h.example");
+  CHECK(at("1.1.1.1:80") != endpoints.at(0));
+  CHECK(error_in(one_endpoint("endpoint { hostname: \"" + std::string(kMaxNameLength + 1, 'h') +
+                              "\" " + address("1.1.1.1") + " }"))
+            .rfind(kFirst + ".endpoint.hostname: must not be longer than 1024 bytes", 0) == 0);
+}
+
+TEST_CASE("parse_endpoints: an endpoint's place on the ring may be its hash_key",
+          "[xds][parse][A76]") {
+  const auto key = [](const std::string& filter, const std::string& value) {
+    return "metadata { filter_metadata { key: \"" + filter +
+           "\" value { fields { key: \"hash_key\" value { " + value + " } } } } }";
+  };
+  const std::string good = key("envoy.lb", "string_value: \"k\"");
+  const auto hash_key = [](const std::string& metadata, const ParseOptions& options = {}) {
+    const auto received =
+        parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " +
+                                                   locality("a", 0, endpoint(1, metadata))),
+                        options);
+    return value_of<Endpoints>(received)
+        .priorities.at(0)
+        .localities.at(0)
+        ->endpoints.at(0)
+        .hash_key;
+  };
+  CHECK(hash_key("") == "");
+  CHECK(hash_key(good) == "k");
+  CHECK(hash_key(key("envoy.other", "string_value: \"k\"")) == "");
+  CHECK(hash_key(key("envoy.lb", "number_value: 1")) == "");
+  CHECK(hash_key("metadata {}") == "");
+  ParseOptions compatible;
+  compatible.endpoint_hash_key = false;
+  CHECK(hash_key(good, compatible) == "");
+}
+
+TEST_CASE("parse_endpoints: an endpoint's proxy is its own, else its locality's",
+          "[xds][parse][A86]") {
+  const auto proxy = [](const std::string& ip,
+                        const std::string& type = "envoy.config.core.v3.Address",
+                        const std::string& key =
+                            "envoy.http11_proxy_transport_socket.proxy_address") {
+    return "metadata { typed_filter_metadata { key: \"" + key + "\" value { [type.googleapis.com/" +
+           type + "] { " +
+           (type == "envoy.config.core.v3.Address"
+                ? "socket_address { address: \"" + ip + "\" port_value: 3128 }"
+                : "") +
+           " } } } }";
+  };
+  ParseOptions options;
+  options.http_connect = true;
+  const auto parsed = [&](const std::string& endpoint_metadata,
+                          const std::string& locality_metadata,
+                          const ParseOptions& used) {
+    return parse_endpoints(
+        serialise<AssignmentProto>(
+            "cluster_name: \"orders\" " +
+            locality("a", 0, locality_metadata + " " + endpoint(1, endpoint_metadata))),
+        used);
+  };
+  const auto proxy_of = [&](const std::string& own, const std::string& common) {
+    return value_of<Endpoints>(parsed(own, common, options))
+        .priorities.at(0)
+        .localities.at(0)
+        ->endpoints.at(0)
+        .http_proxy;
+  };
+  CHECK(proxy_of("", "") == "");
+  CHECK(proxy_of(proxy("10.9.9.9"), "") == "10.9.9.9:3128");
+  CHECK(proxy_of("", proxy("::1")) == "[::1]:3128");
+  CHECK(proxy_of(proxy("10.9.9.9"), proxy("::1")) == "10.9.9.9:3128");
+  // What is not an address of a proxy is for somebody else.
+  CHECK(proxy_of(proxy("", "envoy.config.core.v3.Locality"), "") == "");
+  CHECK(proxy_of(proxy("x", "envoy.config.core.v3.Address", "other"), "") == "");
+  const std::string error =
+      R"(metadata.typed_filter_metadata["envoy.http11_proxy_transport_socket.proxy_address"].value)"
+      R"(.socket_address.address: must be an IPv4 or IPv6 literal, found "x")";
+  CHECK(error_of(parsed(proxy("x"), "", options)) ==
+        "EDS resource \"orders\": " + kFirst + "." + error);
+  CHECK(error_of(parsed("", proxy("x"), options)) ==
+        "EDS resource \"orders\": endpoints[0]." + error);
+  // Not asked for, not looked at.
+  CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
+}
+
+TEST_CASE("parse_endpoints: without dual stack an endpoint has one address", "[xds][parse][A61]") {
+  ParseOptions options;
+  options.dualstack_endpoints = false;
+  const auto received =
+      parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " +
+                                                 one_endpoint("endpoint { " + address("1.1.1.1") +
+                                                              "additional_addresses {} }")),
+                      options);
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
+        std::vector<Endpoint>{at("1.1.1.1:80")});
+}
+
+TEST_CASE("parse_endpoints: without session affinity what drains is left out",
+          "[xds][parse][A55-40]") {
+  ParseOptions options;
+  options.session_affinity = false;
+  const auto received = parse_endpoints(
+      serialise<AssignmentProto>("cluster_name: \"orders\" " +
+                                 locality("a", 0, endpoint(1, "health_status: DRAINING"))),
+      options);
+  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints.empty());
+}
+
+TEST_CASE("parse_endpoints: how far a priority may shrink is told in percent",
+          "[xds][parse][ENV-7][ENV-9]") {
+  const auto of = [](const std::string& policy) {
+    return value_of<Endpoints>(parse("policy { " + policy + " }"));
+  };
+  CHECK(of("").overprovisioning_percent == 140);
+  CHECK_FALSE(of("").weighted_priority_health);
+  CHECK(of("overprovisioning_factor { value: 100 }").overprovisioning_percent == 100);
+  CHECK(of("weighted_priority_health: true").weighted_priority_health);
+  CHECK_FALSE(of("overprovisioning_factor { value: 100 }") == of(""));
+  CHECK_FALSE(of("weighted_priority_health: true") == of(""));
+  CHECK(error_in("policy { overprovisioning_factor {} }") ==
+        "policy.overprovisioning_factor: must be greater than 0, found 0");
+}
+
 TEST_CASE("parse_endpoints: drops are parts of a million, at most all",
           "[xds][parse][A37-27][A37-32]") {
   struct Row {
@@ -336,7 +481,7 @@ TEST_CASE("parse_endpoints: a cluster has a hundred thousand endpoints at most",
   group->add_lb_endpoints();
   CHECK(error_of(parse_endpoints(proto.SerializeAsString())) ==
         "EDS resource \"orders\": endpoints: must have at most 100000 endpoints in all, found "
-        "100001");
+        "100001 (limit max_endpoints)");
 }
 
 TEST_CASE("parse_endpoints: every error is told at once", "[xds][parse][A40]") {

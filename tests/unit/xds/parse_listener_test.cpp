@@ -120,6 +120,14 @@ TEST_CASE("parse_listener: a max_stream_duration out of range is an error",
         kPlace + ".common_http_protocol_options.max_stream_duration." + row.error);
 }
 
+TEST_CASE("parse_listener: a listener of servers is valid, and of no use to a client",
+          "[xds][parse][A36]") {
+  const auto more = GENERATE(as<std::string>{}, "", "filter_chains {}", "default_filter_chain {}");
+  const auto received = parse_listener(serialise<ListenerProto>(
+      R"(name: "orders" address { socket_address { address: "::" port_value: 80 } } )" + more));
+  CHECK(std::holds_alternative<SocketListener>(value_of<Listener>(received).routes));
+}
+
 TEST_CASE("parse_listener: a client has an API listener", "[xds][parse][A27][A36]") {
   struct Row {
     std::string fields;
@@ -127,11 +135,9 @@ TEST_CASE("parse_listener: a client has an API listener", "[xds][parse][A27][A36
   };
 
   const auto row = GENERATE_COPY(values<Row>({
-      {"", "api_listener: must be set, found none"},
-      {"address { socket_address { address: \"::\" port_value: 80 } }",
-       "api_listener: must be set for a client, found a TCP listener"},
-      {"filter_chains {}", "api_listener: must be set for a client, found a TCP listener"},
-      {"default_filter_chain {}", "api_listener: must be set for a client, found a TCP listener"},
+      {"", "api_listener: must be set, or address for a listener of servers, found none"},
+      {"filter_chains {}",
+       "api_listener: must be set, or address for a listener of servers, found none"},
       {"api_listener {}", kPlace + ".type_url: must be " + kManager + ", found \"\""},
       {"api_listener { api_listener { type_url: \"" + kRouter + "\" } }",
        kPlace + ".type_url: must be " + kManager + ", found \"" + kRouter + "\""},
@@ -209,6 +215,13 @@ TEST_CASE("parse_listener: a filter chain that is wrong is an error", "[xds][par
   DYNAMIC_SECTION(row.when) {
     CHECK(error_in(kRds + row.filters) == kPlace + ".http_filters" + row.error);
   }
+}
+
+TEST_CASE("parse_listener: what would tell callers apart must not be set", "[xds][parse][A41]") {
+  CHECK(error_in(kRds + kRouterFilter + "xff_num_trusted_hops: 1") ==
+        kPlace + ".xff_num_trusted_hops: must be 0, found 1");
+  CHECK(error_in(kRds + kRouterFilter + "original_ip_detection_extensions {}") ==
+        kPlace + ".original_ip_detection_extensions: must be empty, found 1 entries");
 }
 
 TEST_CASE("parse_listener: every error is told at once", "[xds][parse][A40]") {

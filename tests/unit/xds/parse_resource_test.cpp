@@ -92,7 +92,8 @@ TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse]
       parse_resource(ResourceType::kCluster, kWrapper, wrapped(kMaxAnyNesting - 1)).resource.ok());
   const auto received = parse_resource(ResourceType::kCluster, kWrapper, wrapped(kMaxAnyNesting));
   CHECK(received.name == "outer");
-  CHECK(error_of(received) == "CDS resource \"outer\": must not be wrapped more than 32 times");
+  CHECK(error_of(received) ==
+        "CDS resource \"outer\": must not be wrapped more than 32 times (limit max_any_nesting)");
   CHECK(error_of(parse_resource(ResourceType::kCluster, kWrapper, "\xff")) ==
         "CDS resource must be a Resource, found 1 bytes that are not");
 }
@@ -164,6 +165,26 @@ TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][p
   CHECK(result.nack_detail.size() < kMaxNackDetailLength + 100);
   CHECK(result.nack_detail.size() > kMaxNackDetailLength - 200);
   CHECK(result.nack_detail.find("more invalid resources") != std::string::npos);
+}
+
+TEST_CASE("decode_response: a server's errors are read, and are nothing to refuse",
+          "[xds][parse][A88]") {
+  const auto result = decode_response(serialise<DiscoveryResponse>(
+      "type_url: \"" + kCluster +
+      "\" "
+      "resource_errors { resource_name { name: \"a\" } "
+      "                  error_detail { code: 5 message: \"gone\" } } "
+      "resource_errors { resource_name { name: \"b\" } error_detail { code: 99 } } "
+      "resource_errors { resource_name { name: \"well\" } error_detail { code: 0 } } "
+      "resource_errors { error_detail { code: 5 message: \"of nothing\" } }"));
+  REQUIRE(result.ok());
+  CHECK(result->nack_detail.empty());
+  const auto& errors = result->received.resource_errors;
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].name == "a");
+  CHECK(errors[0].status == absl::NotFoundError("gone"));
+  CHECK(errors[1].name == "b");
+  CHECK(errors[1].status.code() == absl::StatusCode::kUnknown);
 }
 
 TEST_CASE("decode_response: what cannot be answered is an error", "[xds][parse]") {

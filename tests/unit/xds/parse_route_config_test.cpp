@@ -258,7 +258,7 @@ TEST_CASE("parse_route_config: filter overrides need a known type, unless they a
                       override_with("type_url: \"type.googleapis.com/"
                                     "envoy.extensions.filters.http.router.v3.Router\""))) ==
         "virtual_hosts[0]." + key +
-            ": must be a filter that can be overridden, found "
+            ": must be what overrides a filter, found "
             "envoy.extensions.filters.http.router.v3.Router");
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("parse_route_config: FilterConfigs are not nested without end",
   CHECK(error_in(nested(kMaxAnyNesting)).empty());
   CHECK(error_in(nested(kMaxAnyNesting + 1)) ==
         "virtual_hosts[0].typed_per_filter_config[\"mine\"]: must not nest more than 32 "
-        "FilterConfigs");
+        "FilterConfigs (limit max_any_nesting)");
 }
 
 TEST_CASE("parse_route_config: it has ten thousand routes at most", "[xds][parse][limits]") {
@@ -296,7 +296,7 @@ TEST_CASE("parse_route_config: it has ten thousand routes at most", "[xds][parse
   proto.mutable_virtual_hosts(0)->add_routes();
   CHECK(error_of(parse_route_config(proto.SerializeAsString())) ==
         "RDS resource \"routes\": virtual_hosts: must have at most 10000 routes in all, found "
-        "10001");
+        "10001 (limit max_routes)");
 }
 
 TEST_CASE("parse_route_config: every error is told at once", "[xds][parse][A40]") {

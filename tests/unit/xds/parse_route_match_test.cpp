@@ -93,8 +93,9 @@ TEST_CASE("parse_route_match: a regex compiles and is not endless", "[xds][parse
         "no argument for repetition operator: *");
   const std::string longest(kMaxRegexLength, 'a');
   CHECK(error_in("safe_regex { regex: \"" + longest + "\" }").empty());
-  CHECK(error_in("safe_regex { regex: \"a" + longest + "\" }") ==
-        "safe_regex.regex: must not be longer than 4096 bytes, found 4097");
+  CHECK(
+      error_in("safe_regex { regex: \"a" + longest + "\" }") ==
+      "safe_regex.regex: must not be longer than 4096 bytes, found 4097 (limit max_regex_length)");
 }
 
 TEST_CASE("parse_route_match: headers are matched in every way of gRPC", "[xds][parse][A28][A63]") {

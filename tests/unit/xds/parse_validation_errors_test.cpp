@@ -5,9 +5,14 @@
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {
+namespace {
+
+const ParseOptions kOptions;
+
+}  // namespace
 
 TEST_CASE("validation errors: every error is told with the path of its field", "[xds][errors]") {
-  ValidationErrors errors;
+  ValidationErrors errors(kOptions);
   const Field& top = errors.top();
   const Field assignment = top.at("load_assignment");
   const Field locality = assignment.at("endpoints", 2);
@@ -16,7 +21,10 @@ TEST_CASE("validation errors: every error is told with the path of its field", "
   top.at_key("typed_per_filter_config", "fault").add("is unknown");
   top.add("is odd");
 
-  const absl::Status status = errors.status("CDS", "orders");
+  const ReceivedResource refused = errors.refuse("CDS", "orders");
+  const absl::Status& status = refused.resource.status();
+
+  CHECK(refused.name == "orders");
 
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK(
@@ -27,7 +35,7 @@ TEST_CASE("validation errors: every error is told with the path of its field", "
 }
 
 TEST_CASE("validation errors: none is empty, and a field sees what was added", "[xds][errors]") {
-  ValidationErrors errors;
+  ValidationErrors errors(kOptions);
   const Field field = errors.top().at("name");
   CHECK(errors.empty());
   CHECK(field.errors_so_far() == 0);
@@ -37,15 +45,62 @@ TEST_CASE("validation errors: none is empty, and a field sees what was added", "
 }
 
 TEST_CASE("validation errors: beyond the limit they are only counted", "[xds][errors]") {
-  ValidationErrors errors;
+  ValidationErrors errors(kOptions);
   for (std::size_t i = 0; i < kMaxListedErrors + 7; ++i)
     errors.top().at("endpoints", i).add("bad");
 
-  const std::string text(errors.status("EDS", "orders").message());
+  const std::string text(errors.refuse("EDS", "orders").resource.status().message());
 
   CHECK(text.find("endpoints[31]: bad") != std::string::npos);
   CHECK(text.find("endpoints[32]") == std::string::npos);
   CHECK(text.find("; and 7 more errors") != std::string::npos);
+}
+
+TEST_CASE("validation errors: of several reasons the most telling is kept",
+          "[xds][errors][limits]") {
+  struct Row {
+    std::string errors;  ///< s: semantic, p: undecodable, l and m: over a limit of that name.
+    RejectionReason reason;
+    std::string limit;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"s", RejectionReason::kSemantic, ""},
+      {"p", RejectionReason::kParse, ""},
+      {"l", RejectionReason::kLimit, "l"},
+      {"sp", RejectionReason::kParse, ""},
+      {"ps", RejectionReason::kParse, ""},
+      {"spl", RejectionReason::kLimit, "l"},
+      {"lps", RejectionReason::kLimit, "l"},
+      {"ml", RejectionReason::kLimit, "m"},
+  }));
+  ValidationErrors errors(kOptions);
+  for (const char kind : row.errors) {
+    if (kind == 's')
+      errors.top().add("is odd");
+    else if (kind == 'p')
+      errors.top().add_undecodable("is noise");
+    else
+      errors.top().add_over_limit(std::string(1, kind), "is much");
+  }
+  CAPTURE(row.errors);
+  CHECK(errors.refuse("CDS", "orders").rejection == Rejection{row.reason, row.limit});
+}
+
+TEST_CASE("validation errors: what goes beyond a limit names it", "[xds][errors][limits]") {
+  ValidationErrors errors(kOptions);
+  const Field routes = errors.top().at("routes");
+  routes.add_over_limit("max_routes", "must have at most 1, found 2");
+  CHECK(errors.refuse("RDS", "r").resource.status().message() ==
+        R"(RDS resource "r": routes: must have at most 1, found 2 (limit max_routes))");
+}
+
+TEST_CASE("validation errors: a field knows the options of its resource", "[xds][errors]") {
+  ParseOptions options;
+  options.limits.max_routes = 7;
+  const ValidationErrors errors(options);
+  const Field deep = errors.top().at("a", 3);
+  CHECK(deep.options().limits.max_routes == 7);
 }
 
 TEST_CASE("validation errors: what is quoted is short and printable", "[xds][errors]") {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thinking half of our control plane: the state-of-the-world protocol, without gRPC.
+// The thinking half of a control plane: the state-of-the-world protocol, without streams.
 //
-//   request bytes ─▶ [DiscoveryServer] ─▶ response bytes ─▶ control_plane (streams, threads)
+//   request bytes ─────▶ [DiscoveryServer] ─▶ response bytes
 //   resources set, changed, removed ─▶
+//
+// It has two shells: `signalbox serve` puts it behind gRPC (tools/control_plane), and a resource
+// file stands in for a server through it (actors/io/file_ads_transport).
 //
 // It keeps the resources by type and name, and what every stream's client wants and said. A change
 // is pushed to the streams that want one of the changed names; a request is answered when it asks
@@ -22,6 +25,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,7 +33,7 @@
 
 #include "xds/resource_file.hpp"
 
-namespace signalbox::tools {
+namespace signalbox::xds {
 
 using StreamId = std::uint64_t;
 
@@ -80,10 +84,14 @@ using OutgoingResponses = std::vector<OutgoingResponse>;
 
 class DiscoveryServer {
  public:
+  /// `absence`: what to tell of each resource that was asked for and is not there (resource_errors
+  /// of A88, NOT_FOUND), so that nobody waits for it; empty: nothing, as most servers do.
+  explicit DiscoveryServer(std::string absence = {}) : absence_(std::move(absence)) {}
+
   /// Everything there is from now on; what is not named is removed.
-  OutgoingResponses replace(const std::vector<xds::ResourceBytes>& resources);
+  OutgoingResponses replace(const std::vector<ResourceBytes>& resources);
   /// Adds or changes these; the others stay.
-  OutgoingResponses update(const std::vector<xds::ResourceBytes>& resources);
+  OutgoingResponses update(const std::vector<ResourceBytes>& resources);
   OutgoingResponses remove(absl::string_view type_url, absl::string_view name);
 
   StreamId open_stream();
@@ -101,16 +109,17 @@ class DiscoveryServer {
 
   using Changes = std::map<std::string, std::set<std::string>>;  // Names by type URL.
 
-  void change(const xds::ResourceBytes& resource, Changes& changes);
+  void change(const ResourceBytes& resource, Changes& changes);
   void erase(const std::string& type_url, const std::string& name, Changes& changes);
   OutgoingResponses push(const Changes& changes);
   OutgoingResponse respond(StreamRecord& stream, const std::string& type_url);
   StreamRecord& stream_of(StreamId stream);
 
+  std::string absence_;
   std::map<std::string, TypeState> types_;
   DiscoveryRecord record_;
   std::uint64_t next_stream_ = 1;
   std::uint64_t next_nonce_ = 1;
 };
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::xds

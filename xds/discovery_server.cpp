@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/discovery_server.hpp"
+#include "xds/discovery_server.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +10,7 @@
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "xds/type_url.hpp"
 
-namespace signalbox::tools {
+namespace signalbox::xds {
 namespace {
 
 using envoy::service::discovery::v3::DiscoveryRequest;
@@ -21,14 +21,14 @@ constexpr std::size_t kRememberedNacks = 1000;
 
 // Of these a response is the whole world: what it lacks does not exist.
 bool is_complete_by_protocol(absl::string_view type_url) {
-  return type_url == xds::kListenerTypeUrl || type_url == xds::kClusterTypeUrl;
+  return type_url == kListenerTypeUrl || type_url == kClusterTypeUrl;
 }
 
 // Make before break: a cluster is there before the routes that name it.
 int order_of(absl::string_view type_url) {
-  if (type_url == xds::kClusterTypeUrl) return 0;
-  if (type_url == xds::kClusterLoadAssignmentTypeUrl) return 1;
-  if (type_url == xds::kListenerTypeUrl) return 2;
+  if (type_url == kClusterTypeUrl) return 0;
+  if (type_url == kClusterLoadAssignmentTypeUrl) return 1;
+  if (type_url == kListenerTypeUrl) return 2;
   return 3;
 }
 
@@ -87,7 +87,7 @@ const TypeRecord* DiscoveryRecord::newest(absl::string_view type_url) const {
   return type == stream->types.end() ? nullptr : &type->second;
 }
 
-OutgoingResponses DiscoveryServer::replace(const std::vector<xds::ResourceBytes>& resources) {
+OutgoingResponses DiscoveryServer::replace(const std::vector<ResourceBytes>& resources) {
   Changes changes;
   std::set<std::pair<std::string, std::string>> kept;
   for (const auto& resource : resources) {
@@ -107,7 +107,7 @@ OutgoingResponses DiscoveryServer::replace(const std::vector<xds::ResourceBytes>
   return push(changes);
 }
 
-OutgoingResponses DiscoveryServer::update(const std::vector<xds::ResourceBytes>& resources) {
+OutgoingResponses DiscoveryServer::update(const std::vector<ResourceBytes>& resources) {
   Changes changes;
   for (const auto& resource : resources)
     change(resource, changes);
@@ -162,11 +162,12 @@ absl::StatusOr<OutgoingResponses> DiscoveryServer::receive(StreamId stream,
   const auto& have = types_[request.type_url()].resources;
   const bool have_one = std::any_of(
       added.begin(), added.end(), [&](const std::string& name) { return have.contains(name); });
-  if (!have_one && !is_complete_by_protocol(request.type_url())) return OutgoingResponses{};
+  const bool says_all = is_complete_by_protocol(request.type_url()) || !absence_.empty();
+  if (!have_one && !says_all) return OutgoingResponses{};
   return OutgoingResponses{respond(client, request.type_url())};
 }
 
-void DiscoveryServer::change(const xds::ResourceBytes& resource, Changes& changes) {
+void DiscoveryServer::change(const ResourceBytes& resource, Changes& changes) {
   auto& resources = types_[resource.type_url].resources;
   const auto [place, is_new] = resources.try_emplace(resource.name, resource.bytes);
   if (!is_new && place->second == resource.bytes) return;
@@ -215,6 +216,13 @@ OutgoingResponse DiscoveryServer::respond(StreamRecord& stream, const std::strin
     any.set_type_url(type_url);
     any.set_value(bytes);
   }
+  for (const std::string& name : record.names) {
+    if (absence_.empty() || name == "*" || type.resources.contains(name)) continue;
+    auto& error = *response.add_resource_errors();
+    error.mutable_resource_name()->set_name(name);
+    error.mutable_error_detail()->set_code(static_cast<int>(absl::StatusCode::kNotFound));
+    error.mutable_error_detail()->set_message(absence_);
+  }
   record.sent_version = response.version_info();
   record.sent_nonce = response.nonce();
   ++record.responses;
@@ -229,4 +237,4 @@ StreamRecord& DiscoveryServer::stream_of(StreamId stream) {
   return *place;
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::xds

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/discovery_server.hpp"
+#include "xds/discovery_server.hpp"
 
 #include <set>
 #include <string>
@@ -9,19 +9,19 @@
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "xds/type_url.hpp"
 
-namespace signalbox::tools {
+namespace signalbox::xds {
 namespace {
 
 using envoy::service::discovery::v3::DiscoveryRequest;
 using envoy::service::discovery::v3::DiscoveryResponse;
 
-const std::string kCds(xds::kClusterTypeUrl);
-const std::string kEds(xds::kClusterLoadAssignmentTypeUrl);
-const std::string kLds(xds::kListenerTypeUrl);
+const std::string kCds(kClusterTypeUrl);
+const std::string kEds(kClusterLoadAssignmentTypeUrl);
+const std::string kLds(kListenerTypeUrl);
 
-xds::ResourceBytes resource(const std::string& type_url,
-                            const std::string& name,
-                            const std::string& bytes = "1") {
+ResourceBytes resource(const std::string& type_url,
+                       const std::string& name,
+                       const std::string& bytes = "1") {
   return {.type_url = type_url, .name = name, .bytes = bytes};
 }
 
@@ -61,7 +61,7 @@ struct Client {
 
 }  // namespace
 
-TEST_CASE("discovery_server: a response holds what is wanted and there", "[tools][D1]") {
+TEST_CASE("discovery_server: a response holds what is wanted and there", "[xds][D1]") {
   DiscoveryServer server;
   server.replace({resource(kEds, "a"), resource(kEds, "b"), resource(kCds, "a")});
   Client client{server};
@@ -74,7 +74,7 @@ TEST_CASE("discovery_server: a response holds what is wanted and there", "[tools
   CHECK_FALSE(response.version_info().empty());
 }
 
-TEST_CASE("discovery_server: an ACK is recorded and not answered", "[tools]") {
+TEST_CASE("discovery_server: an ACK is recorded and not answered", "[xds]") {
   DiscoveryServer server;
   server.replace({resource(kCds, "a")});
   Client client{server};
@@ -87,7 +87,7 @@ TEST_CASE("discovery_server: an ACK is recorded and not answered", "[tools]") {
   CHECK(server.record().nacks.empty());
 }
 
-TEST_CASE("discovery_server: a NACK is recorded with its detail", "[tools]") {
+TEST_CASE("discovery_server: a NACK is recorded with its detail", "[xds]") {
   DiscoveryServer server;
   server.replace({resource(kCds, "a")});
   Client client{server};
@@ -105,7 +105,7 @@ TEST_CASE("discovery_server: a NACK is recorded with its detail", "[tools]") {
   CHECK(server.record().newest(kCds)->acked_nonce.empty());
 }
 
-TEST_CASE("discovery_server: a request with an old nonce changes nothing", "[tools][D2]") {
+TEST_CASE("discovery_server: a request with an old nonce changes nothing", "[xds][D2]") {
   DiscoveryServer server;
   server.replace({resource(kEds, "a"), resource(kEds, "b")});
   Client client{server};
@@ -117,8 +117,7 @@ TEST_CASE("discovery_server: a request with an old nonce changes nothing", "[too
   CHECK(client.ack(second, {"a", "b"}).size() == 1);
 }
 
-TEST_CASE("discovery_server: a change goes to those who want it, with a new version",
-          "[tools][D3]") {
+TEST_CASE("discovery_server: a change goes to those who want it, with a new version", "[xds][D3]") {
   DiscoveryServer server;
   server.replace({resource(kEds, "a"), resource(kEds, "b"), resource(kCds, "a")});
   Client both{server};
@@ -141,7 +140,7 @@ TEST_CASE("discovery_server: a change goes to those who want it, with a new vers
   }
 }
 
-TEST_CASE("discovery_server: what is removed is missing from the next response", "[tools][D1]") {
+TEST_CASE("discovery_server: what is removed is missing from the next response", "[xds][D1]") {
   DiscoveryServer server;
   server.replace({resource(kCds, "a"), resource(kCds, "b")});
   Client client{server};
@@ -157,7 +156,7 @@ TEST_CASE("discovery_server: what is removed is missing from the next response",
   }
 }
 
-TEST_CASE("discovery_server: unsubscribing is not answered, and ends the pushing", "[tools]") {
+TEST_CASE("discovery_server: unsubscribing is not answered, and ends the pushing", "[xds]") {
   DiscoveryServer server;
   server.replace({resource(kEds, "a"), resource(kEds, "b")});
   Client client{server};
@@ -168,8 +167,7 @@ TEST_CASE("discovery_server: unsubscribing is not answered, and ends the pushing
   CHECK(server.update({resource(kEds, "b", "2")}).empty());
 }
 
-TEST_CASE("discovery_server: endpoints that do not exist are not answered, clusters are",
-          "[tools]") {
+TEST_CASE("discovery_server: endpoints that do not exist are not answered, clusters are", "[xds]") {
   DiscoveryServer server;
   Client client{server};
   CHECK(client.send(request(kEds, {"a"})).empty());
@@ -177,7 +175,40 @@ TEST_CASE("discovery_server: endpoints that do not exist are not answered, clust
   CHECK(server.update({resource(kEds, "a")}).size() == 1);
 }
 
-TEST_CASE("discovery_server: no names at first mean all clusters", "[tools]") {
+TEST_CASE("discovery_server: says by name what it does not have, where it is told how",
+          "[xds][A88]") {
+  DiscoveryServer server("not here");
+  server.replace({resource(kEds, "a"), resource(kCds, "a")});
+  Client client{server};
+  const auto response = only(client.send(request(kEds, {"a", "b"})));
+  CHECK(response.resources_size() == 1);
+  REQUIRE(response.resource_errors_size() == 1);
+  CHECK(response.resource_errors(0).resource_name().name() == "b");
+  CHECK(response.resource_errors(0).error_detail().code() == 5);
+  CHECK(response.resource_errors(0).error_detail().message() == "not here");
+
+  CHECK(client.ack(response, {"b"}).empty());
+  CHECK(only(server.update({resource(kEds, "b")})).resource_errors_size() == 0);
+  CHECK(only(server.remove(kEds, "b")).resource_errors_size() == 1);
+  CHECK(only(client.send(request(kCds, {}))).resource_errors_size() == 0);
+  CHECK(only(Client{server}.send(request(kCds, {"*"}))).resource_errors_size() == 0);
+}
+
+TEST_CASE("discovery_server: forgets the oldest streams that were closed, and no open one",
+          "[xds]") {
+  DiscoveryServer server;
+  const Client client{server};
+  for (int i = 0; i < 1'000; ++i)
+    server.close_stream(server.open_stream());
+  const DiscoveryRecord& record = server.record();
+  CHECK(record.streams.size() < 100);
+  CHECK(record.open_streams() == 1);
+  CHECK(record.streams.front().id == client.stream);
+  CHECK(record.streams.back().id > 1'000);
+  CHECK(record.streams_opened == 1'001);
+}
+
+TEST_CASE("discovery_server: no names at first mean all clusters", "[xds]") {
   DiscoveryServer server;
   server.replace({resource(kCds, "a"), resource(kCds, "b")});
   Client client{server};
@@ -185,7 +216,7 @@ TEST_CASE("discovery_server: no names at first mean all clusters", "[tools]") {
   CHECK(only(server.update({resource(kCds, "c")})).resources_size() == 3);
 }
 
-TEST_CASE("discovery_server: pushes clusters before endpoints before listeners", "[tools]") {
+TEST_CASE("discovery_server: pushes clusters before endpoints before listeners", "[xds]") {
   DiscoveryServer server;
   Client client{server};
   client.send(request(kLds, {"l"}));
@@ -199,7 +230,7 @@ TEST_CASE("discovery_server: pushes clusters before endpoints before listeners",
   CHECK(order == std::vector<std::string>{kCds, kEds, kLds});
 }
 
-TEST_CASE("discovery_server: a new stream says what version the client has kept", "[tools]") {
+TEST_CASE("discovery_server: a new stream says what version the client has kept", "[xds]") {
   DiscoveryServer server;
   server.replace({resource(kCds, "a")});
   Client client{server};
@@ -218,11 +249,11 @@ TEST_CASE("discovery_server: a new stream says what version the client has kept"
   CHECK(server.record().streams_opened == 2);
 }
 
-TEST_CASE("discovery_server: what is no request ends the stream", "[tools]") {
+TEST_CASE("discovery_server: what is no request ends the stream", "[xds]") {
   DiscoveryServer server;
   const StreamId stream = server.open_stream();
   CHECK(server.receive(stream, "\xff\xff").status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(server.receive(stream, "").status().code() == absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::xds

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/grpc_poller.hpp"
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+
+namespace signalbox::actors {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPace = std::chrono::milliseconds(10);
+constexpr auto kHurry = std::chrono::milliseconds(100);
+
+class Poller {
+ public:
+  // Never destroyed; see the header.
+  static Poller& instance() {
+    static auto* const poller = new Poller;
+    return *poller;
+  }
+
+  void begin_interest() {
+    const std::lock_guard lock(interest_mutex_);
+    if (interests_ == 0) {
+      is_stopping_ = false;
+      thread_ = std::thread([this] { run(); });
+    }
+    ++interests_;
+  }
+
+  void end_interest() {
+    const std::lock_guard lock(interest_mutex_);
+    if (--interests_ > 0) return;
+    {
+      const std::lock_guard stop(mutex_);
+      is_stopping_ = true;
+    }
+    news_.notify_one();
+    thread_.join();
+  }
+
+  void hurry() {
+    const std::lock_guard lock(mutex_);
+    const bool is_asleep = Clock::now() >= hurry_until_;
+    hurry_until_ = Clock::now() + kHurry;
+    if (is_asleep) news_.notify_one();
+  }
+
+  grpc::CompletionQueue& queue() { return queue_; }
+
+  grpc_completion_queue* callback_queue() { return callback_queue_; }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!is_stopping_) {
+      const bool is_hurried = Clock::now() < hurry_until_;
+      lock.unlock();
+      serve(is_hurried ? kPace : std::chrono::milliseconds(0));
+      lock.lock();
+      news_.wait_for(lock, kPace, [this] { return is_stopping_ || Clock::now() < hurry_until_; });
+    }
+  }
+
+  void serve(Clock::duration patience) {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto until = std::chrono::system_clock::now() + patience;
+    while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT)
+      static_cast<GrpcPoller::Tag*>(tag)->done(ok);
+  }
+
+  grpc::CompletionQueue queue_;
+  grpc_completion_queue* const callback_queue_ =
+      grpc_completion_queue_create_for_callback(nullptr, nullptr);
+
+  std::mutex interest_mutex_;  ///< Guards the next two.
+  int interests_ = 0;
+  std::thread thread_;
+
+  std::mutex mutex_;  ///< Guards all below.
+  std::condition_variable news_;
+  bool is_stopping_ = false;
+  Clock::time_point hurry_until_;
+};
+
+// What gRPC writes a call's end into. Never run inline: whoever cancels a call may hold the mutex
+// of its context.
+struct CallEnd : grpc_completion_queue_functor {
+  explicit CallEnd(std::function<void(const absl::Status&)> to) : ended(std::move(to)) {
+    functor_run = &CallEnd::run;
+    inlineable = 0;
+    grpc_metadata_array_init(&metadata);
+  }
+
+  ~CallEnd() {
+    grpc_slice_unref(details);
+    grpc_metadata_array_destroy(&metadata);
+  }
+
+  CallEnd(const CallEnd&) = delete;
+  CallEnd& operator=(const CallEnd&) = delete;
+
+  static void run(grpc_completion_queue_functor* functor, int) {
+    const std::unique_ptr<CallEnd> self(static_cast<CallEnd*>(functor));
+    char* const text = grpc_slice_to_c_string(self->details);
+    const absl::Status status(static_cast<absl::StatusCode>(self->code), text);
+    gpr_free(text);
+    self->ended(status);
+  }
+
+  std::function<void(const absl::Status&)> ended;
+  grpc_metadata_array metadata;
+  grpc_status_code code = GRPC_STATUS_UNKNOWN;
+  grpc_slice details = grpc_empty_slice();
+};
+
+}  // namespace
+
+GrpcPoller::Interest::Interest() {
+  Poller::instance().begin_interest();
+}
+
+GrpcPoller::Interest::~Interest() {
+  Poller::instance().end_interest();
+}
+
+grpc::CompletionQueue& GrpcPoller::queue() {
+  return Poller::instance().queue();
+}
+
+grpc_completion_queue* GrpcPoller::callback_queue() {
+  return Poller::instance().callback_queue();
+}
+
+void GrpcPoller::hurry() {
+  Poller::instance().hurry();
+}
+
+void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status& status)> ended) {
+  auto* const end = new CallEnd(std::move(ended));
+  std::array<grpc_op, 2> ops{};
+  ops[0].op = GRPC_OP_RECV_STATUS_ON_CLIENT;
+  ops[0].data.recv_status_on_client = {&end->metadata, &end->code, &end->details, nullptr};
+  ops[1].op = GRPC_OP_SEND_INITIAL_METADATA;
+  grpc_call_start_batch(call, ops.data(), send ? 2 : 1, end, nullptr);
+}
+
+}  // namespace signalbox::actors

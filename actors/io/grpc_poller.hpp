@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GrpcPoller — who serves gRPC's sockets while the application does not, and who hears of it.
+//
+//   connector, ADS transport, queued calls ─▶ start an operation
+//      on callback_queue(): its functor runs at once, on a thread of gRPC's executor
+//      on queue():          its Tag runs on the poller's thread
+//
+// In gRPC 1.51 sockets are served by whoever waits on a completion queue, and by one such thread at
+// a time for all: a thread of ours that always waited there would take every answer first, and hand
+// it over to the application's thread that waits for it. That costs a synchronous call a quarter
+// of its latency. So the poller looks in, every few milliseconds, and waits inside gRPC only for a
+// moment after hurry(). What the application's own threads find, functors hear at once.
+//
+// One for the process. Its queues are never destroyed: operations on channels that user contexts
+// hold may end at any time. Its thread lives while somebody has an Interest.
+
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include <grpcpp/completion_queue.h>
+
+namespace signalbox::actors {
+
+class GrpcPoller {
+ public:
+  /// What an operation on queue() is started with.
+  class Tag {
+   public:
+    virtual ~Tag() = default;
+    virtual void done(bool ok) = 0;
+  };
+
+  /// While one lives, sockets are served. Not to be destroyed by a Tag.
+  class Interest {
+   public:
+    Interest();
+    ~Interest();
+    Interest(const Interest&) = delete;
+    Interest& operator=(const Interest&) = delete;
+  };
+
+  /// Never shut down. Tags are GrpcPoller::Tag, and own themselves.
+  static grpc::CompletionQueue& queue();
+
+  /// Never shut down. Tags are grpc_completion_queue_functors, and own themselves.
+  static grpc_completion_queue* callback_queue();
+
+  /// Something is about to happen: answers are waited for, for a moment.
+  static void hurry();
+};
+
+/// Tells the end of a core call once, on a thread of gRPC's executor. `call` is on the poller's
+/// callback_queue(), and nothing was started on it. With `send`, its headers are sent first: else
+/// it only ends by deadline or cancellation.
+void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status& status)> ended);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/watched_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <sys/inotify.h>
+#include <unistd.h>
+
+namespace signalbox::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kEvents =
+    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
+constexpr int kMaxLinks = 40;  // As the kernel.
+
+absl::Status file_error(absl::string_view what, const std::string& path) {
+  return absl::NotFoundError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
+}
+
+// Puts the steps of `way` before the others.
+void go_first(const fs::path& way, std::deque<fs::path>& steps) {
+  steps.insert(steps.begin(), way.begin(), way.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> read_file(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": it is a folder"));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return file_error("cannot read", path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return file_error("cannot read", path);
+  return std::move(text).str();
+}
+
+absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path) {
+  WatchedFile file(path);
+  // Watched before it is read: no change falls in between. What cannot be read says why itself.
+  const absl::Status watched = file.watch();
+  if (absl::Status status = file.read(); !status.ok()) return status;
+  if (!watched.ok()) return watched;
+  return file;
+}
+
+WatchedFile::WatchedFile(const std::string& path)
+    : path_(path), absolute_(fs::absolute(path).string()) {}
+
+WatchedFile::WatchedFile(WatchedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      absolute_(std::move(other.absolute_)),
+      text_(std::move(other.text_)),
+      lost_(other.lost_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      steps_(std::move(other.steps_)) {}
+
+WatchedFile::~WatchedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+// Walks to the file as the kernel does. A folder is watched before it is looked into, so that
+// nothing changes unnoticed between the two; one that must not be read cannot be watched, and is
+// passed by unless it is where the way ends.
+absl::Status WatchedFile::watch() {
+  const int fresh = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (fresh < 0) return file_error("cannot watch", path_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = fresh;
+  steps_.clear();
+
+  bool watched = false;
+  int links = 0;
+  fs::path folder = "/";
+  std::deque<fs::path> ahead;
+  go_first(absolute_, ahead);
+  while (!ahead.empty()) {
+    const fs::path step = ahead.front();
+    ahead.pop_front();
+    if (step.empty() || step == "." || step == "/") continue;
+    if (step == "..") {
+      folder = folder.parent_path();
+      continue;
+    }
+    const int watch = ::inotify_add_watch(descriptor_, folder.c_str(), kEvents);
+    watched = watch >= 0;
+    if (watched) steps_.emplace(watch, step.string());
+
+    std::error_code error;
+    const fs::file_type type = fs::symlink_status(folder / step, error).type();
+    if (type == fs::file_type::symlink && ++links <= kMaxLinks) {
+      const fs::path target = fs::read_symlink(folder / step, error);
+      if (target.is_absolute()) folder = "/";
+      go_first(target, ahead);
+    } else if (type == fs::file_type::directory) {
+      folder /= step;
+    } else {
+      break;
+    }
+  }
+  return watched ? absl::OkStatus() : file_error("cannot watch the folder of", path_);
+}
+
+absl::Status WatchedFile::read() {
+  std::error_code error;
+  if (fs::is_other(absolute_, error)) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path_, ": it is no regular file"));
+  }
+  auto text = read_file(absolute_);
+  if (!text.ok()) return text.status();
+  text_ = *std::move(text);
+  return absl::OkStatus();
+}
+
+// Whether something happened on the way to the file.
+bool WatchedFile::take_events() {
+  bool ours = false;
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  for (;;) {
+    const auto size = ::read(descriptor_, buffer.data(), buffer.size());
+    if (size <= 0) return ours;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+      const auto& event = *reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      const std::string name = event.len > 0 ? event.name : "";
+      constexpr std::uint32_t kLost = IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT;
+      ours = ours || (event.mask & kLost) != 0 || steps_.contains({event.wd, name});
+      at += sizeof(inotify_event) + event.len;
+    }
+  }
+}
+
+absl::StatusOr<std::optional<std::string>> WatchedFile::read_change() {
+  if (!take_events()) return std::nullopt;
+  const std::string before = text_;
+  absl::Status status = watch();
+  if (status.ok()) status = read();
+  const bool was_lost = std::exchange(lost_, !status.ok());
+  if (!status.ok()) return status;
+  if (text_ == before && !was_lost) return std::nullopt;
+  return text_;
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` installs, all of it relocatable:
+#
+#   bin/signalbox                       the command
+#   lib/libsignalbox_*.a                an archive per folder, as they are (DECISIONS 19)
+#   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
+#   include/signalbox-M.N/signalbox/    the public headers and what they include: see install_headers.cmake
+#   share/doc/signalbox                 documents and examples
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(signalbox_headers "${CMAKE_INSTALL_INCLUDEDIR}/signalbox-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
+
+# --- libraries and the command: one export each, so that the command is found without the libraries' dependencies ---
+
+# In link order, which signalbox.pc needs.
+set(signalbox_libraries channel actors io metrics lb xds xds_proto messages)
+list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
+target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
+install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}")
+
+set_target_properties(signalbox PROPERTIES EXPORT_NAME command)
+install(TARGETS signalbox EXPORT signalboxCommandTargets RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(EXPORT signalboxCommandTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}")
+
+# --- headers: what they include is looked up when they are installed, so that no list of it can grow old ---
+
+install(CODE "
+  set(source \"${PROJECT_SOURCE_DIR}\")
+  set(staging \"${CMAKE_CURRENT_BINARY_DIR}/install/include\")
+  set(destination \"${signalbox_headers}\")")
+install(SCRIPT "${PROJECT_SOURCE_DIR}/conf/cmake/install_headers.cmake")
+
+# --- find_package and pkg-config ---
+
+set(generated "${CMAKE_CURRENT_BINARY_DIR}/install")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalboxConfig.cmake.in"
+  "${generated}/signalboxConfig.cmake"
+  INSTALL_DESTINATION "${signalbox_package}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file("${generated}/signalboxConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${generated}/signalboxConfig.cmake"
+  "${generated}/signalboxConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/conf/cmake/FindCAF.cmake"
+  DESTINATION "${signalbox_package}")
+
+cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND pc_includedir "\${prefix}" "${signalbox_headers}")
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+list(TRANSFORM signalbox_libraries PREPEND -lsignalbox_ OUTPUT_VARIABLE pc_libs)
+list(JOIN pc_libs " " pc_libs)
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/signalbox.pc" @ONLY)
+install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# --- documents ---
+
+install(FILES README.md ARCHITECTURE.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES conf/README.md conf/bootstrap.example.json conf/bootstrap.file.example.json
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+install(DIRECTORY conf/demo conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the public headers and exactly those of ours that they include, all of them below signalbox/: here they say
+# "lb/router.hpp", installed "signalbox/lb/router.hpp", so that no other project's lb/ or messages/ is ever in the way.
+#
+#   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/router.hpp ──▶ signalbox/lb/router.hpp
+#
+# Run by `cmake --install` with source, staging and destination (from the prefix) set.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB waiting RELATIVE "${source}/channel/include" "${source}/channel/include/signalbox/*.hpp")
+file(REMOVE_RECURSE "${staging}")
+set(seen ${waiting})
+while(waiting)
+  list(POP_FRONT waiting header)
+  if(header MATCHES "^signalbox/")
+    file(READ "${source}/channel/include/${header}" text)
+    set(installed "${header}")
+  else()
+    file(READ "${source}/${header}" text)
+    set(installed "signalbox/${header}")
+  endif()
+  string(REGEX MATCHALL "#include \"[^\"\n]+\"" includes "${text}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE "#include \"(.+)\"" "\\1" included "${include}")
+    if(EXISTS "${source}/${included}")
+      string(REPLACE "${include}" "#include \"signalbox/${included}\"" text "${text}")
+    elseif(NOT EXISTS "${source}/channel/include/${included}")
+      continue() # Somebody else's: abseil's, say.
+    endif()
+    if(NOT included IN_LIST seen)
+      list(APPEND seen "${included}")
+      list(APPEND waiting "${included}")
+    endif()
+  endforeach()
+  file(WRITE "${staging}/${installed}" "${text}")
+endwhile()
+cmake_path(ABSOLUTE_PATH destination BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}")
+file(INSTALL DESTINATION "${destination}" TYPE DIRECTORY FILES "${staging}/signalbox")

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TextMatcher — one way to compare a text: paths and headers of routes, names in certificates.
+//
+//   xds/parse ─▶ [TextMatcher] ─▶ lb/route compiles it once per configuration
+//
+// Patterns are kept as text; whoever parsed them has made sure that RE2 compiles them.
+// Source: envoy.type.matcher.v3.StringMatcher; gRFC A28, A63.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace signalbox {
+
+/// How a text is compared. Regex always matches the whole text.
+struct TextMatcher {
+  enum class Kind : std::uint8_t { kExact, kPrefix, kSuffix, kContains, kRegex };
+
+  Kind kind = Kind::kExact;
+  std::string text;
+  bool ignore_case = false;
+
+  friend bool operator==(const TextMatcher&, const TextMatcher&) = default;
+};
+
+}  // namespace signalbox

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""./run bench: signalbox and the peer (gRPC's own xds:/// channel), measured in turn.
+
+    rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
+
+Progress goes to stderr, the table to stdout. README.md in this folder says what each row measures."""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Optional
+
+from comparison import Comparison, as_text, table
+from experiments import SIDES, Scale
+from rows import NAMES, PLANS, Plan
+from world import MeasurementFailed, Programs, World
+
+ROOT = Path(__file__).resolve().parents[2]
+FULL = Scale(pairs=15, seconds=2.0)
+QUICK = Scale(pairs=5, seconds=1.0)
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./run bench", description="signalbox against gRPC's own xds:/// channel, in interleaved pairs.",
+        epilog=f"Rows: {', '.join(NAMES)}. Exit status: 0 all was measured, 1 something could not be measured, 2 wrong "
+               "arguments.")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file as data")
+    parser.add_argument("--pairs", type=int, metavar="N", help="so many pairs")
+    parser.add_argument("--seconds", type=float, metavar="S", help="how long each side of a pair measures")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
+    parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="by default all of them")
+    options = parser.parse_args(arguments)
+    for row in options.rows:
+        if row not in NAMES:
+            parser.error(f"there is no row '{row}'. There are: {' '.join(NAMES)}")
+    if options.pairs is not None and options.pairs < 1:
+        parser.error(f"--pairs: expected 1 or more, got {options.pairs}")
+    if options.seconds is not None and not 0 < options.seconds <= 600:
+        parser.error(f"--seconds: expected more than 0 and at most 600, got {options.seconds:g}")
+    if options.json is not None:
+        # Not after minutes of measuring.
+        existed = options.json.exists()
+        try:
+            with options.json.open("a", encoding="utf-8"):
+                pass
+            if not existed:
+                options.json.unlink()
+        except OSError as error:
+            parser.error(f"--json {options.json}: {error.strerror}")
+    return options
+
+
+def sides_of(pair: int) -> tuple[str, ...]:
+    """ours, peer, peer, ours, …: neither side is always the second."""
+    return SIDES if pair % 2 == 0 else SIDES[::-1]
+
+
+def medians(plan: Plan, runs: list[dict]) -> list[str]:
+    """The lines about what no row has as its number."""
+    lines = []
+    for row in plan.rows:
+        for note in row.notes:
+            note_of = Comparison(note, "", pairs=[
+                (run["ours"][note], run["peer"][note] if run["peer"] else None) for run in runs])
+            lines.append(f"{row.name}: {note}: ours {as_text(note_of.ours())}, peer {as_text(note_of.peer())}")
+    return lines
+
+
+def run_plan(plan: Plan, wanted: list[str], programs: Programs, scale: Scale) -> tuple[list[Comparison], list[str]]:
+    rows = [row for row in plan.rows if row.name in wanted]
+    comparisons = [Comparison(row.name, row.unit, row.target) for row in rows]
+    names = ", ".join(row.name for row in rows)
+    say(f"{names}: preparing")
+    runs = []
+    with World(programs) as world:
+        experiment = plan.make()
+        load = experiment.prepare(world, scale)
+        for pair in range(scale.pairs):
+            results: dict[str, Optional[dict]] = {side: experiment.run(side, pair) for side in sides_of(pair)}
+            runs.append(results)
+            for row, comparison in zip(rows, comparisons):
+                peer = results["peer"]
+                comparison.pairs.append((results["ours"][row.number], peer[row.number] if peer else None))
+            ratios = ", ".join(as_text(comparison.ratio(), 3) for comparison in comparisons)
+            say(f"{names}: pair {pair + 1} of {scale.pairs}: ratio so far {ratios}")
+    kept = Plan(plan.make, tuple(rows))
+    return comparisons, [f"{names}: {load}", *medians(kept, runs)]
+
+
+def run_all(options: argparse.Namespace) -> int:
+    scale = QUICK if options.quick else FULL
+    scale = Scale(options.pairs or scale.pairs, options.seconds or scale.seconds)
+    wanted = options.rows or list(NAMES)
+    programs = Programs.of_build(options.build)
+    start, load_before = time.monotonic(), os.getloadavg()[0]
+    comparisons: list[Comparison] = []
+    notes: list[str] = []
+    failed = []
+    for plan in PLANS:
+        if not any(row.name in wanted for row in plan.rows):
+            continue
+        try:
+            measured, lines = run_plan(plan, wanted, programs, scale)
+        except MeasurementFailed as failure:
+            failed.append(", ".join(row.name for row in plan.rows if row.name in wanted))
+            say(f"{failed[-1]}: not measured: {failure}")
+            continue
+        comparisons += measured
+        notes += lines
+    if comparisons:
+        print(table(comparisons), *notes, sep="\n")
+    print(f"{os.cpu_count()} cores, load average {load_before:.2f} before; {time.monotonic() - start:.0f} s; ratio: "
+          "median of the pairs' ours / peer; spread: their p75 - p25")
+    if options.json is not None:
+        options.json.write_text(json.dumps([c.as_data() for c in comparisons], indent=2) + "\n", encoding="utf-8")
+    for names in failed:
+        print(f"not measured: {names}")
+    return 1 if failed else 0
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_by_signal(number: int, _frame) -> None:
+    # Ending what runs must not be disturbed by the next one.
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
+    if options.only_arguments:
+        return 0
+    for number in SIGNALS:
+        signal.signal(number, end_by_signal)
+    # A thousand connections, and as many at the backend, which inherits this.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return run_all(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

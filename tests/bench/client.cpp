@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// signalbox_bench_client: one measurement of one side, in a process of its own. Prints one line of
+// JSON. Exit status: 0 it was measured, 1 it could not be, 2 wrong arguments.
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "tests/bench/measures.hpp"
+#include "tools/child_process.hpp"
+
+namespace {
+
+using namespace signalbox::bench;  // NOLINT(google-build-using-namespace): the file is about it.
+
+using Measure = Measured (*)(const MeasureOptions&, Side&);
+
+const std::map<std::string, Measure> kMeasures = {
+    {"pick", measure_pick},
+    {"closed_loop", measure_closed_loop},
+    {"cpu", measure_cpu},
+    {"failover", measure_failover},
+};
+
+int run(int argc, char** argv) {
+  signalbox::tools::die_with_parent(::getppid());
+  ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  CLI::App app{"One measurement of one side; ./run bench starts it.", "signalbox_bench_client"};
+  std::string side_name, measure, target = "xds:///bench";
+  MeasureOptions options;
+  double seconds = 1;
+  app.add_option("--side", side_name)->required()->check(CLI::IsMember({"ours", "peer"}));
+  app.add_option("--measure", measure)->required()->check(CLI::IsMember(kMeasures));
+  app.add_option("--target", target)->capture_default_str();
+  app.add_option("--endpoints", options.endpoints)->capture_default_str();
+  app.add_option("--port", options.port)->capture_default_str();
+  app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--seconds", seconds)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  options.length = std::chrono::duration<double>(seconds);
+
+  auto side = make_side(side_name == "ours", target);
+  const Measured measured =
+      side.ok() ? kMeasures.at(measure)(options, *side) : Measured(side.status());
+  if (!measured.ok()) {
+    std::cerr << "signalbox_bench_client: " << side_name << ", " << measure << ": "
+              << measured.status().message() << "\n";
+    return 1;
+  }
+  std::cout << measured->dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "signalbox_bench_client: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closed loops: threads that call, each as soon as its last call has been answered.
+//
+//   one_call(thread) ─▶ [run_closed_loop] ─▶ latencies, failures
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include <grpcpp/support/status.h>
+
+#include "tests/bench/side.hpp"
+
+namespace signalbox::bench {
+
+struct ClosedLoopRun {
+  std::vector<std::uint32_t> latencies_ns;
+  double seconds = 0;
+};
+
+using OneCall = std::function<grpc::Status(std::size_t thread)>;
+
+/// A call that fails is an error of the whole.
+absl::StatusOr<ClosedLoopRun> run_closed_loop(std::size_t threads,
+                                              std::chrono::duration<double> length,
+                                              const OneCall& one_call);
+
+/// One sync unary call.
+grpc::Status place(Stub& stub);
+
+}  // namespace signalbox::bench

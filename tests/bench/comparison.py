@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pairs of measurements say: ratio, spread, whether a target is met; as a table and as data.
+
+    (ours, peer) × n ─▶ [Comparison] ─▶ table row, JSON row
+
+ratio is the median of the ratios of the pairs, spread their interquartile range (p75 - p25). A pair's two sides ran
+one right after the other, so what disturbs the machine for longer than that disturbs both."""
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from typing import Optional
+
+Pair = tuple[float, Optional[float]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound of the ratio: at most it, or at least it."""
+
+    bound: float
+    at_least: bool = False
+
+    def is_met(self, ratio: float) -> bool:
+        return ratio >= self.bound if self.at_least else ratio <= self.bound
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.bound:g}"
+
+
+def ratio_of(ours: float, peer: float) -> float:
+    """Of two counts of zero neither is worse; more than zero is infinitely more."""
+    if peer == 0:
+        return 1.0 if ours == 0 else math.inf
+    return ours / peer
+
+
+@dataclass
+class Comparison:
+    """The pairs of one row. Where the peer cannot do a thing, its half of every pair is None."""
+
+    name: str
+    unit: str
+    target: Optional[Target] = None
+    pairs: list[Pair] = field(default_factory=list)
+
+    def ours(self) -> float:
+        return statistics.median(ours for ours, _ in self.pairs)
+
+    def peer(self) -> Optional[float]:
+        values = [peer for _, peer in self.pairs if peer is not None]
+        return statistics.median(values) if values else None
+
+    def _ratios(self) -> list[float]:
+        return sorted(ratio_of(ours, peer) for ours, peer in self.pairs if peer is not None)
+
+    def ratio(self) -> Optional[float]:
+        ratios = self._ratios()
+        return statistics.median(ratios) if ratios else None
+
+    def spread(self) -> Optional[float]:
+        ratios = self._ratios()
+        if not ratios:
+            return None
+        if len(ratios) == 1:
+            return 0.0
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return high - low
+
+    def verdict(self) -> str:
+        ratio = self.ratio()
+        if self.target is None or ratio is None:
+            return "-"
+        return "met" if self.target.is_met(ratio) else "NOT MET"
+
+    def as_data(self) -> dict:
+        return {"name": self.name, "ours": rounded(self.ours()), "peer": rounded(self.peer()),
+                "ratio": rounded(self.ratio()), "unit": self.unit, "pairs": len(self.pairs),
+                "spread": rounded(self.spread())}
+
+
+def rounded(value: Optional[float]) -> Optional[float]:
+    """Six significant digits; null for what JSON has no number for."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.6g}")
+
+
+def as_text(value: Optional[float], digits: int = 4) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def table(comparisons: list[Comparison]) -> str:
+    head = ["row", "ours", "peer", "unit", "ratio", "spread", "target", ""]
+    lines = [head] + [
+        [c.name, as_text(c.ours()), as_text(c.peer()), c.unit, as_text(c.ratio(), 3), as_text(c.spread(), 2),
+         str(c.target or "-"), c.verdict()] for c in comparisons]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    is_left = [i in (0, 3, 6, 7) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) if left else cell.rjust(width)
+                  for cell, width, left in zip(line, widths, is_left)).rstrip() for line in lines)

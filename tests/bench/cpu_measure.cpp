@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a call costs the client's process, with all its threads, at a rate of calls that both sides
+// have to keep.
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include <sys/resource.h>
+
+#include "tests/bench/measures.hpp"
+#include "tests/bench/open_loop.hpp"
+#include "tests/bench/percentiles.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+constexpr auto kSettleTime = std::chrono::milliseconds(300);
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Of the whole machine, in the kernel's ticks since it started.
+struct MachineTime {
+  double idle = 0;
+  double total = 0;
+};
+
+//   cpu  user nice system idle iowait irq softirq steal …
+MachineTime machine_time() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  file >> name;
+  MachineTime time;
+  double ticks = 0;
+  for (int column = 0; column < 8 && file >> ticks; ++column) {
+    time.total += ticks;
+    if (column == 3 || column == 4) time.idle += ticks;
+  }
+  return time;
+}
+
+}  // namespace
+
+Measured measure_cpu(const MeasureOptions& options, Side& side) {
+  if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
+    return status;
+  }
+  std::atomic<bool> is_measuring = false;
+  std::atomic<std::uint64_t> failed = 0;
+  std::atomic<std::uint64_t> answered = 0;
+  std::vector<std::int64_t> latencies_ns;  // The loop's own thread writes them.
+  double cpu = 0;
+  std::uint64_t calls = 0;
+  double idle = 0;
+  {
+    const OpenLoop load(
+        *side.stub, {.rate = options.rate, .work = {}}, [&](const AnsweredCall& call) {
+          if (!call.ok) ++failed;
+          if (!is_measuring) return;
+          ++answered;
+          latencies_ns.push_back((call.ended - call.due).count());
+        });
+    std::this_thread::sleep_for(kSettleTime);
+    const MachineTime machine_before = machine_time();
+    const double before = cpu_seconds();
+    is_measuring = true;
+    std::this_thread::sleep_for(options.length);
+    is_measuring = false;
+    cpu = cpu_seconds() - before;
+    calls = answered;
+    const MachineTime machine = machine_time();
+    idle = (machine.idle - machine_before.idle) / (machine.total - machine_before.total);
+  }
+  if (failed > 0) return absl::UnavailableError(absl::StrCat(failed.load(), " calls failed"));
+  if (calls == 0) return absl::UnavailableError("no call was answered");
+  return nlohmann::json{{"cpu_us_per_call", cpu * 1e6 / static_cast<double>(calls)},
+                        {"calls", calls},
+                        {"idle", idle},
+                        {"p50_us", percentile(latencies_ns, 50) / 1e3},
+                        {"p99_us", percentile(latencies_ns, 99) / 1e3}};
+}
+
+}  // namespace signalbox::bench

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's arithmetic, its words and what it refuses; no benchmark is run."""
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from bench import sides_of
+from comparison import Comparison, Target, as_text, ratio_of, table
+from experiments import failover_numbers
+from rows import NAMES, PLANS
+from world import MeasurementFailed, Programs, World
+
+BENCH = Path(__file__).resolve().parent / "bench.py"
+
+
+def comparison(*pairs, target=None) -> Comparison:
+    return Comparison("row", "us", target, list(pairs))
+
+
+class ComparisonTest(unittest.TestCase):
+    def test_the_ratio_is_the_median_of_the_pairs_ratios(self) -> None:
+        # The ratio of the medians would be 20 / 20.
+        self.assertEqual(comparison((10, 20), (20, 10), (60, 30)).ratio(), 2.0)
+
+    def test_ours_and_peer_are_medians(self) -> None:
+        measured = comparison((1, 5), (9, 7), (2, 6))
+        self.assertEqual((measured.ours(), measured.peer()), (2, 6))
+
+    def test_the_spread_is_the_interquartile_range_of_the_ratios(self) -> None:
+        self.assertEqual(comparison((5, 1), (1, 1), (3, 1), (2, 1), (4, 1)).spread(), 2.0)
+        self.assertEqual(comparison((7, 1)).spread(), 0.0)
+
+    def test_one_outlier_moves_neither(self) -> None:
+        calm, disturbed = [comparison(*[(1, 1)] * 14, (last, 1)) for last in (1, 1000)]
+        self.assertEqual((calm.ratio(), calm.spread()), (disturbed.ratio(), disturbed.spread()))
+
+    def test_nothing_out_of_nothing_is_even_and_something_is_infinitely_worse(self) -> None:
+        self.assertEqual(ratio_of(0, 0), 1.0)
+        self.assertEqual(ratio_of(0, 6), 0.0)
+        self.assertEqual(ratio_of(3, 0), math.inf)
+        worse = comparison((3, 0), (2, 0), (0, 0), target=Target(1.0))
+        self.assertEqual(worse.verdict(), "NOT MET")
+        self.assertIsNone(worse.as_data()["ratio"])
+
+    def test_a_peer_that_cannot_do_it_is_null(self) -> None:
+        measured = comparison((3, None), (4, None), target=Target(1.0))
+        data = measured.as_data()
+        self.assertEqual((data["ours"], data["peer"], data["ratio"], data["spread"]), (3.5, None, None, None))
+        self.assertEqual(measured.verdict(), "-")
+
+    def test_a_target_is_at_most_or_at_least(self) -> None:
+        for target, ratio, is_met in [(Target(1.0), 1.0, True), (Target(1.0), 1.01, False),
+                                      (Target(1.0, at_least=True), 1.0, True),
+                                      (Target(1.0, at_least=True), 0.99, False)]:
+            self.assertEqual(target.is_met(ratio), is_met, (target, ratio))
+
+    def test_data_has_exactly_the_promised_keys(self) -> None:
+        data = json.loads(json.dumps(comparison((1, 3), (2, 3)).as_data()))
+        self.assertEqual(list(data), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
+        self.assertEqual((data["name"], data["unit"], data["pairs"], data["ratio"]), ("row", "us", 2, 0.5))
+
+    def test_the_table_has_a_line_for_each_row_in_columns(self) -> None:
+        lines = table([comparison((1500, 3000), target=Target(0.2)), comparison((1, None))]).splitlines()
+        self.assertEqual(lines[0].split(), ["row", "ours", "peer", "unit", "ratio", "spread", "target"])
+        self.assertEqual(lines[1].split(), ["row", "1,500", "3,000", "us", "0.5", "0", "<=", "0.2", "NOT", "MET"])
+        self.assertEqual(lines[2].split(), ["row", "1", "-", "us", "-", "-", "-", "-"])
+        self.assertEqual(len({line.index("us") for line in lines[1:]}), 1)
+
+    def test_numbers_are_short(self) -> None:
+        for value, text in [(None, "-"), (math.inf, "inf"), (math.nan, "-"), (0.1234, "0.1234"), (12345.6, "12,346")]:
+            self.assertEqual(as_text(value), text)
+
+
+class FailoverTest(unittest.TestCase):
+    SEEN = {"first_secondary_ns": 1_007_000_000, "first_primary_again_ns": 3_500_000_000,
+            "failures_ns": [1_001_000_000, 1_002_000_000, 3_200_000_000]}
+
+    def test_instants_become_durations_and_failures_are_told_apart(self) -> None:
+        numbers = failover_numbers(self.SEEN, killed=1_000_000_000, listening=3_000_000_000)
+        self.assertEqual(numbers, {"failover_ms": 7.0, "failback_ms": 500.0, "failed": 2, "failed_at_failback": 1})
+
+    def test_what_cannot_be_is_refused(self) -> None:
+        for seen, killed in [({**self.SEEN, "failures_ns": [999]}, 1_000_000_000),
+                             (self.SEEN, 1_008_000_000),
+                             ({**self.SEEN, "first_secondary_ns": 3_100_000_000}, 1_000_000_000)]:
+            with self.assertRaises(MeasurementFailed):
+                failover_numbers(seen, killed, listening=3_000_000_000)
+
+
+class DriverTest(unittest.TestCase):
+    def run_it(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, str(BENCH), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False)
+
+    def test_neither_side_is_always_first(self) -> None:
+        self.assertEqual([sides_of(pair) for pair in range(3)],
+                         [("ours", "peer"), ("peer", "ours"), ("ours", "peer")])
+
+    def test_every_row_has_one_name(self) -> None:
+        self.assertEqual(len(set(NAMES)), len(NAMES))
+        self.assertEqual(len(NAMES), sum(len(plan.rows) for plan in PLANS))
+
+    def test_wrong_arguments_end_it_with_2_and_are_named(self) -> None:
+        for arguments, named in [
+            (["pick_3"], "no row 'pick_3'"), (["--fast"], "--fast"), (["--pairs", "0"], "--pairs"),
+            (["--pairs", "many"], "--pairs"), (["--seconds", "-1"], "--seconds"), (["--json"], "--json"),
+            (["--json", "no/such/folder/rows.json"], "no/such/folder/rows.json"),
+        ]:
+            with self.subTest(arguments):
+                answer = self.run_it(*arguments)
+                self.assertEqual((answer.returncode, answer.stdout), (2, ""))
+                self.assertIn(named, answer.stderr)
+
+    def test_help_names_the_rows(self) -> None:
+        answer = self.run_it("--help")
+        self.assertEqual(answer.returncode, 0)
+        for name in NAMES:
+            self.assertIn(name, answer.stdout.replace("\n", " "))
+
+    def test_what_cannot_be_measured_ends_it_with_1(self) -> None:
+        with tempfile.TemporaryDirectory() as empty:
+            file = Path(empty) / "rows.json"
+            answer = self.run_it("--build", empty, "--json", str(file), "pick_2", "failover_ms")
+            self.assertEqual(answer.returncode, 1)
+            self.assertIn("not measured: pick_2", answer.stdout)
+            self.assertIn("not measured: failover_ms", answer.stdout)
+            self.assertEqual(json.loads(file.read_text(encoding="utf-8")), [])
+
+    def test_a_world_ends_its_processes_when_something_fails(self) -> None:
+        started = []
+        with self.assertRaises(MeasurementFailed):
+            with World(Programs(Path("/bin/cat"), Path("/bin/cat"), Path("none"))) as world:
+                started.append(world._start(["tail", "-f", "/dev/null"]))  # pylint: disable=protected-access
+                raise MeasurementFailed("on purpose")
+        self.assertIsNotNone(started[0].popen.returncode)
+
+
+if __name__ == "__main__":
+    unittest.main()

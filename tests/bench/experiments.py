@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a pair is measured: an Experiment has a world of its own, runs one side at a time in it, and yields the numbers
+that one row or several are made of.
+
+    with Experiment: prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Optional
+
+import resources
+from world import CLIENT_SECONDS, START_SECONDS, MeasurementFailed, Process, World, wait_readable
+
+SIDES = ("ours", "peer")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Of a whole run: how many pairs, and how long a side measures."""
+
+    pairs: int
+    seconds: float
+
+
+class Experiment:
+    """What every experiment has."""
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        """Starts what all of its pairs share. Returns what there is to say about the load."""
+        raise NotImplementedError
+
+    def run(self, side: str, pair: int) -> Optional[dict]:
+        """None: this side cannot do it."""
+        raise NotImplementedError
+
+
+class Calls(Experiment):
+    """A client calls one cluster. The cluster's endpoints are addresses of one backend."""
+
+    def __init__(self, measure: str, endpoints: int, threads: int = 1) -> None:
+        self._measure, self._endpoints, self._threads = measure, endpoints, threads
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        # All of 127.0.0.0/8 can only be had by listening everywhere.
+        self._world, self._seconds = world, scale.seconds
+        _, self._port = world.start_backend("0.0.0.0:0", "bench")
+        world.serve(resources.route_to("bench")
+                    + resources.eds_cluster("bench", resources.loopback(self._endpoints, self._port)))
+        return f"{self._threads} thread{'s' if self._threads > 1 else ''}, closed loop"
+
+    def run(self, side: str, pair: int) -> dict:
+        return self.measure(side, threads=self._threads)
+
+    def measure(self, side: str, **options) -> dict:
+        options = {"seconds": self._seconds, "endpoints": self._endpoints, "port": self._port, **options}
+        return self._world.measure(side, self._measure, **options)
+
+
+class CallsAtRate(Calls):
+    """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
+
+    IDLE = 0.2
+    FIRST_RATE = 1000.0
+    PROBES = 2
+
+    def __init__(self, endpoints: int) -> None:
+        super().__init__("cpu", endpoints)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        super().prepare(world, scale)
+        self._rate = self.FIRST_RATE
+        for _ in range(self.PROBES):
+            # What calls cost falls with their rate: look again at the rate that seems right.
+            busy = max(1 - self.measure(side, rate=self._rate)["idle"] for side in SIDES)
+            self._rate = max(100.0, round(self._rate * (1 - self.IDLE) / max(busy, 0.01), -2))
+        return f"{self._rate:,.0f} calls/s, open loop"
+
+    def run(self, side: str, pair: int) -> dict:
+        return self.measure(side, rate=self._rate)
+
+
+class Failover(Experiment):
+    """An aggregate cluster: every backend of its first cluster is killed under load, and comes back."""
+
+    RATE = 2000
+    PRIMARY = ("127.0.1.1", "127.0.1.2")
+    SECONDARY = ("127.0.2.1", "127.0.2.2")
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world = world
+        self._primary: dict[str, Process] = {}
+        primary = [(host, self._start_primary(f"{host}:0")) for host in self.PRIMARY]
+        secondary = [(host, world.start_backend(f"{host}:0", "secondary")[1]) for host in self.SECONDARY]
+        self._primary_addresses = [f"{host}:{port}" for host, port in primary]
+        world.serve(resources.route_to("both")
+                    + [resources.aggregate_cluster("both", ["primary", "secondary"])]
+                    + resources.eds_cluster("primary", primary)
+                    + resources.eds_cluster("secondary", secondary))
+        return f"{self.RATE:,} calls/s, open loop, every other call takes its backend 5 ms"
+
+    def _start_primary(self, listen: str) -> int:
+        process, port = self._world.start_backend(listen, "primary")
+        self._primary[f"{listen.rpartition(':')[0]}:{port}"] = process
+        return port
+
+    def run(self, side: str, pair: int) -> dict:
+        client = self._world.start_client(side, "failover", rate=self.RATE, endpoints=len(self.PRIMARY))
+        client.read(CLIENT_SECONDS)
+        # How long the cluster is away decides where in its back-off a side is found: chance, the same for both.
+        away = random.Random(pair).uniform(1.0, 2.5)
+        killed = self._kill_primary()
+        time.sleep(max(0.0, away - (time.monotonic_ns() - killed) / 1e9))
+        listening = self._bring_primary_back()
+        seen = client.read(CLIENT_SECONDS)
+        client.finish(START_SECONDS)
+        self._world.end(client)
+        return failover_numbers(seen, killed, listening)
+
+    def _kill_primary(self) -> int:
+        killed = time.monotonic_ns()
+        for process in self._primary.values():
+            process.kill()
+        for process in self._primary.values():
+            self._world.end(process)
+        return killed
+
+    def _bring_primary_back(self) -> int:
+        self._primary = {address: self._world.launch_backend(address, "primary") for address in self._primary_addresses}
+        processes = list(self._primary.values())
+        first = wait_readable(processes, time.monotonic() + START_SECONDS)
+        listening = time.monotonic_ns()
+        if first is None:
+            raise MeasurementFailed("no backend comes back")
+        for process in processes:
+            process.read(START_SECONDS)
+        return listening
+
+
+def failover_numbers(seen: dict, killed: int, listening: int) -> dict:
+    """From what the client saw and when the driver struck, on one clock."""
+    failures = seen["failures_ns"]
+    if any(instant < killed for instant in failures):
+        raise MeasurementFailed("calls failed before any backend was killed")
+    if not killed < seen["first_secondary_ns"] < listening:
+        raise MeasurementFailed("the next cluster did not serve while the first was away")
+    # The socket listens a moment before its backend can say so.
+    least = 0.1
+    return {"failover_ms": (seen["first_secondary_ns"] - killed) / 1e6,
+            "failback_ms": max(least, (seen["first_primary_again_ns"] - listening) / 1e6),
+            "failed": sum(instant < listening for instant in failures),
+            "failed_at_failback": sum(instant >= listening for instant in failures)}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A cluster dies and comes back, as a client sees it under an open load.
+//
+//   driver: start ── ready ─▶ SIGKILL to primary ── … ── starts it again ── … ── reads the result
+//   client: load ─ every primary backend seen ─ first answer of secondary ─ first of primary again
+//
+// Every other call keeps its backend busy, so that calls are in flight when it dies; those between
+// are answered at once, so that this work is not in the time to the first answer.
+#include <condition_variable>
+#include <iostream>
+#include <mutex>
+#include <set>
+
+#include "tests/bench/measures.hpp"
+#include "tests/bench/open_loop.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kPrimary = "primary";
+constexpr auto kWork = std::chrono::milliseconds(5);
+constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kSettleTime = std::chrono::milliseconds(300);
+
+class Witness {
+ public:
+  explicit Witness(std::size_t primaries) : primaries_(primaries) {}
+
+  void see(const AnsweredCall& call) {
+    const std::lock_guard lock(mutex_);
+    if (!call.ok) {
+      failures_ns_.push_back(call.ended.time_since_epoch().count());
+    } else if (call.cluster != kPrimary) {
+      if (first_secondary_ns_ == 0) first_secondary_ns_ = call.ended.time_since_epoch().count();
+    } else if (first_secondary_ns_ == 0) {
+      pids_.insert(call.pid);
+    } else if (first_primary_again_ns_ == 0) {
+      first_primary_again_ns_ = call.ended.time_since_epoch().count();
+    }
+    changed_.notify_all();
+  }
+
+  bool wait_for_all_primaries() {
+    return wait([this] { return pids_.size() >= primaries_; });
+  }
+
+  bool wait_for_failback() {
+    return wait([this] { return first_primary_again_ns_ != 0; });
+  }
+
+  nlohmann::json result() const {
+    const std::lock_guard lock(mutex_);
+    return {{"first_secondary_ns", first_secondary_ns_},
+            {"first_primary_again_ns", first_primary_again_ns_},
+            {"failures_ns", failures_ns_}};
+  }
+
+ private:
+  template <class Predicate>
+  bool wait(Predicate holds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, holds);
+  }
+
+  const std::size_t primaries_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::uint32_t> pids_;
+  std::int64_t first_secondary_ns_ = 0;  // 0: not yet.
+  std::int64_t first_primary_again_ns_ = 0;
+  std::vector<std::int64_t> failures_ns_;
+};
+
+}  // namespace
+
+Measured measure_failover(const MeasureOptions& options, Side& side) {
+  Witness witness(static_cast<std::size_t>(options.endpoints));
+  if (auto status = warm_up(*side.stub, 0, 0); !status.ok()) return status;
+  {
+    const OpenLoop load(*side.stub,
+                        {.rate = options.rate, .work = kWork},
+                        [&witness](const AnsweredCall& call) { witness.see(call); });
+    if (!witness.wait_for_all_primaries()) {
+      return absl::DeadlineExceededError("not every primary backend has answered");
+    }
+    std::this_thread::sleep_for(kSettleTime);
+    std::cout << R"({"ready":true})" << std::endl;
+    if (!witness.wait_for_failback()) {
+      return absl::DeadlineExceededError("no failover and failback: " + witness.result().dump());
+    }
+    std::this_thread::sleep_for(kSettleTime);
+  }
+  return witness.result();
+}
+
+}  // namespace signalbox::bench

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a whole pick costs, and the end of its receipt: snapshot, route, cluster, round_robin over n
+// endpoints, two references, one count. With two threads: that they share no cache line. Cold: the
+// pick alone, its receipt held, after other work that has used up all of the processor's own
+// caches.
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "lb/policy/cluster_manager_picker.hpp"
+#include "tests/bench/percentiles.hpp"
+#include "tests/bench/round_robin_cluster.hpp"
+#include "tests/bench/ticks.hpp"
+#include "tests/support/router_fixture.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+// The tree above the leaf policy has no picker of its own but cluster_manager's.
+std::unique_ptr<testing::RouterFixture> world_with(std::size_t endpoints) {
+  auto world = std::make_unique<testing::RouterFixture>();
+  const ClusterName orders("orders");
+  const ClusterName billing("billing");
+  const RoundRobinCluster cluster(endpoints);
+  const lb::ClusterTable table({{orders, cluster.picker()}, {billing, cluster.picker()}});
+  world->publish(testing::config_of({
+                     testing::route(testing::prefix("/shop.v1.Billing/"), testing::to("billing")),
+                     testing::route(testing::prefix("/shop.v1.Orders/"), testing::to("orders")),
+                 }),
+                 lb::make_cluster_picker(table));
+  return world;
+}
+
+void pick(benchmark::State& state) {
+  static std::unique_ptr<testing::RouterFixture> world;
+  if (state.thread_index() == 0) world = world_with(static_cast<std::size_t>(state.range(0)));
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    const lb::Pick receipt = world->router.pick({"/shop.v1.Orders/Get", nullptr, ++seed});
+    benchmark::DoNotOptimize(receipt.connection());
+  }
+  if (state.thread_index() == 0) world.reset();
+}
+
+// Stands in for a call and the rest of the program: a walk through more than a second-level cache
+// and more pages than a processor remembers.
+class OtherWork {
+ public:
+  void run() {
+    constexpr std::size_t kLine = 64;
+    for (std::size_t at = 0; at < memory_.size(); at += kLine)
+      ++memory_[at];
+    benchmark::ClobberMemory();
+  }
+
+ private:
+  std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{8} << 20U);
+};
+
+void cold_pick(benchmark::State& state) {
+  const auto world = world_with(static_cast<std::size_t>(state.range(0)));
+  const double overhead = ticks_overhead();
+  const double rate = ticks_per_nanosecond();
+  OtherWork work;
+  std::vector<double> nanoseconds;
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    work.run();
+    const std::uint64_t begin = ticks_now();
+    const lb::Pick receipt = world->router.pick({"/shop.v1.Orders/Get", nullptr, ++seed});
+    const std::uint64_t end = ticks_now();
+    benchmark::DoNotOptimize(receipt.connection());
+    nanoseconds.push_back((static_cast<double>(end - begin) - overhead) / rate);
+    state.SetIterationTime(nanoseconds.back() * 1e-9);
+  }
+  state.counters["p50_ns"] = percentile(nanoseconds, 50);
+}
+
+BENCHMARK(cold_pick)->Arg(2)->Arg(1'000)->Arg(10'000)->UseManualTime()->Iterations(2'000);
+BENCHMARK(pick)->Arg(2)->Arg(1'000)->Arg(10'000)->Threads(1)->Threads(2);
+
+}  // namespace
+}  // namespace signalbox::bench
+
+BENCHMARK_MAIN();

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one change costs round_robin with n connected endpoints, up to its next picker.
+
+#include <benchmark/benchmark.h>
+
+#include "tests/bench/round_robin_cluster.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+// An endpoint loses its connection, and has another one: two pickers.
+void picker_endpoint_flaps(benchmark::State& state) {
+  RoundRobinCluster cluster(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) {
+    cluster.change(0, ConnectivityState::kIdle);
+    cluster.change(0, ConnectivityState::kReady);
+  }
+}
+
+// A configuration in which one endpoint is another.
+void picker_endpoint_replaced(benchmark::State& state) {
+  RoundRobinCluster cluster(static_cast<std::size_t>(state.range(0)));
+  std::size_t other = 0;
+  for (auto _ : state)
+    cluster.replace_last(++other);
+}
+
+BENCHMARK(picker_endpoint_flaps)->Arg(10)->Arg(1'000)->Arg(10'000);
+BENCHMARK(picker_endpoint_replaced)->Arg(10)->Arg(1'000)->Arg(10'000);
+
+}  // namespace
+}  // namespace signalbox::bench
+
+BENCHMARK_MAIN();

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What it costs to find a call's route: the first of n matches, or only the last of them.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "tests/support/route_fixture.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+lb::ConfigSelectorPtr selector_with(std::size_t routes) {
+  std::vector<Route> all;
+  for (std::size_t i = 0; i < routes; ++i) {
+    all.push_back(testing::route(testing::prefix("/shop.v1.Service" + std::to_string(i) + "/"),
+                                 testing::to("orders")));
+  }
+  const XdsConfig config = testing::config_of(std::move(all));
+  return lb::make_config_selector(config, testing::refs_for(config));
+}
+
+void select(benchmark::State& state, std::size_t routes, std::size_t matching) {
+  const auto selector = selector_with(routes);
+  const std::string path = "/shop.v1.Service" + std::to_string(matching) + "/Get";
+  std::uint64_t seed = 0;
+  for (auto _ : state)
+    benchmark::DoNotOptimize(selector->select({path, nullptr, nullptr, ++seed}));
+}
+
+void route_first_matches(benchmark::State& state) {
+  select(state, static_cast<std::size_t>(state.range(0)), 0);
+}
+
+void route_last_matches(benchmark::State& state) {
+  const auto routes = static_cast<std::size_t>(state.range(0));
+  select(state, routes, routes - 1);
+}
+
+BENCHMARK(route_first_matches)->Arg(2)->Arg(100)->Arg(10'000);
+BENCHMARK(route_last_matches)->Arg(2)->Arg(100)->Arg(10'000);
+
+}  // namespace
+}  // namespace signalbox::bench
+
+BENCHMARK_MAIN();

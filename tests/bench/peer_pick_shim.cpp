@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times the peer's own route and pick inside real calls: a library for LD_PRELOAD, for gRPC 1.51.
+//
+//   generated stub ─▶ gRPC's client channel ─▶ [shim] ─▶ CheckResolutionLocked (route)
+//                                          └─▶ [shim] ─▶ PickSubchannelLocked  (pick)
+//
+// C-core calls both through its symbol table, so a library that is loaded first stands in between.
+// A sample is a call's route + its pick, taken on the thread that made the call; calls that had to
+// wait (for a configuration or a connection) give none. The mutexes that C-core holds meanwhile are
+// taken outside of these functions, and are not in the sample.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <dlfcn.h>
+
+#include "tests/bench/peer_pick_samples.hpp"
+#include "tests/bench/ticks.hpp"
+
+// absl::debian3::Status is how Debian's abseil spells absl::Status.
+#define PEER_ROUTE                                                             \
+  "_ZN9grpc_core13ClientChannel8CallData21CheckResolutionLockedEP17grpc_call_" \
+  "elementPN4absl7debian"                                                      \
+  "36StatusE"
+#define PEER_PICK                                                                              \
+  "_ZN9grpc_core13ClientChannel16LoadBalancedCall20PickSubchannelLockedEPN4absl7debian36Statu" \
+  "sE"
+
+namespace signalbox::bench {
+namespace {
+
+constexpr std::size_t kMostSamples = 2'000'000;  // Of a thread.
+
+// Written by one thread, read when no call is under way.
+struct Samples {
+  std::unique_ptr<std::uint32_t[]> ticks = std::make_unique<std::uint32_t[]>(kMostSamples);
+  std::atomic<std::size_t> count = 0;
+};
+
+struct AllSamples {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Samples>> of_threads;  // Outlive their threads.
+};
+
+AllSamples& all_samples() {
+  static auto* const all = new AllSamples;  // gRPC's threads may outlive static objects.
+  return *all;
+}
+
+Samples& samples_of_this_thread() {
+  thread_local Samples* samples = nullptr;
+  if (samples == nullptr) {
+    AllSamples& all = all_samples();
+    const std::lock_guard lock(all.mutex);
+    samples = all.of_threads.emplace_back(std::make_unique<Samples>()).get();
+  }
+  return *samples;
+}
+
+template <class Function>
+Function* real(const char* symbol) {
+  void* const found = dlsym(RTLD_NEXT, symbol);
+  if (found == nullptr) {
+    std::fprintf(stderr, "peer_pick_shim: this is not Debian's gRPC 1.51: it has no %s\n", symbol);
+    std::abort();
+  }
+  return reinterpret_cast<Function*>(found);
+}
+
+// The route of the call that this thread is about to pick for; 0: none.
+thread_local std::uint64_t route_ticks = 0;
+
+void record(std::uint64_t ticks) {
+  Samples& samples = samples_of_this_thread();
+  const std::size_t count = samples.count.load(std::memory_order_relaxed);
+  if (count == kMostSamples) return;
+  samples.ticks[count] = static_cast<std::uint32_t>(std::min<std::uint64_t>(ticks, UINT32_MAX));
+  samples.count.store(count + 1, std::memory_order_release);
+}
+
+using Route = bool(void* call, void* element, void* error);
+using PickFunction = bool(void* call, void* error);
+
+}  // namespace
+}  // namespace signalbox::bench
+
+extern "C" {
+
+// True: the call is routed, or has failed.
+bool timed_route(void* call, void* element, void* error) asm(PEER_ROUTE);
+// True: the call has a subchannel, or has failed.
+bool timed_pick(void* call, void* error) asm(PEER_PICK);
+
+bool timed_route(void* call, void* element, void* error) {
+  using namespace signalbox::bench;  // NOLINT(google-build-using-namespace)
+  static Route* const route = real<Route>(PEER_ROUTE);
+  const std::uint64_t begin = ticks_now();
+  const bool done = route(call, element, error);
+  const std::uint64_t end = ticks_now();
+  route_ticks = done ? end - begin : 0;
+  return done;
+}
+
+bool timed_pick(void* call, void* error) {
+  using namespace signalbox::bench;  // NOLINT(google-build-using-namespace)
+  static PickFunction* const pick = real<PickFunction>(PEER_PICK);
+  const std::uint64_t begin = ticks_now();
+  const bool done = pick(call, error);
+  const std::uint64_t end = ticks_now();
+  if (done && route_ticks != 0) record(route_ticks + (end - begin));
+  route_ticks = 0;
+  return done;
+}
+
+void signalbox_peer_picks_reset() {
+  auto& all = signalbox::bench::all_samples();
+  const std::lock_guard lock(all.mutex);
+  for (auto& samples : all.of_threads)
+    samples->count.store(0, std::memory_order_relaxed);
+}
+
+std::size_t signalbox_peer_picks_copy(std::uint32_t* samples, std::size_t room) {
+  auto& all = signalbox::bench::all_samples();
+  const std::lock_guard lock(all.mutex);
+  std::size_t copied = 0;
+  for (const auto& of_thread : all.of_threads) {
+    const std::size_t count =
+        std::min(of_thread->count.load(std::memory_order_acquire), room - copied);
+    std::copy_n(of_thread->ticks.get(), count, samples + copied);
+    copied += count;
+  }
+  return copied;
+}
+
+}  // extern "C"

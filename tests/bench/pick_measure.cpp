@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Route + pick, timed between real calls, whose other work leaves the caches as cold as they are in
+// a server. Ours: the public Router::pick, right before the call for which it could have been made;
+// the receipt is held until that call ends. The peer's: its own functions, by peer_pick_shim.
+#include <memory>
+#include <random>
+
+#include <dlfcn.h>
+
+#include "tests/bench/closed_loop.hpp"
+#include "tests/bench/measures.hpp"
+#include "tests/bench/peer_pick_samples.hpp"
+#include "tests/bench/percentiles.hpp"
+#include "tests/bench/ticks.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+constexpr std::size_t kMostSamples = 4'000'000;
+
+using Samples = std::vector<std::uint32_t>;
+
+// A thread's own, on a cache line of its own.
+struct alignas(64) PickingThread {
+  std::mt19937_64 dice;
+  Samples ticks;
+  bool has_failed = false;
+};
+
+absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side) {
+  std::vector<PickingThread> threads(options.threads);
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads[i].dice.seed(i);
+    threads[i].ticks.reserve(kMostSamples / threads.size());
+  }
+  const Router& router = *side.router;
+  const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
+    PickingThread& thread = threads[i];
+    const CallArgs call{.path = kMethodPath, .headers = nullptr, .seed = thread.dice()};
+    const std::uint64_t begin = ticks_now();
+    const Pick pick = router.pick(call);
+    const std::uint64_t end = ticks_now();
+    thread.ticks.push_back(static_cast<std::uint32_t>(end - begin));
+    thread.has_failed |= pick.outcome() != PickOutcome::kComplete;
+    return place(*side.stub);
+  });
+  if (!run.ok()) return run.status();
+
+  Samples all;
+  for (const PickingThread& thread : threads) {
+    if (thread.has_failed) return absl::UnavailableError("a pick was not complete");
+    all.insert(all.end(), thread.ticks.begin(), thread.ticks.end());
+  }
+  return all;
+}
+
+absl::StatusOr<Samples> time_peers_picks(const MeasureOptions& options, Side& side) {
+  auto* const reset = reinterpret_cast<PeerPicksReset*>(dlsym(RTLD_DEFAULT, kPeerPicksReset));
+  auto* const copy = reinterpret_cast<PeerPicksCopy*>(dlsym(RTLD_DEFAULT, kPeerPicksCopy));
+  if (reset == nullptr || copy == nullptr) {
+    return absl::FailedPreconditionError("peer_pick_shim is not preloaded");
+  }
+  reset();
+  const auto run = run_closed_loop(
+      options.threads, options.length, [&side](std::size_t) { return place(*side.stub); });
+  if (!run.ok()) return run.status();
+  Samples all(kMostSamples);
+  all.resize(copy(all.data(), all.size()));
+  return all;
+}
+
+}  // namespace
+
+Measured measure_pick(const MeasureOptions& options, Side& side) {
+  if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
+    return status;
+  }
+  const bool is_ours = side.router != nullptr;
+  auto samples = is_ours ? time_our_picks(options, side) : time_peers_picks(options, side);
+  if (!samples.ok()) return samples.status();
+  if (samples->empty()) return absl::InternalError("nothing was timed");
+
+  const double overhead = ticks_overhead() * (is_ours ? 1 : kPeerTimings);
+  const double rate = ticks_per_nanosecond();
+  const auto nanoseconds = [&](double percent) {
+    return (percentile(*samples, percent) - overhead) / rate;
+  };
+  return nlohmann::json{
+      {"p50_ns", nanoseconds(50)}, {"p99_ns", nanoseconds(99)}, {"picks", samples->size()}};
+}
+
+}  // namespace signalbox::bench

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The xDS resources of a benchmark's world, in the API's own JSON names. The target is `xds:///bench`."""
+
+TYPE = "type.googleapis.com/"
+ENVOY = TYPE + "envoy."
+
+Address = tuple[str, int]
+
+
+def route_to(cluster: str) -> list[dict]:
+    """A listener and its routes: every call of the demo's service goes to this cluster."""
+    return [
+        {"@type": ENVOY + "config.listener.v3.Listener", "name": "bench", "api_listener": {"api_listener": {
+            "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "rds": {"route_config_name": "routes", "config_source": {"ads": {}}},
+            "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
+                "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
+        {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": "routes", "virtual_hosts": [
+            {"name": "all", "domains": ["*"], "routes": [
+                {"match": {"prefix": "/signalbox.demo.v1.Orders/"}, "route": {"cluster": cluster}}]}]},
+    ]
+
+
+def eds_cluster(name: str, addresses: list[Address]) -> list[dict]:
+    """A round_robin cluster of one locality."""
+    return [
+        {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "type": "EDS",
+         "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": "ROUND_ROBIN"},
+        {"@type": ENVOY + "config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name, "endpoints": [
+            {"locality": {"region": "here", "zone": "a"}, "load_balancing_weight": 1, "lb_endpoints": [
+                {"endpoint": {"address": {"socket_address": {"address": host, "port_value": port}}}}
+                for host, port in addresses]}]},
+    ]
+
+
+def aggregate_cluster(name: str, clusters: list[str]) -> dict:
+    return {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "lb_policy": "ROUND_ROBIN", "cluster_type": {
+        "name": "envoy.clusters.aggregate", "typed_config": {
+            "@type": ENVOY + "extensions.clusters.aggregate.v3.ClusterConfig", "clusters": clusters}}}
+
+
+def loopback(count: int, port: int) -> list[Address]:
+    """So many addresses on one port: 127.1.0.1, 127.1.0.2, …"""
+    return [(f"127.1.{number // 250}.{number % 250 + 1}", port) for number in range(count)]

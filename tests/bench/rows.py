@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows, and the experiments that yield their numbers. To add a row: a Row here, and, where no experiment has its
+number yet, an Experiment."""
+
+from dataclasses import dataclass
+from typing import Callable
+
+from comparison import Target
+from experiments import Calls, CallsAtRate, Experiment, Failover
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    number: str  # Of what a run of the experiment yields.
+    unit: str
+    target: Target
+    notes: tuple[str, ...] = ()  # Other numbers of the run that are worth a line.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment and the rows that it yields."""
+
+    make: Callable[[], Experiment]
+    rows: tuple[Row, ...]
+
+
+def pick(name: str, endpoints: int, threads: int, bound: float) -> Plan:
+    return Plan(lambda: Calls("pick", endpoints, threads), (Row(name, "p50_ns", "ns", Target(bound), ("p99_ns",)),))
+
+
+PLANS = (
+    pick("pick_2", 2, 1, 0.2),
+    pick("pick_1000", 1000, 1, 0.1),
+    pick("pick_1000_2threads", 1000, 2, 0.1),
+    Plan(lambda: Calls("closed_loop", 2),
+         (Row("rpc_latency_2", "p50_us", "us", Target(1.03), ("p99_us",)),)),
+    Plan(lambda: CallsAtRate(1000),
+         (Row("rpc_cpu_1000", "cpu_us_per_call", "us", Target(0.8), ("idle", "p50_us", "p99_us")),)),
+    Plan(lambda: Calls("closed_loop", 2, threads=16),
+         (Row("rpc_qps_16threads", "calls_per_second", "calls/s", Target(1.0, at_least=True), ("p99_us",)),)),
+    Plan(Failover,
+         (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
+          Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),
+          Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
+)
+
+NAMES = tuple(row.name for plan in PLANS for row in plan.rows)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/side.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+
+namespace signalbox::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kConnectTime = std::chrono::seconds(60);
+constexpr auto kSettleTime = std::chrono::milliseconds(300);
+constexpr auto kCallTime = std::chrono::seconds(20);
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+
+// Established connections to the port, of a file in the form of /proc/net/tcp:
+//   sl  local_address rem_address   st …
+int connections_in(const char* file, int port) {
+  std::ifstream lines(file);
+  std::string line, number, local, remote, state;
+  int count = 0;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    words >> number >> local >> remote >> state;
+    const auto colon = remote.rfind(':');
+    int remote_port = 0;
+    if (colon != std::string::npos && state == "01" &&
+        absl::SimpleHexAtoi(remote.substr(colon + 1), &remote_port) && remote_port == port) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+// gRPC opens sockets of either kind for an IPv4 address.
+int connections_to(int port) {
+  return connections_in("/proc/net/tcp", port) + connections_in("/proc/net/tcp6", port);
+}
+
+grpc::Status call_once(Stub& stub) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  demo::v1::PlaceReply reply;
+  return stub.Place(&context, {}, &reply);
+}
+
+absl::Status call_for(Stub& stub, Clock::duration length) {
+  const auto end = Clock::now() + length;
+  while (Clock::now() < end) {
+    const grpc::Status status = call_once(stub);
+    if (!status.ok()) {
+      return absl::UnavailableError(absl::StrCat("warm-up: ", status.error_message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target) {
+  Side side;
+  if (!is_ours) {
+    side.stub =
+        demo::v1::Orders::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+    return side;
+  }
+  auto runtime = Runtime::start();
+  if (!runtime.ok()) return runtime.status();
+  side.runtime = *std::move(runtime);
+  auto router = side.runtime->router(target);
+  if (!router.ok()) return router.status();
+  side.router = *std::move(router);
+  side.stub = demo::v1::Orders::NewStub(side.runtime->channel(target));
+  return side;
+}
+
+absl::Status warm_up(Stub& stub, int endpoints, int port) {
+  const auto deadline = Clock::now() + kConnectTime;
+  for (;;) {
+    if (auto status = call_for(stub, kLookEvery); !status.ok()) return status;
+    const int connected = connections_to(port);
+    if (connected >= endpoints) return call_for(stub, kSettleTime);
+    if (Clock::now() > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("only ", connected, " of ", endpoints, " endpoints are connected"));
+    }
+  }
+}
+
+}  // namespace signalbox::bench

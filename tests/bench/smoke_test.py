@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks end to end, as short as they can be: what comes out has the promised form, and nothing is left
+running. No speed is judged: any machine, any build. Usage: smoke_test.py BUILD-FOLDER"""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent / "bench.py"
+BUILD = ""
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"  # An orphan may wait to be reaped by whoever took it over.
+
+
+class SmokeTest(unittest.TestCase):
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, str(BENCH), "--build", BUILD, "--pairs", "1", "--seconds", "0.05", *arguments]
+
+    def test_rows_have_their_form(self) -> None:
+        wanted = ["pick_2", "rpc_latency_2", "failover_ms", "failover_failed_no_retry"]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.json"
+            answer = subprocess.run(self.command("--json", str(file), *wanted), capture_output=True, text=True,
+                                    check=False)
+            self.assertEqual(answer.returncode, 0, answer.stderr + answer.stdout)
+            rows = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual([row["name"] for row in rows], wanted)
+        for row in rows:
+            self.assertEqual(list(row), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
+            self.assertEqual(row["pairs"], 1)
+            least = 0 if row["unit"] == "calls" else 1e-6
+            self.assertGreaterEqual(row["ours"], least)
+            self.assertGreaterEqual(row["peer"], least)
+            self.assertIn(row["name"], answer.stdout)
+        self.assertIn("pair 1 of 1", answer.stderr)
+
+    def test_ctrl_c_leaves_no_process_behind(self) -> None:
+        with subprocess.Popen(self.command("--pairs", "1000", "rpc_latency_2"), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as driver:
+            self.addCleanup(driver.kill)
+            while "pair 1 of" not in driver.stderr.readline():
+                self.assertIsNone(driver.poll())
+            children = children_of(driver.pid)
+            self.assertGreaterEqual(len(children), 2)  # A backend and a control plane at least.
+            driver.send_signal(signal.SIGINT)
+            driver.stderr.read()
+            self.assertEqual(driver.wait(30), 130)
+        # What the driver had only just started ends with it, by the kernel's hand.
+        deadline = time.monotonic() + 30
+        while any(map(is_running, children)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual([child for child in children if is_running(child)], [])
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a benchmark: a real control plane, real backends, and a client for each measurement.
+
+    resources (JSON) ─▶ `signalbox serve` ─▶ xDS ─▶ signalbox_bench_client ─▶ `signalbox backend` × n
+
+Everything runs in processes of its own, listens on a free port, and ends with the World: at the end of its `with`
+block, or, should the driver itself be killed, by the kernel (PR_SET_PDEATHSIG)."""
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+START_SECONDS = 30
+CLIENT_SECONDS = 180
+
+
+class MeasurementFailed(Exception):
+    """A process did not start, a call failed, or a number that has to be there is not."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    signalbox: Path
+    client: Path
+    peer_shim: Path
+
+    @staticmethod
+    def of_build(build: Path) -> "Programs":
+        bench = build / "tests" / "bench"
+        return Programs(build / "tools" / "signalbox", bench / "signalbox_bench_client",
+                        bench / "signalbox_peer_pick_shim.so")
+
+
+class Process:
+    """A program that writes lines of JSON; its stderr is kept for the case that it fails."""
+
+    def __init__(self, argv: list, environment: Optional[dict] = None) -> None:
+        self.argv = [str(word) for word in argv]
+        self._errors = tempfile.TemporaryFile()
+        # In a session of its own: Ctrl-C reaches the driver alone, which ends everything in order.
+        try:
+            self.popen = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
+                env={**os.environ, **(environment or {})}, start_new_session=True)
+        except OSError as error:
+            raise MeasurementFailed(f"{self.argv[0]}: {error.strerror}") from None
+
+    def read(self, seconds: float) -> dict:
+        """The next line."""
+        line = self._read_line(time.monotonic() + seconds)
+        try:
+            return json.loads(line)
+        except ValueError:
+            raise MeasurementFailed(f"{self._name()} wrote {line!r} {self.errors()}".rstrip()) from None
+
+    def finish(self, seconds: float) -> None:
+        """Waits for its end, which has to be a good one."""
+        try:
+            status = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise MeasurementFailed(f"{self._name()} does not end") from None
+        if status != 0:
+            raise MeasurementFailed(self.errors() or f"{self._name()} ended with {status}")
+
+    def kill(self) -> None:
+        self.popen.kill()
+
+    def end(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+        self.popen.stdout.close()
+        self._errors.close()
+
+    def errors(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace").strip()
+
+    def _name(self) -> str:
+        return " ".join([Path(self.argv[0]).name, *self.argv[1:2]])
+
+    def _read_line(self, deadline: float) -> bytes:
+        descriptor, line = self.popen.stdout.fileno(), b""
+        os.set_blocking(descriptor, False)
+        while not line.endswith(b"\n"):
+            if wait_readable([self], deadline) is None:
+                raise MeasurementFailed(f"{self._name()} says nothing. {self.errors()}".rstrip())
+            # Byte by byte: what follows the line belongs to the next read.
+            byte = os.read(descriptor, 1)
+            if not byte:
+                break
+            line += byte
+        return line
+
+
+def wait_readable(processes: list[Process], deadline: float) -> Optional[Process]:
+    """The first of them that has written something, or has ended; None when the time is over."""
+    outputs = {process.popen.stdout: process for process in processes}
+    ready = select.select(list(outputs), [], [], max(0.0, deadline - time.monotonic()))[0]
+    return outputs[ready[0]] if ready else None
+
+
+class World:
+    """A folder, a control plane, backends; clients come and go."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._folder = tempfile.TemporaryDirectory(prefix="signalbox-bench-")
+        self._processes: list[Process] = []
+        self._bootstrap = Path(self._folder.name) / "bootstrap.json"
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for process in self._processes:
+            process.end()
+        self._folder.cleanup()
+
+    def launch_backend(self, listen: str, cluster: str) -> Process:
+        """Not ready before it has written a line."""
+        return self._start([self._programs.signalbox, "backend", "--listen", listen, "--name", listen, "--cluster",
+                            cluster, "--parent", os.getpid()])
+
+    def start_backend(self, listen: str, cluster: str) -> tuple[Process, int]:
+        """With the port it listens on."""
+        process = self.launch_backend(listen, cluster)
+        return process, int(process.read(START_SECONDS)["address"].rpartition(":")[2])
+
+    def serve(self, resources: list[dict]) -> None:
+        """Starts the control plane; clients that start from now on use it."""
+        path = Path(self._folder.name) / "resources.json"
+        path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
+        process = self._start([self._programs.signalbox, "serve", "--resources", path, "--listen", "127.0.0.1:0",
+                               "--parent", os.getpid()])
+        address = process.read(START_SECONDS)["address"]
+        self._bootstrap.write_text(json.dumps({
+            "xds_servers": [{"server_uri": address, "channel_creds": [{"type": "insecure"}],
+                             "server_features": ["xds_v3"]}],
+            "node": {"id": "bench"}}), encoding="utf-8")
+
+    def start_client(self, side: str, measure: str, **options) -> Process:
+        argv = [self._programs.client, "--side", side, "--measure", measure]
+        for name, value in options.items():
+            argv += [f"--{name}", value]
+        environment = {"GRPC_XDS_BOOTSTRAP": str(self._bootstrap)}
+        if side == "peer" and measure == "pick":
+            environment["LD_PRELOAD"] = str(self._programs.peer_shim)
+        return self._start(argv, environment)
+
+    def measure(self, side: str, measure: str, **options) -> dict:
+        """A client from its start to its end; what it has measured."""
+        client = self.start_client(side, measure, **options)
+        result = client.read(CLIENT_SECONDS)
+        client.finish(START_SECONDS)
+        self.end(client)
+        return result
+
+    def end(self, process: Process) -> None:
+        process.end()
+        self._processes.remove(process)
+
+    def _start(self, argv: list, environment: Optional[dict] = None) -> Process:
+        process = Process(argv, environment)
+        self._processes.append(process)
+        return process

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the public API answers to those who use it wrongly: a text, never a crash.
+#include <catch2/catch.hpp>
+
+#include "signalbox/runtime.hpp"
+#include "tests/e2e/channel_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Nobody is there; the tests ask for nothing that comes from there.
+std::unique_ptr<Runtime> lonely_runtime() {
+  RuntimeOptions options;
+  options.bootstrap_json =
+      R"({"xds_servers": [{"server_uri": "127.0.0.1:1",
+          "channel_creds": [{"type": "insecure"}]}], "node": {"id": "node-7"}})";
+  auto runtime = Runtime::start(std::move(options));
+  REQUIRE(runtime.ok());
+  return *std::move(runtime);
+}
+
+}  // namespace
+
+TEST_CASE("runtime: a target that is none fails every call with a text that names it",
+          "[runtime][misuse]") {
+  const std::string target =
+      GENERATE("", "orders", "dns:///orders", "http://orders", "xds:", "xds://orders");
+  CAPTURE(target);
+  const auto runtime = lonely_runtime();
+  const auto channel = runtime->channel(target);
+  REQUIRE(channel != nullptr);
+  const auto stub = Echo::NewStub(channel);
+  for (const Api api : {Api::kSync, Api::kAsync, Api::kCallback}) {
+    INFO(to_string(api));
+    grpc::ClientContext context;
+    EchoReply reply;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + 10s);
+    const auto status = call(*stub, api, context, {}, reply);
+    CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK_THAT(status.error_message(), Contains("target " + target));
+  }
+  CHECK(channel->GetState(true) == GRPC_CHANNEL_SHUTDOWN);
+  CHECK_FALSE(runtime->router(target).ok());
+}
+
+TEST_CASE("router: wrong use is answered, also after the runtime's end", "[router][misuse]") {
+  auto runtime = lonely_runtime();
+  const auto router = *runtime->router("xds:///orders");
+  const auto other = *runtime->router("xds:///others");
+  Pick fresh;
+  Pick pick = router->pick({});
+  CHECK(pick.outcome() != PickOutcome::kComplete);
+  const auto past = std::chrono::steady_clock::now() - std::chrono::hours(1);
+  router->wait(pick, past);
+  router->on_change(pick, nullptr);
+  router->repick(fresh, {.path = ""});
+  other->repick(pick, {.path = "no path at all"});
+  for (const int code : {0, 0, -1, 1'000}) {
+    router->started(pick);
+    router->finished(pick, code);
+    router->finished(Pick(), code);
+  }
+  CHECK_FALSE(runtime->serve_metrics("").ok());
+  CHECK_FALSE(runtime->serve_metrics("nowhere").ok());
+  CHECK_FALSE(runtime->serve_metrics("127.0.0.1:99999").ok());
+
+  runtime = nullptr;
+  CHECK_FALSE(router->wait(pick, std::chrono::steady_clock::now() + std::chrono::hours(1)));
+  bool told = false;
+  router->on_change(pick, [&] { told = true; });
+  CHECK(told);
+  router->repick(pick, {.path = "/orders/Place"});
+  CHECK(pick.outcome() == PickOutcome::kFail);
+  CHECK_THAT(std::string(pick.status().message()), Contains("shut down"));
+}
+
+TEST_CASE("runtime: options that make no sense are errors or harmless", "[runtime][misuse]") {
+  RuntimeOptions options;
+  SECTION("no bootstrap file") {
+    options.bootstrap_path = "";
+    CHECK_FALSE(Runtime::start(std::move(options)).ok());
+  }
+  SECTION("an empty bootstrap") {
+    options.bootstrap_json = "";
+    CHECK_FALSE(Runtime::start(std::move(options)).ok());
+  }
+  SECTION("interceptors that are null are left out") {
+    const auto runtime = lonely_runtime();
+    Runtime::Interceptors interceptors;
+    interceptors.push_back(nullptr);
+    const auto stub = Echo::NewStub(runtime->channel("no target", std::move(interceptors)));
+    grpc::ClientContext context;
+    EchoReply reply;
+    CHECK(stub->Unary(&context, {}, &reply).error_code() == grpc::StatusCode::UNAVAILABLE);
+  }
+}
+
+}  // namespace signalbox::test

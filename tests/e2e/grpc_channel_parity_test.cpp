@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The drop-in channel beside gRPC's own: every conversation must go the same way on both, whether
+// the pick was ready or had to be waited for.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+#include "tests/e2e/channel_world.hpp"
+#include "tests/e2e/conversation.hpp"
+
+namespace signalbox::test {
+namespace {
+
+EchoRequest say(const std::string& text) {
+  EchoRequest request;
+  request.set_text(text);
+  request.set_times(3);
+  return request;
+}
+
+EchoRequest fail_with(grpc::StatusCode code) {
+  EchoRequest request = say("fails");
+  request.set_status(code);
+  return request;
+}
+
+EchoRequest hold() {
+  EchoRequest request = say("holds");
+  request.set_hold(true);
+  return request;
+}
+
+std::vector<Manner> manners() {
+  std::vector<Manner> all{
+      {"words", {say("a"), say("b"), say("c")}, nullptr},
+      {"one word", {say("a")}, nullptr},
+      {"an empty message", {EchoRequest()}, nullptr},
+      {"a megabyte", {say(std::string(1'500'000, 'x')), say("small")}, nullptr},
+      {"corked", {say("a"), say("b")}, nullptr, true},
+      {"corked, one message", {say("a")}, nullptr, true},
+      {"metadata",
+       {say("a")},
+       [](grpc::ClientContext& context) {
+         context.AddMetadata("x-tenant", "blue");
+         context.AddMetadata("x-tenant", "green");
+         context.AddMetadata("x-trace-bin", std::string("\0\x01\xff\n", 4));
+         context.AddMetadata("x-empty", "");
+       }},
+      {"compressed",
+       {say(std::string(100'000, 'x'))},
+       [](grpc::ClientContext& context) { context.set_compression_algorithm(GRPC_COMPRESS_GZIP); }},
+      {"wait_for_ready",
+       {say("a")},
+       [](grpc::ClientContext& context) { context.set_wait_for_ready(true); }},
+      {"credentials on an insecure channel",
+       {say("a")},
+       [](grpc::ClientContext& context) {
+         context.set_credentials(grpc::GoogleIAMCredentials("token", "selector"));
+       }},
+      {"a message that is larger than the server takes",
+       {say(std::string(5'000'000, 'x'))},
+       nullptr},
+      {"the server's own status", {fail_with(grpc::StatusCode::FAILED_PRECONDITION)}, nullptr},
+      {"the server's own UNAVAILABLE", {fail_with(grpc::StatusCode::UNAVAILABLE)}, nullptr},
+      {"a deadline while the server holds it",
+       {hold()},
+       [](grpc::ClientContext& context) {
+         context.set_deadline(std::chrono::system_clock::now() + 150ms);
+       },
+       false,
+       Agreement::kAllButMessage},
+      {"a deadline that was over",
+       {say("late")},
+       [](grpc::ClientContext& context) {
+         context.set_deadline(std::chrono::system_clock::now() - 1s);
+       },
+       false,
+       Agreement::kAllButMessage},
+      {"cancelled while the server holds it", {hold()}, nullptr, false, Agreement::kCode, true},
+      {"cancelled before it began",
+       {say("never")},
+       [](grpc::ClientContext& context) { context.TryCancel(); },
+       false,
+       Agreement::kAllButMessage},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("grpc_channel: every conversation goes as on gRPC's own channel",
+          "[channel][queue][parity]") {
+  const Manner manner = GENERATE(from_range(manners()));
+  EchoServer server;
+  ChannelWorld world;
+  const auto connection = world.connect(server.address());
+  const auto target = "ipv4:///" + server.address().str();
+  const auto plain = grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
+  REQUIRE(plain->WaitForConnected(std::chrono::system_clock::now() + 10s));
+  for (const Way& way : ways()) {
+    CAPTURE(manner.name, way.name);
+    // A call that reached nobody has its channel's target as its peer.
+    const auto told = [&](const Transcript& transcript) {
+      return absl::StrReplaceAll(transcript.text(manner.agreement),
+                                 {{"peer xds:///orders", "peer unknown"},
+                                  {absl::StrCat("peer ", target), "peer unknown"}});
+    };
+    const auto expected = converse(way, manner, plain, server.service());
+    world.publish_ready({connection});
+    const auto ready = converse(way, manner, world.channel, server.service());
+    CHECK(told(ready) == told(expected));
+    world.publish(nullptr);
+    const auto queued = [&] {
+      const LatePublisher later(world, [&] { world.publish_ready({connection}); });
+      return converse(way, manner, world.channel, server.service());
+    }();
+    CHECK(told(queued) == told(expected));
+  }
+  CHECK(world.waiting->size() == 0);
+  world.wait_for_no_uses();
+  CHECK_FALSE(connection->in_use());
+}
+
+TEST_CASE("grpc_channel: every way to call hears of a pick that fails or is dropped",
+          "[channel][queue]") {
+  struct Case {
+    const char* name;
+    bool is_drop;
+    bool wait_for_ready;
+  };
+
+  const Case which = GENERATE(Case{"failed", false, false},
+                              Case{"dropped", true, false},
+                              Case{"dropped, wait_for_ready", true, true});
+  const bool queued = GENERATE(false, true);
+  CAPTURE(which.name, queued);
+  ChannelWorld world;
+  Manner manner{"one word", {say("a")}, [&](grpc::ClientContext& context) {
+                  context.set_wait_for_ready(which.wait_for_ready);
+                }};
+  const auto refuse = [&] {
+    world.publish([&](const PickArgs&) {
+      PickResult result;
+      const absl::Status status = absl::UnavailableError("nobody is there");
+      if (which.is_drop) {
+        result.outcome = Drop{status};
+      } else {
+        result.outcome = Fail{status};
+      }
+      return result;
+    });
+  };
+  const EchoService nobody;
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    if (!queued) refuse();
+    const auto told = [&] {
+      if (!queued) return converse(way, manner, world.channel, nobody);
+      world.publish(nullptr);
+      const LatePublisher later(world, refuse);
+      return converse(way, manner, world.channel, nobody);
+    }();
+    CHECK(told.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(told.status.error_message() ==
+          "nobody is there (cluster orders, target xds:///orders, node id node-7)");
+    CHECK(told.replies.empty());
+    CHECK(told.peer == "xds:///orders");
+  }
+  CHECK(world.stats->started() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("grpc_channel: every way to call ends with the runtime, while it waits and afterwards",
+          "[channel][queue]") {
+  const EchoService nobody;
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    ChannelWorld world;
+    Manner manner{"one word", {say("a")}, [](grpc::ClientContext& context) {
+                    context.set_wait_for_ready(true);
+                  }};
+    for (const bool waits : {true, false}) {
+      const LatePublisher end(world, [&] { world.waiting->close(); });
+      const auto told = converse(way, manner, world.channel, nobody);
+      CAPTURE(waits);
+      CHECK(told.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+      CHECK(told.status.error_message() ==
+            "the signalbox runtime has been shut down (target xds:///orders, node id node-7)");
+    }
+    world.wait_for_no_uses();
+  }
+}
+
+}  // namespace signalbox::test

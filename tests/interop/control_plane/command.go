@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	// The types that may stand in an Any of a resource.
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// command is one line of stdin. The only verb so far sets the whole snapshot.
+type command struct {
+	Do        string            `json:"do"`        // snapshot
+	Version   string            `json:"version"`   // Of every type,
+	Versions  map[string]string `json:"versions"`  // but for these, by type URL.
+	Resources []json.RawMessage `json:"resources"` // Protobuf JSON, with @type.
+}
+
+// obey runs the commands of `in` until it ends, which is no error.
+func obey(in io.Reader, snapshots cache.SnapshotCache, events *reporter) error {
+	lines := json.NewDecoder(in)
+	for {
+		var order command
+		if err := lines.Decode(&order); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("stdin: %w", err)
+		}
+		if order.Do != "snapshot" {
+			return fmt.Errorf("unknown command %q", order.Do)
+		}
+		snapshot, err := order.snapshot()
+		if err != nil {
+			return err
+		}
+		if err := snapshots.SetSnapshot(context.Background(), allNodes, snapshot); err != nil {
+			return err
+		}
+		events.tell(snapshotSet{Event: "snapshot_set"})
+	}
+}
+
+func (c *command) snapshot() (*cache.Snapshot, error) {
+	byType := map[types.ResponseType][]types.Resource{}
+	for _, text := range c.Resources {
+		var packed anypb.Any
+		if err := protojson.Unmarshal(text, &packed); err != nil {
+			return nil, fmt.Errorf("%s: %w", text, err)
+		}
+		resource, err := packed.UnmarshalNew()
+		if err != nil {
+			return nil, err
+		}
+		kind := cache.GetResponseType(packed.GetTypeUrl())
+		if kind == types.UnknownType {
+			return nil, fmt.Errorf("%s is no type of a snapshot", packed.GetTypeUrl())
+		}
+		byType[kind] = append(byType[kind], resource)
+	}
+	made := &cache.Snapshot{}
+	for kind := types.ResponseType(0); kind < types.UnknownType; kind++ {
+		url, err := cache.GetResponseTypeURL(kind)
+		if err != nil {
+			return nil, err
+		}
+		version, own := c.Versions[url]
+		if !own {
+			version = c.Version
+		}
+		made.Resources[kind] = cache.NewResources(version, byType[kind])
+	}
+	return made, nil
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// control_plane is the independent peer of the interop tests: go-control-plane's snapshot cache and server, driven by
+// JSON lines on stdin, telling as JSON lines on stdout what it hears and sends.
+//
+//	stdin  ─▶ command ─▶ SnapshotCache ─▶ server ─▶ [tap] ─ ADS ─ client
+//	stdout ◀─ event ◀───────────────────────────────┘
+//
+// It ends with its stdin, so that it never outlives the test that started it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+)
+
+// oneForAll gives every client the same snapshot.
+type oneForAll struct{}
+
+const allNodes = "all"
+
+func (oneForAll) ID(*corev3.Node) string { return allNodes }
+
+// listen shares its port with whoever reserves it without listening: the test, while this process is dead.
+func listen(address string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, connection syscall.RawConn) error {
+		var failed error
+		if err := connection.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		}); err != nil {
+			return err
+		}
+		return failed
+	}}
+	return config.Listen(context.Background(), "tcp", address)
+}
+
+func run(address string) error {
+	events := newReporter(os.Stdout)
+	// Not "ads": clients that ask for resources by name would wait for those that nobody asks for.
+	snapshots := cache.NewSnapshotCache(false, oneForAll{}, nil)
+	taps := &taps{events: events}
+	rpcServer := grpc.NewServer(grpc.StreamInterceptor(taps.intercept))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(rpcServer,
+		server.NewServer(context.Background(), snapshots, nil))
+
+	listener, err := listen(address)
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- rpcServer.Serve(listener) }()
+	obeyed := make(chan error, 1)
+	go func() { obeyed <- obey(os.Stdin, snapshots, events) }()
+	events.tell(listening{Event: "listening", Port: listener.Addr().(*net.TCPAddr).Port})
+	select {
+	case err = <-served:
+	case err = <-obeyed:
+	}
+	return err
+}
+
+func main() {
+	address := flag.String("listen", "127.0.0.1:0", "where to serve ADS")
+	flag.Parse()
+	if err := run(*address); err != nil {
+		fmt.Fprintln(os.Stderr, "control_plane:", err)
+		os.Exit(1)
+	}
+}

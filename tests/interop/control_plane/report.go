@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"sync"
+)
+
+// Events, as they stand on stdout.
+
+type listening struct {
+	Event string `json:"event"`
+	Port  int    `json:"port"`
+}
+
+type snapshotSet struct {
+	Event string `json:"event"`
+}
+
+type streamEvent struct {
+	Event  string `json:"event"` // stream_opened or stream_closed
+	Stream int64  `json:"stream"`
+}
+
+type rejection struct {
+	Code    int32  `json:"code"`
+	Message string `json:"message"`
+}
+
+type client struct {
+	ID       string   `json:"id"`
+	Agent    string   `json:"agent"`
+	Features []string `json:"features"`
+}
+
+type message struct {
+	Event   string     `json:"event"` // request or response
+	Stream  int64      `json:"stream"`
+	Type    string     `json:"type"`
+	Version string     `json:"version"`
+	Nonce   string     `json:"nonce"`
+	Names   []string   `json:"names"`
+	Error   *rejection `json:"error,omitempty"`
+	Node    *client    `json:"node,omitempty"`
+}
+
+// reporter writes events in their order. Telling never waits for the reader: a test that is busy must not slow the
+// streams down, nor keep a command from being read.
+type reporter struct {
+	mutex   sync.Mutex
+	waiting [][]byte
+	more    *sync.Cond
+}
+
+func newReporter(out io.Writer) *reporter {
+	r := &reporter{}
+	r.more = sync.NewCond(&r.mutex)
+	go r.write(out)
+	return r
+}
+
+func (r *reporter) tell(event interface{}) {
+	line, err := json.Marshal(event)
+	if err != nil {
+		panic(err) // Our own structs.
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.waiting = append(r.waiting, append(line, '\n'))
+	r.more.Signal()
+}
+
+func (r *reporter) write(out io.Writer) {
+	for {
+		r.mutex.Lock()
+		for len(r.waiting) == 0 {
+			r.more.Wait()
+		}
+		lines := r.waiting
+		r.waiting = nil
+		r.mutex.Unlock()
+		for _, line := range lines {
+			if _, err := out.Write(line); err != nil {
+				os.Exit(1) // Nobody listens any more.
+			}
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"sync/atomic"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc"
+)
+
+// taps tell what goes over every stream, as it goes: before the server sees (and completes) a request.
+type taps struct {
+	events *reporter
+	opened int64
+}
+
+func (t *taps) intercept(service interface{}, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) error {
+	id := atomic.AddInt64(&t.opened, 1)
+	t.events.tell(streamEvent{Event: "stream_opened", Stream: id})
+	defer t.events.tell(streamEvent{Event: "stream_closed", Stream: id})
+	return handler(service, &tapped{ServerStream: stream, events: t.events, id: id})
+}
+
+type tapped struct {
+	grpc.ServerStream
+	events *reporter
+	id     int64
+}
+
+func (t *tapped) RecvMsg(m interface{}) error {
+	if err := t.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if request, ok := m.(*discoveryv3.DiscoveryRequest); ok {
+		t.events.tell(t.heard(request))
+	}
+	return nil
+}
+
+func (t *tapped) SendMsg(m interface{}) error {
+	if response, ok := m.(*discoveryv3.DiscoveryResponse); ok {
+		t.events.tell(t.said(response))
+	}
+	return t.ServerStream.SendMsg(m)
+}
+
+func (t *tapped) heard(request *discoveryv3.DiscoveryRequest) message {
+	heard := message{Event: "request", Stream: t.id, Type: request.GetTypeUrl(), Version: request.GetVersionInfo(),
+		Nonce: request.GetResponseNonce(), Names: append([]string{}, request.GetResourceNames()...)}
+	if detail := request.GetErrorDetail(); detail != nil {
+		heard.Error = &rejection{Code: detail.GetCode(), Message: detail.GetMessage()}
+	}
+	if node := request.GetNode(); node != nil {
+		heard.Node = &client{ID: node.GetId(), Agent: node.GetUserAgentName(),
+			Features: append([]string{}, node.GetClientFeatures()...)}
+	}
+	return heard
+}
+
+func (t *tapped) said(response *discoveryv3.DiscoveryResponse) message {
+	names := make([]string, 0, len(response.GetResources()))
+	for _, packed := range response.GetResources() {
+		resource, err := packed.UnmarshalNew()
+		if err != nil {
+			panic(err) // Our own snapshot.
+		}
+		names = append(names, cache.GetResourceName(resource))
+	}
+	return message{Event: "response", Stream: t.id, Type: response.GetTypeUrl(), Version: response.GetVersionInfo(),
+		Nonce: response.GetNonce(), Names: names}
+}

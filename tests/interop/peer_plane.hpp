@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The independent control plane of the interop tests: go-control-plane in a process of its own.
+//
+//   yaml ─▶ set() ─▶ [control_plane, Go] ◀─ ADS ─ Runtime
+//            wire() ◀─ what went over its streams, in order
+//
+// Its port is reserved for as long as this lives: whoever calls it while the process does not run
+// is refused, and a process that starts again gets the same one.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "tests/support/process.hpp"
+
+namespace signalbox::test {
+
+/// A DiscoveryRequest or DiscoveryResponse, as the peer read or wrote it.
+struct WireMessage {
+  struct Error {
+    int code = 0;
+    std::string message;
+  };
+
+  struct Node {
+    std::string id;
+    std::string agent;
+    std::set<std::string> features;
+  };
+
+  bool is_request = false;
+  int stream = 0;
+  std::string type_url, version, nonce;
+  std::set<std::string> names;  ///< Asked for, or of the resources sent.
+  std::optional<Error> error;
+  std::optional<Node> node;
+};
+
+/// All that one process of the peer has heard and said.
+struct Wire {
+  int streams_opened = 0;
+  int streams_open = 0;
+  std::vector<WireMessage> messages;
+
+  std::vector<WireMessage> requests(absl::string_view type_url) const;
+  std::vector<WireMessage> responses(absl::string_view type_url) const;
+  std::vector<WireMessage> nacks() const;
+  /// The newest request of this type takes the newest response, which has this version.
+  bool acked(absl::string_view type_url, absl::string_view version) const;
+  /// All four types.
+  bool acked(absl::string_view version) const;
+};
+
+/// All of it as text, one message a line.
+std::string to_string(const Wire& wire);
+
+extern const std::vector<absl::string_view> kAllTypes;
+
+class PeerPlane {
+ public:
+  PeerPlane();
+  ~PeerPlane();
+  PeerPlane(const PeerPlane&) = delete;
+  PeerPlane& operator=(const PeerPlane&) = delete;
+
+  const std::string& address() const { return address_; }
+
+  /// Returns when it listens. It has no snapshot, and its wire() is empty.
+  void start();
+  void kill();  ///< SIGKILL; returns when it is dead.
+
+  /// The snapshot of all clients; `versions` of single types, by type URL, go before `version`.
+  /// Returns when it is set, whether or not anybody has been told.
+  void set(const std::string& version,
+           const std::string& yaml,
+           const std::map<std::string, std::string>& versions = {});
+
+  /// What has happened so far.
+  const Wire& wire();
+  bool wait_for(const std::function<bool(const Wire&)>& holds);
+
+ private:
+  void read_event(const std::string& line);
+
+  std::string address_;
+  int reservation_ = -1;
+  std::optional<tools::ChildProcess> process_;
+  int snapshots_set_ = 0;
+  Wire wire_;
+};
+
+}  // namespace signalbox::test

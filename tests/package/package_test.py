@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The package as a stranger gets it: installed, moved, and used from a folder that knows nothing of the checkout."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+from typing import Iterator
+
+from installed import BUILD, CHECKOUT, install, outside, run
+
+HERE = Path(__file__).resolve().parent
+WORLD = """
+resources:
+  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+    name: hello
+    api_listener:
+      api_listener:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        route_config:
+          virtual_hosts: [{name: hello, domains: ["*"], routes: [{match: {prefix: ""}, route: {cluster: hello}}]}]
+        http_filters:
+          - name: router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: hello
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: hello
+    endpoints:
+      - locality: {}
+        load_balancing_weight: 1
+        lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
+"""
+
+
+class PackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = outside()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.prefix = install(cls.folder)
+        cls.headers = next((cls.prefix / "include").iterdir())
+
+    def project(self, name: str, text: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        text = f"cmake_minimum_required(VERSION 3.16)\nproject({name} CXX)\n{text}"
+        (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
+        return folder
+
+    def configure(self, source: Path, **more: bool) -> str:
+        return run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", CMAKE_PREFIX_PATH=self.prefix, **more)
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def test_public_headers_and_what_they_include_are_installed_and_nothing_else(self) -> None:
+        self.assertEqual([self.headers], list((self.prefix / "include").iterdir()))
+        self.assertEqual(["signalbox"], [p.name for p in self.headers.iterdir()])
+        installed = {p.relative_to(self.headers).as_posix() for p in self.headers.rglob("*.hpp")}
+        public = {f"signalbox/{p.name}" for p in (CHECKOUT / "channel/include/signalbox").iterdir()}
+        wanted, waiting = set(public), list(public)
+        while waiting:
+            text = (self.headers / waiting.pop()).read_text(encoding="utf-8")
+            for header in re.findall(r'^#include "(signalbox/[^"]+)"', text, re.MULTILINE):
+                if header not in wanted:
+                    wanted.add(header)
+                    waiting.append(header)
+        self.assertEqual(wanted, installed)
+
+    def test_each_header_compiles_alone_and_without_a_warning(self) -> None:
+        flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++", f"-I{self.headers}"]
+        for header in sorted(self.headers.rglob("*.hpp")):
+            with self.subTest(header=header.relative_to(self.headers)):
+                alone = self.folder / "alone.cpp"
+                alone.write_text(f'#include "{header.relative_to(self.headers)}"\n', encoding="utf-8")
+                run("g++", *flags, alone)
+
+    def test_no_file_knows_where_it_was_built_or_installed(self) -> None:
+        places = [os.fsencode(p) for p in (CHECKOUT, BUILD, "/opt/signalbox")]
+        for file in sorted(p for p in self.prefix.rglob("*") if p.is_file()):
+            with self.subTest(file=file.relative_to(self.prefix)):
+                if file.suffix == ".a" or file.parent.name == "bin":
+                    plain = self.folder / "without debug information"
+                    run("objcopy", "--strip-debug", file, plain)
+                    file = plain
+                content = file.read_bytes()
+                self.assertEqual([], [place for place in places if place in content])
+
+    def test_documents_and_examples_are_installed(self) -> None:
+        documents = self.prefix / "share/doc/signalbox"
+        for name in ("README.md", "LICENSE", "CHANGELOG.md", "examples/bootstrap.example.json"):
+            self.assertTrue((documents / name).is_file(), name)
+        for name in ("demo/resources.yaml", "quickstart/resources.yaml"):
+            run(self.prefix / "bin/signalbox", "check", documents / "examples" / name)
+
+    # --- who finds it ----------------------------------------------------------------------------
+
+    def test_an_unknown_component_is_named(self) -> None:
+        project = self.project("component", "find_package(signalbox CONFIG REQUIRED COMPONENTS channel teapot)")
+        answer = self.configure(project, fails=True)
+        self.assertRegex(answer, r"signalbox has no component 'teapot'\.\s+There are:\s+channel\s+command")
+
+    def test_an_unknown_component_that_is_optional_is_not_found(self) -> None:
+        self.configure(self.project("optional", """
+            find_package(signalbox CONFIG REQUIRED COMPONENTS command OPTIONAL_COMPONENTS teapot)
+            if(signalbox_teapot_FOUND OR NOT signalbox_command_FOUND OR TARGET signalbox::channel)
+              message(FATAL_ERROR "found: teapot ${signalbox_teapot_FOUND}, command ${signalbox_command_FOUND}")
+            endif()"""))
+
+    def test_another_version_is_refused(self) -> None:
+        for version in ("0.2", "1.0", "0.0.9"):
+            with self.subTest(version=version):
+                name = "version_" + version.replace(".", "_")
+                project = self.project(name, f"find_package(signalbox {version} CONFIG REQUIRED)")
+                answer = self.configure(project, fails=True)
+                self.assertRegex(answer, rf'requested\s+version\s+"{re.escape(version)}"')
+
+    def test_a_project_that_has_us_as_a_subfolder_does_not_install_us(self) -> None:
+        project = self.project("subfolder", "set(SIGNALBOX_BUILD_TESTS OFF)\nadd_subdirectory(signalbox)")
+        (project / "signalbox").symlink_to(CHECKOUT)
+        self.configure(project)
+        run("cmake", "--install", project / "build", "--prefix", project / "prefix")
+        self.assertFalse((project / "prefix").exists())
+
+    # --- who uses it -----------------------------------------------------------------------------
+
+    def test_consumers_call_and_pick(self) -> None:
+        source = self.folder / "consumer"
+        shutil.copytree(HERE / "consumer", source)
+        for name in ("lb/router.hpp", "messages/ids.hpp", "messages/pick.hpp"):
+            trap = source / "own" / name
+            trap.parent.mkdir(parents=True, exist_ok=True)
+            trap.write_text("#error included by signalbox\n", encoding="utf-8")
+        self.configure(source)
+        run("cmake", "--build", source / "build", "-j2")
+        by_hand = self.build_by_hand(source / "pick.cpp")
+
+        with self.serving(source / "build/server") as server:
+            port = int(server.stdout.readline())
+            file = self.folder / "world.yaml"
+            file.write_text(WORLD.replace("PORT", str(port)), encoding="utf-8")
+            bootstrap = {"signalbox.resources": str(file), "node": {"id": "consumer"}}
+            world = {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_XDS_BOOTSTRAP": ""}
+            self.assertEqual("hello package\n", run(source / "build/dropin", **world))
+            self.assertEqual(f"127.0.0.1:{port}\n", run(source / "build/pick", **world))
+            self.assertEqual(f"127.0.0.1:{port}\n", run(by_hand, **world))
+
+    @contextlib.contextmanager
+    def serving(self, *argv: object) -> Iterator[subprocess.Popen]:
+        with subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def build_by_hand(self, source: Path) -> Path:
+        """With pkg-config, which quotes the prefix's space, and g++."""
+        def ask(*what: str) -> str:
+            return run("pkg-config", *what, "signalbox", PKG_CONFIG_PATH=self.prefix / "lib/pkgconfig")
+
+        self.assertEqual(self.version(), ask("--modversion").strip())
+        flags = shlex.split(ask("--cflags", "--static", "--libs"))
+        run("g++", "-std=c++20", source, "-o", self.folder / "by_hand", *flags)
+        return self.folder / "by_hand"
+
+    def version(self) -> str:
+        return run(self.prefix / "bin/signalbox", "version").split()[1]
+
+
+if __name__ == "__main__":
+    unittest.main()

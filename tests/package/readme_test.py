@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""README's code, as it stands there: the quick start pasted block by block into a shell in an empty folder, and the
+lines of `Embed it` compiled, both against the installed package.
+
+    sh block ─▶ the shell, which ends with the first command that fails        text block ─▶ a line that must come
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import textwrap
+import time
+import unittest
+from pathlib import Path
+from typing import NamedTuple
+
+from installed import CHECKOUT, PATIENCE, install, outside, run
+
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+
+
+def blocks_of(text: str, mark: str) -> list[Block]:
+    """The fenced blocks between the marks, in order."""
+    between = re.search(rf"<!-- {mark}: begin -->\n(.*?)<!-- {mark}: end -->", text, re.DOTALL)
+    if between is None:
+        raise AssertionError(f"nothing is marked {mark}")
+    return [Block(*found) for found in re.findall(r"^```(\w+)\n(.*?)^```$", between[1], re.DOTALL | re.MULTILINE)]
+
+
+class Shell:
+    """A bash that is pasted to. It and all that it started end with the `with`."""
+
+    def __init__(self, folder: Path, patience: float = PATIENCE, **environment: object) -> None:
+        self.patience = patience
+        self.log = folder / "shell.log"
+        self.done = folder / "done"
+        self.mark = 0  # How much was printed before the last block.
+        env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        work = folder / "work"
+        work.mkdir()
+        with self.log.open("wb") as log:
+            self.bash = subprocess.Popen(["bash", "-e"], cwd=work, env=env, stdin=subprocess.PIPE, stdout=log,
+                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def __enter__(self) -> "Shell":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            os.killpg(self.bash.pid, signal.SIGKILL)  # Its own session: nobody else is in there.
+        except ProcessLookupError:
+            pass
+        self.bash.stdin.close()
+        self.bash.wait()
+
+    def printed(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def paste(self, text: str) -> None:
+        self.mark = len(self.printed())
+        self.done.unlink(missing_ok=True)
+        self.bash.stdin.write(f"{text}\n: > '{self.done}'\n")
+        self.bash.stdin.flush()
+        self.until(self.done.exists, text)
+
+    def expect(self, text: str) -> None:
+        for line in text.splitlines():
+            self.until(lambda: line.strip() in map(str.strip, self.printed()[self.mark:].splitlines()), line)
+
+    def until(self, holds, what: str) -> None:
+        deadline = time.monotonic() + self.patience
+        while not holds():
+            if self.bash.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"not so:\n{what}\nall that was printed:\n{self.printed()}")
+            time.sleep(0.05)
+
+
+def play(blocks: list[Block], shell: Shell) -> None:
+    for block in blocks:
+        if block.language == "sh":
+            shell.paste(block.text)
+        elif block.language == "text":
+            shell.expect(block.text)
+        else:
+            raise AssertionError(f"a reader cannot paste {block.language}:\n{block.text}")
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class ReadmeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = outside()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.prefix = install(cls.folder)
+
+    def test_the_quick_start_works_by_copy_and_paste(self) -> None:
+        blocks = blocks_of(README, "quickstart")
+        self.assertLessEqual({"sh", "text"}, {block.language for block in blocks})
+        ports = dict(zip(("50051", "50052"), map(str, free_ports(2))))
+        fresh = [Block(b.language, re.sub("50051|50052", lambda m: ports[m[0]], b.text)) for b in blocks]
+        self.assertNotEqual(blocks, fresh)
+        environment = {"CMAKE_PREFIX_PATH": self.prefix, "CMAKE_BUILD_PARALLEL_LEVEL": 2}
+        folder = self.folder / "quickstart"
+        folder.mkdir()
+        with Shell(folder, **environment) as shell:
+            play(fresh, shell)
+
+    def test_the_lines_to_embed_compile(self) -> None:
+        cmake, cpp = blocks_of(README, "embed")
+        self.assertEqual(("cmake", "cpp"), (cmake.language, cpp.language))
+        folder = self.folder / "embed"
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(EMBED_CMAKE + cmake.text + EMBED_STUB, encoding="utf-8")
+        (folder / "orders.proto").write_text(EMBED_PROTO, encoding="utf-8")
+        includes = [line for line in cpp.text.splitlines() if line.startswith("#include")]
+        self.assertTrue(includes)
+        body = textwrap.indent("\n".join(line for line in cpp.text.splitlines() if line not in includes), "  ")
+        source = "\n".join(includes) + EMBED_CPP.replace("BODY", body)
+        (folder / "my_server.cpp").write_text(source, encoding="utf-8")
+        run("protoc", "--cpp_out=.", "--grpc_out=.", f"--plugin=protoc-gen-grpc={which('grpc_cpp_plugin')}",
+            "orders.proto", cwd=folder)
+        run("cmake", "-G", "Ninja", "-B", "build", cwd=folder, CMAKE_PREFIX_PATH=self.prefix)
+        run("cmake", "--build", "build", "-j2", cwd=folder)
+
+
+class ShellTest(unittest.TestCase):
+    """That the quick start's test can fail."""
+
+    def played(self, text: str) -> None:
+        with outside() as folder, Shell(Path(folder), patience=2) as shell:
+            play(blocks_of(f"<!-- x: begin -->\n{text}<!-- x: end -->\n", "x"), shell)
+
+    def test_what_is_right_passes(self) -> None:
+        self.played("```sh\nx=1\n```\nthen\n```sh\n(echo \"x: $x \") &\n```\n```text\nx: 1\n```\n")
+
+    def test_what_is_broken_fails(self) -> None:
+        for text in ("```sh\nfalse\n```\n",
+                     "```sh\nfalse\ntrue\n```\n",
+                     "```sh\necho b\n```\n```text\na\n```\n",
+                     "```sh\necho a\n```\n```sh\necho b\n```\n```text\na\n```\n",
+                     "```yaml\na: 1\n```\n"):
+            with self.subTest(text=text), self.assertRaises(AssertionError):
+                self.played(text)
+        with self.assertRaises(AssertionError):
+            blocks_of(README, "nothing of this name")
+
+
+def which(program: str) -> str:
+    return run("which", program).strip()
+
+
+EMBED_CMAKE = """cmake_minimum_required(VERSION 3.25)
+project(my_server CXX)
+add_executable(my_server my_server.cpp)
+"""
+EMBED_STUB = """
+target_sources(my_server PRIVATE orders.pb.cc orders.grpc.pb.cc)
+target_link_libraries(my_server PRIVATE gRPC::grpc++ protobuf::libprotobuf)
+target_compile_options(my_server PRIVATE -Wall -Wextra -Wno-unused-parameter)
+"""
+EMBED_PROTO = """syntax = "proto3";
+package orders.v1;
+service Orders { rpc Place(PlaceRequest) returns (PlaceReply); }
+message PlaceRequest {}
+message PlaceReply {}
+"""
+# What the reader's own server has.
+EMBED_CPP = """
+#include <random>
+#include <string>
+#include <grpcpp/grpcpp.h>
+#include "orders.grpc.pb.h"
+
+int fail(const absl::Status& status) { return status.ok() ? 0 : 1; }
+std::uint64_t random_number() { return std::random_device()(); }
+void send_to(const std::string& address) {}
+
+int main() {
+  grpc::ClientContext context;
+  orders::v1::PlaceRequest request;
+  orders::v1::PlaceReply reply;
+BODY
+}
+"""
+
+if __name__ == "__main__":
+    unittest.main()

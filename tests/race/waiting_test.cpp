@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "actors/reclaimer.hpp"
+#include "actors/waker.hpp"
+#include "channel/wait_list.hpp"
+#include "lb/router.hpp"
+
+namespace signalbox {
+namespace {
+
+constexpr int kThreads = 3;
+
+class Sleeper final : public channel::Waiter {
+ public:
+  void wake() override {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+    changed_.notify_all();
+  }
+
+  /// False: nobody came, which is a lost wake-up.
+  bool sleep() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return woken_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+};
+
+// As channel/router.cpp and channel/queued_call.cpp wait: in the list first, then another look.
+bool wait_for_newer(channel::WaitList& waiting, const lb::Router& router, std::uint64_t seen) {
+  bool arrived = true;
+  while (arrived && router.sequence() == seen && !waiting.is_closed()) {
+    const auto sleeper = std::make_shared<Sleeper>();
+    waiting.add(sleeper);
+    arrived = router.sequence() != seen || waiting.is_closed() || sleeper->sleep();
+    waiting.remove(sleeper.get());
+  }
+  return arrived;
+}
+
+}  // namespace
+
+TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channel][race]") {
+  const auto cell = std::make_shared<lb::SnapshotCell>();
+  const auto waiting = std::make_shared<channel::WaitList>();
+  const lb::Router router(cell);
+  constexpr std::uint64_t kPublications = 2'000;
+  std::atomic<int> lost{0};
+  std::vector<std::thread> callers;
+  callers.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    callers.emplace_back([&] {
+      while (!waiting->is_closed()) {
+        if (!wait_for_newer(*waiting, router, router.sequence())) ++lost;
+      }
+    });
+  }
+  {
+    actors::ReclaimerThread reclaimer;
+    actors::Waker waker;
+    for (std::uint64_t sequence = 1; sequence <= kPublications; ++sequence) {
+      auto snapshot = std::make_unique<lb::Snapshot>();
+      snapshot->sequence = sequence;
+      reclaimer.handle()->retire(cell->exchange(std::move(snapshot)), [] {});
+      waker.post([waiting] { waiting->publish(); });
+    }
+  }
+  waiting->close();
+  for (std::thread& caller : callers)
+    caller.join();
+  CHECK(lost == 0);
+  CHECK(waiting->size() == 0);
+}
+
+TEST_CASE("waker: what threads post runs, each thread's in its order", "[actors][race]") {
+  constexpr int kJobs = 2'000;
+  std::vector<std::vector<int>> ran(kThreads);
+  {
+    actors::Waker waker;
+    std::vector<std::thread> threads;
+    threads.reserve(kThreads);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        auto& mine = ran[static_cast<std::size_t>(thread)];
+        for (int i = 0; i < kJobs; ++i)
+          waker.post([&mine, i] { mine.push_back(i); });
+      });
+    }
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+  for (const auto& jobs : ran) {
+    CHECK(jobs.size() == kJobs);
+    CHECK(std::is_sorted(jobs.begin(), jobs.end()));
+  }
+}
+
+}  // namespace signalbox

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// workers — many seeds on several processors: one process each, so that a seed that crashes takes
+// nobody with it.
+//
+//   jobs ─▶ [run_jobs]: forked workers take the next job ─▶ passed, failed, crashed; progress
+//
+// Call it before the process has threads.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace signalbox::sim {
+
+struct Tally {
+  std::size_t passed = 0;
+  std::size_t failed = 0;
+};
+
+/// Runs job(0) … job(count - 1), each in one of `processes` workers; a job returns whether it
+/// passed. `crashed` is told of those that ended their worker. Progress goes to stderr.
+Tally run_jobs(std::size_t count,
+               std::size_t processes,
+               const std::function<bool(std::size_t)>& job,
+               const std::function<void(std::size_t, const std::string& how)>& crashed);
+
+}  // namespace signalbox::sim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Backend — a gRPC server in this process that is stopped and started again on its port, in the
+// middle of calls.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "load.grpc.pb.h"
+#include <grpcpp/grpcpp.h>
+
+namespace signalbox::stress {
+
+class Backend {
+ public:
+  Backend();
+  ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  /// "ip:port"; the same for good.
+  std::string address() const;
+
+  bool is_up() const { return server_ != nullptr; }
+
+  /// Ends its calls, and returns when they are over.
+  void stop();
+  /// Does nothing if somebody else has the port meanwhile: then it may be tried again.
+  void start();
+
+  int calls() const;
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace signalbox::stress

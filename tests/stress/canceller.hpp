@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Canceller — one thread that cancels contexts at their time: before, while or after they run.
+
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <grpcpp/grpcpp.h>
+
+#include "tests/stress/plan.hpp"
+
+namespace signalbox::stress {
+
+class Canceller {
+ public:
+  Canceller();
+  ~Canceller();
+  Canceller(const Canceller&) = delete;
+  Canceller& operator=(const Canceller&) = delete;
+
+  /// `keep`: the context is kept alive until then, even if its call is over.
+  void cancel_at(Clock::time_point when, std::shared_ptr<grpc::ClientContext> context, bool keep);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::multimap<Clock::time_point, std::function<std::shared_ptr<grpc::ClientContext>()>> due_;
+  std::thread thread_;
+};
+
+}  // namespace signalbox::stress

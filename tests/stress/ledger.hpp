@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ledger — every call is entered when it begins and crossed out when it ends; what breaks a rule
+// is kept as a sentence.
+//
+//   calls ─▶ begin, end ─▶ [Ledger] ─▶ overdue(), broken(), totals()
+//
+// Rules
+//   L1  A call ends once, and not later than its deadline and a generous slack.
+//   L2  A status has a reason: OK comes with the whole answer, CANCELLED after a cancellation or
+//       the end of a backend, DEADLINE_EXCEEDED after the deadline or the route's timeout, another
+//       code if the server was asked for it. UNAVAILABLE always may be.
+
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+
+#include "tests/stress/plan.hpp"
+
+namespace signalbox::stress {
+
+class Ledger {
+ public:
+  explicit Ledger(milliseconds slack) : slack_(slack) {}
+
+  void begin(const Plan& plan);
+  /// `whole`: the server's whole answer has come. `origin`: where gRPC says that it failed.
+  void end(const Plan& plan, const grpc::Status& status, bool whole, const std::string& origin);
+  /// Nobody will read its status.
+  void abandon(const Plan& plan);
+
+  /// A backend went, now: calls may end CANCELLED for it.
+  void backend_stopped() { last_stop_ = Clock::now().time_since_epoch().count(); }
+
+  void report(std::string sentence);
+
+  std::size_t open() const;
+  /// Returns when no more than `calls` are open, or after a moment.
+  void wait_for_room(std::size_t calls) const;
+  /// Reports the calls that should have ended; false: there are none.
+  bool find_overdue();
+  std::vector<std::string> broken() const;
+  /// Lines for people: what ended how.
+  std::string totals() const;
+
+ private:
+  struct Entry {
+    Plan plan;
+    Clock::time_point begun;
+  };
+
+  /// Takes the call out. Empty: it is not in.
+  std::vector<Entry> cross_out(const Plan& plan);
+  std::string wrong_with(const Entry& entry, const grpc::Status& status, bool whole) const;
+
+  const milliseconds slack_;
+  std::atomic<Clock::rep> last_stop_{0};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_one_;
+  std::map<std::uint64_t, Entry> open_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> ended_;
+  std::vector<std::string> broken_;
+};
+
+}  // namespace signalbox::stress

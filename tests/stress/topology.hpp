@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random configurations: listeners and routes of all targets over clusters that come and go.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/stress/plan.hpp"
+#include "xds/resource_file.hpp"
+
+namespace signalbox::stress {
+
+/// Some routes let their calls take no longer.
+inline constexpr milliseconds kRouteTimeout{200};
+
+/// "xds:///t0" and so on.
+const std::vector<std::string>& targets();
+
+/// `addresses`: "ip:port" of the backends, dead or alive.
+std::vector<xds::ResourceBytes> draw_resources(Random& random,
+                                               const std::vector<std::string>& addresses);
+
+}  // namespace signalbox::stress

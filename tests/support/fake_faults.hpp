@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeFaults — the fault menu of one seed, and each fault's own dice.
+//
+//   seed ─▶ menu: a quarter of the faults ─▶ fires(fault) at each opportunity: 25 % as a rule
+//
+// Each fault draws from dice of its own, made of the seed and its name: taking one off the menu, or
+// adding one to the list, moves nobody else's.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+#include "tests/support/fake_chance.hpp"
+
+namespace signalbox::testing {
+
+enum class Fault : std::uint8_t {
+  kStreamReset,
+  kStreamRefused,
+  kStreamSilent,
+  kStreamAnswersOnce,
+  kStreamLost,
+  kServerRestart,
+  kServerSlow,
+  kResponseDropped,
+  kResponseRepeated,
+  kResponseStale,
+  kResponsePartial,
+  kResponseOmits,
+  kTypeLate,
+  kBadResource,
+  kGarbageResource,
+  kConfigStorm,
+  kPoisonConfig,
+  kBackendRefuses,
+  kBackendBlackholed,
+  kBackendFlaps,
+  kSwizzleClog,
+  kConnectionReset,
+  kConnectionShort,
+  kHandshakeSlow,
+  kHandshakeReset,
+  kNamesFail,
+  kNamesChange,
+  kNamesEmpty,
+  kActorKilled,
+  kActorStarved,
+  kMessagesLate,
+  kFrozen,
+  kSlowReaders,
+  kMidPickSwap,
+  kGraceSlow,
+};
+
+/// When a fault may fire.
+enum class Opportunity : std::uint8_t {
+  kNow,   ///< Every now and then, by itself.
+  kThere  ///< Where the fakes come by: at each response, each connection, each call.
+};
+
+struct FaultRow {
+  Fault fault;
+  const char* name;
+  unsigned percent;  ///< How often it fires when it may.
+  Opportunity opportunity;
+  const char* what;
+};
+
+const std::vector<FaultRow>& fault_table();
+
+using Menu = std::set<Fault>;
+
+/// "a,b,c"; "none" is the empty menu. nullopt: there is no such fault.
+absl::optional<Menu> menu_of(absl::string_view names);
+std::string text_of(const Menu& menu);
+
+class FakeFaults {
+ public:
+  /// The seed's own menu.
+  explicit FakeFaults(std::uint64_t seed);
+  FakeFaults(std::uint64_t seed, Menu menu);
+
+  bool has(Fault fault) const { return !ended_ && menu_.contains(fault); }
+
+  /// An opportunity: whether it strikes. What fires is counted.
+  bool fires(Fault fault);
+
+  /// The dice of this fault, for how it strikes.
+  FakeChance& dice(Fault fault) { return dice_.at(fault); }
+
+  /// Nothing goes wrong any more.
+  void end() { ended_ = true; }
+
+  const Menu& menu() const { return menu_; }
+
+  /// How often each of the menu has fired.
+  const std::map<Fault, std::uint64_t>& fired() const { return fired_; }
+
+  std::uint64_t total() const;
+
+ private:
+  Menu menu_;
+  std::map<Fault, FakeChance> dice_;
+  std::map<Fault, std::uint64_t> fired_;
+  bool ended_ = false;
+};
+
+}  // namespace signalbox::testing

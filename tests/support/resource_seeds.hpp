@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Resource seeds — valid resources of all four types, as small as they come, in protobuf's text
+// format: where tables of what is wrong begin, and fuzzers too.
+//
+//   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource: every one is valid under
+//                                            all_parse_options()
+//
+// An Any is written as the API spells it. Together the seeds go through every branch that reads an
+// extension; a new one gets a seed.
+
+#pragma once
+
+#include "messages/resource.hpp"
+
+namespace signalbox::tests {
+
+struct ResourceSeed {
+  const char* name;
+  ResourceType type;
+  const char* text;
+};
+
+inline constexpr ResourceSeed kResourceSeeds[] = {
+    {"listener with rds", ResourceType::kListener, R"(name: "s" api_listener { api_listener {
+       [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager] {
+         rds { config_source { ads {} } route_config_name: "r" }
+         http_filters { name: "router" typed_config {
+           [type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} } } } } })"},
+    {"listener with routes", ResourceType::kListener, R"(name: "s" api_listener { api_listener {
+       [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager] {
+         route_config { virtual_hosts { domains: "*" routes { match { prefix: "" } route { cluster: "c" } } } }
+         common_http_protocol_options { max_stream_duration { seconds: 1 } }
+         http_filters { name: "router" typed_config {
+           [type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} } } } } })"},
+    {"listener with filters", ResourceType::kListener, R"(name: "s" api_listener { api_listener {
+       [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager] {
+         rds { config_source { self {} } route_config_name: "r" }
+         http_filters { name: "session" typed_config {
+           [type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession] {
+             session_state { typed_config {
+               [type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState] {
+                 cookie { name: "session" path: "/" ttl { seconds: 120 } } } } } } } }
+         http_filters { name: "fault" typed_config {
+           [type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault] {
+             delay { fixed_delay { nanos: 1 } percentage { numerator: 1 denominator: MILLION } }
+             abort { grpc_status: 14 percentage { numerator: 1 } } } } }
+         http_filters { name: "unknown" is_optional: true typed_config { type_url: "type.googleapis.com/x.Y" } }
+         http_filters { name: "router" typed_config {
+           [type.googleapis.com/xds.type.v3.TypedStruct] {
+             type_url: "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" value {} } } } } } })"},
+    {"listener of servers",
+     ResourceType::kListener,
+     R"(name: "s" address { socket_address { address: "::" port_value: 1 } })"},
+    {"routes", ResourceType::kRouteConfig, R"(name: "r" virtual_hosts { domains: "*"
+         routes { match { prefix: "/" } route { cluster: "c" } } })"},
+    {"routes with matchers", ResourceType::kRouteConfig, R"(name: "r" virtual_hosts { domains: "*.d"
+         routes { match { safe_regex { regex: "/a.*" } case_sensitive { value: false }
+                          headers { name: "h" string_match { prefix: "p" ignore_case: true } }
+                          headers { name: "n" range_match { start: 1 end: 2 } invert_match: true }
+                          runtime_fraction { default_value { numerator: 5 } } }
+                  non_forwarding_action {} } })"},
+    {"routes with actions", ResourceType::kRouteConfig, R"(name: "r" virtual_hosts { domains: "d"
+         retry_policy { retry_on: "unavailable" }
+         typed_per_filter_config { key: "session" value {
+           [type.googleapis.com/envoy.config.route.v3.FilterConfig] { config {
+             [type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute] {
+               disabled: true } } } } }
+         routes { match { path: "/p" } route {
+           weighted_clusters { clusters { name: "a" weight { value: 1 } } clusters { name: "b" weight { value: 2 } } }
+           max_stream_duration { grpc_timeout_header_max { seconds: 1 } }
+           hash_policy { header { header_name: "h" regex_rewrite { pattern { regex: "a" } substitution: "b" } } }
+           hash_policy { filter_state { key: "io.grpc.channel_id" } terminal: true }
+           retry_policy { retry_on: "internal" num_retries { value: 2 }
+                          retry_back_off { base_interval { nanos: 1000000 } } } } } })"},
+    {"cluster of EDS",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } service_name: "e" })"},
+    {"cluster of DNS",
+     ResourceType::kCluster,
+     R"(name: "c" type: LOGICAL_DNS load_assignment { endpoints {
+         lb_endpoints { endpoint { address { socket_address { address: "h" port_value: 1 } } } } } })"},
+    {"cluster of clusters", ResourceType::kCluster, R"(name: "c" cluster_type { typed_config {
+       [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { clusters: "a" clusters: "b" } } })"},
+    {"cluster with settings",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { self {} } } connect_timeout { seconds: 1 }
+        common_lb_config { override_host_status { statuses: HEALTHY statuses: DRAINING } }
+        circuit_breakers { thresholds { max_requests { value: 1 } } }
+        outlier_detection { interval { seconds: 1 } enforcing_failure_percentage { value: 1 } }
+        lrs_server { self {} } lrs_report_endpoint_metrics: "named_metrics.m"
+        upstream_config { typed_config {
+          [type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions] {
+            common_http_protocol_options { idle_timeout { seconds: 60 } } } } }
+        transport_socket { typed_config {
+          [type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport] {
+            transport_socket { typed_config {
+              [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] {
+                common_tls_context { validation_context { system_root_certs {}
+                  match_subject_alt_names { suffix: ".d" } } } } } } } } })"},
+    {"cluster with a policy",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config { type_url: "type.googleapis.com/x.Y" } } }
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality] {
+            endpoint_picking_policy { policies { typed_extension_config { typed_config {
+              [type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin] {
+                blackout_period { seconds: 1 } } } } } } } } } } })"},
+    {"cluster with a ring",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash] {
+            minimum_ring_size { value: 1 } maximum_ring_size { value: 2 } } } } } })"},
+    {"endpoints",
+     ResourceType::kEndpoints,
+     R"(cluster_name: "e" endpoints { locality {} load_balancing_weight { value: 1 }
+         lb_endpoints { endpoint { address { socket_address { address: "10.0.0.1" port_value: 1 } } } } })"},
+    {"endpoints with everything", ResourceType::kEndpoints, R"(cluster_name: "e"
+         endpoints { priority: 1 locality { region: "r" } load_balancing_weight { value: 1 }
+           metadata { typed_filter_metadata { key: "envoy.http11_proxy_transport_socket.proxy_address" value {
+             [type.googleapis.com/envoy.config.core.v3.Address] {
+               socket_address { address: "10.0.0.9" port_value: 3128 } } } } }
+           lb_endpoints { health_status: DRAINING load_balancing_weight { value: 3 }
+             metadata { filter_metadata { key: "envoy.lb" value { fields { key: "hash_key" value { string_value: "k" } } } } }
+             endpoint { hostname: "h" address { socket_address { address: "::1" port_value: 1 } }
+               additional_addresses { address { socket_address { address: "10.0.0.2" port_value: 2 } } } } } }
+         endpoints { locality { zone: "z" sub_zone: "s" } load_balancing_weight { value: 4294967295 } }
+         policy { drop_overloads { category: "d" drop_percentage { numerator: 1 denominator: TEN_THOUSAND } }
+                  overprovisioning_factor { value: 150 } weighted_priority_health: true })"},
+    {"no endpoints", ResourceType::kEndpoints, R"(cluster_name: "e")"},
+};
+
+}  // namespace signalbox::tests

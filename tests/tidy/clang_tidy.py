@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy on the named sources, as many at a time as there are cores. One that passed before is skipped as long as
+all that the compiler sees of it is the same: its preprocessed text with comments, its flags, the checks, the tool.
+
+  clang_tidy.py --root CHECKOUT --database build/debug/compile_commands.json FILE…
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+TOOL = "clang-tidy-14"
+# GCC's precompiled headers are nothing that clang can read.
+PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
+
+
+def read_commands(database: Path, root: Path) -> dict:
+    """The compile command of each source, by its path in the checkout."""
+    commands = {}
+    for entry in json.loads(database.read_text(encoding="utf-8")):
+        entry["command"] = PCH.sub("", entry["command"])
+        commands[os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)] = entry
+    return commands
+
+
+def key_of(entry: dict, checks: bytes) -> str:
+    """What this source is to clang-tidy, as a hash."""
+    words = shlex.split(entry["command"])
+    if os.path.basename(words[0]) == "ccache":
+        words = words[1:]
+    output = words.index("-o")
+    words = [word for word in words[:output] + words[output + 2:] if word not in ("-c", "-MD")]
+    if "-MF" in words:
+        words = [word for i, word in enumerate(words)
+                 if word not in ("-MF", "-MT") and words[i - 1] not in ("-MF", "-MT")]
+    text = subprocess.run([*words, "-E", "-C"], cwd=entry["directory"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False)
+    if text.returncode != 0:
+        return ""  # Let clang-tidy say what is wrong with it.
+    return hashlib.sha256(b"\0".join([checks, shlex.join(words).encode(), text.stdout])).hexdigest()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--database", type=Path, required=True)
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    root = options.root.resolve()
+    folder = options.database.resolve().parent / "tidy"
+    passed = folder / "passed"
+    passed.mkdir(parents=True, exist_ok=True)
+    commands = read_commands(options.database, root)
+    (folder / "compile_commands.json").write_text(json.dumps(list(commands.values())), encoding="utf-8")
+    version = subprocess.run([TOOL, "--version"], stdout=subprocess.PIPE, check=True).stdout
+    checks = version + (root / ".clang-tidy").read_bytes()
+
+    def check(name: str) -> str:
+        """'' for a source without a command, 'kept', 'passed', or what clang-tidy says."""
+        if name not in commands:
+            return ""
+        key = key_of(commands[name], checks)
+        if key and (passed / key).exists():
+            return "kept"
+        answer = subprocess.run(
+            [TOOL, "-p", str(folder), "--quiet", "--extra-arg=-Wno-unknown-warning-option", name], cwd=root,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if answer.returncode != 0:
+            return answer.stdout or answer.stderr
+        if key:
+            (passed / key).touch()
+        return "passed"
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        answers = list(pool.map(check, options.files))
+    failures = [answer for answer in answers if answer not in ("", "kept", "passed")]
+    for failure in failures:
+        print(failure)
+    print(f"clang-tidy: {answers.count('passed')} passed, {answers.count('kept')} as before, "
+          f"{answers.count('')} not built, {len(failures)} failed", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/watched_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <catch2/catch.hpp>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include "tests/support/process.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+
+// Waits until something happens that the file tells of: its new text, or why it cannot be read.
+absl::StatusOr<std::string> next(WatchedFile& file) {
+  for (;;) {
+    pollfd readable{.fd = file.descriptor(), .events = POLLIN, .revents = 0};
+    const auto patience = std::chrono::milliseconds(test::kPatience).count();
+    if (::poll(&readable, 1, static_cast<int>(patience)) != 1) {
+      return absl::DeadlineExceededError("nothing happened");
+    }
+    auto change = file.read_change();
+    if (!change.ok()) return change.status();
+    if (change->has_value()) return **std::move(change);
+  }
+}
+
+// As a text editor that saves in place, or a shell.
+void write_in_place(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+void point_link(const std::string& link, const std::string& target) {
+  fs::create_symlink(target, link + ".new");
+  fs::rename(link + ".new", link);
+}
+
+}  // namespace
+
+TEST_CASE("watched_file: hears of every way in which a file is changed", "[actors][io][file]") {
+  struct Row {
+    const char* way;
+    std::function<std::string(const TemporaryFolder&)> make;  // The path to watch; text "old".
+    std::function<void(const TemporaryFolder&)> change;       // To the text "new".
+  };
+
+  const Row rows[] = {
+      {"written in place",
+       [](const auto& folder) { return folder.write("file", "old"); },
+       [](const auto& folder) { write_in_place(folder.path("file"), "new"); }},
+      {"another file put in its place",
+       [](const auto& folder) { return folder.write("file", "old"); },
+       [](const auto& folder) { folder.write("file", "new"); }},
+      {"a link of a mounted ConfigMap redirected",
+       [](const auto& folder) {
+         fs::create_directory(folder.path("..1"));
+         fs::create_directory(folder.path("..2"));
+         folder.write("..1/file", "old");
+         folder.write("..2/file", "new");
+         fs::create_symlink("..1", folder.path("..data"));
+         fs::create_symlink("..data/file", folder.path("file"));
+         return folder.path("file");
+       },
+       [](const auto& folder) { point_link(folder.path("..data"), "..2"); }},
+      {"the file behind a link written in place",
+       [](const auto& folder) {
+         fs::create_directory(folder.path("elsewhere"));
+         fs::create_symlink(folder.write("elsewhere/file", "old"), folder.path("link"));
+         return folder.path("link");
+       },
+       [](const auto& folder) { write_in_place(folder.path("elsewhere/file"), "new"); }},
+      {"the folder's link redirected",
+       [](const auto& folder) {
+         fs::create_directory(folder.path("release-1"));
+         fs::create_directory(folder.path("release-2"));
+         folder.write("release-1/file", "old");
+         folder.write("release-2/file", "new");
+         fs::create_symlink("release-1", folder.path("current"));
+         return folder.path("current/file");
+       },
+       [](const auto& folder) { point_link(folder.path("current"), "release-2"); }},
+      {"a link made where none was, in a path with dots",
+       [](const auto& folder) {
+         fs::create_directory(folder.path("there"));
+         folder.write("new-file", "new");
+         return folder.path("there/.././") +
+                fs::path(folder.write("file", "old")).filename().string();
+       },
+       [](const auto& folder) {
+         fs::create_symlink("new-file", folder.path("link"));
+         fs::rename(folder.path("link"), folder.path("file"));
+       }},
+  };
+
+  for (const Row& row : rows) {
+    INFO(row.way);
+    const TemporaryFolder folder;
+    auto file = WatchedFile::open(row.make(folder));
+    REQUIRE(file.ok());
+    CHECK(file->text() == "old");
+    row.change(folder);
+    const auto text = next(*file);
+    CHECK(text.ok());
+    CHECK(text.value_or("") == "new");
+  }
+}
+
+TEST_CASE("watched_file: a file that goes is an error, and any text then a change",
+          "[actors][io][file]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path("sub"));
+  auto file = WatchedFile::open(folder.write("sub/file", "same"));
+  REQUIRE(file.ok());
+  SECTION("the file") {
+    fs::remove(folder.path("sub/file"));
+    CHECK(next(*file).status().message() ==
+          "cannot read " + folder.path("sub/file") + ": No such file or directory");
+    folder.write("sub/file", "same");
+  }
+  SECTION("its folder, which is renamed and made anew") {
+    fs::rename(folder.path("sub"), folder.path("gone"));
+    CHECK(absl::IsNotFound(next(*file).status()));
+    fs::create_directory(folder.path("sub"));
+    folder.write("sub/file", "same");
+  }
+  SECTION("its folder, which is deleted and renamed into place") {
+    fs::remove_all(folder.path("sub"));
+    CHECK(absl::IsNotFound(next(*file).status()));
+    fs::create_directory(folder.path("next"));
+    folder.write("next/file", "same");
+    fs::rename(folder.path("next"), folder.path("sub"));
+  }
+  // Further errors are the steps in between.
+  auto text = next(*file);
+  while (absl::IsNotFound(text.status()))
+    text = next(*file);
+  CHECK(text.value_or("") == "same");
+  folder.write("sub/file", "other");
+  CHECK(next(*file).value_or("") == "other");
+}
+
+TEST_CASE("watched_file: neighbours and the same text again are no change", "[actors][io][file]") {
+  const TemporaryFolder folder;
+  auto file = WatchedFile::open(folder.write("file", "old"));
+  REQUIRE(file.ok());
+  folder.write("neighbour", "new");
+  folder.write("file", "old");
+  write_in_place(folder.path("file"), "old");
+  folder.write("file", "new");
+  CHECK(next(*file).value_or("") == "new");
+  CHECK_FALSE(file->read_change()->has_value());
+}
+
+TEST_CASE("watched_file: what is no readable file says why", "[actors][io][file]") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("loop", folder.path("loop"));
+
+  struct Row {
+    std::string path;
+    std::string why;
+  };
+
+  for (const Row& row : {Row{folder.path("none"), "No such file or directory"},
+                         Row{folder.path("no/such/folder"), "No such file or directory"},
+                         Row{folder.path("."), "it is a folder"},
+                         Row{folder.path("loop"), "Too many levels of symbolic links"},
+                         Row{pipe, "it is no regular file"}}) {
+    CHECK(WatchedFile::open(row.path).status().message() ==
+          "cannot read " + row.path + ": " + row.why);
+  }
+}
+
+}  // namespace signalbox::actors

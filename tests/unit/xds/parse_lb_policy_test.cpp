@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The LB policies that a runtime need not have: what is in their configurations, and what becomes
+// of them where it has them not. Lists and nesting are in parse_cluster_test.
+#include <chrono>
+
+#include <catch2/catch.hpp>
+
+#include "messages/cluster.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/parse/cluster.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using namespace std::chrono_literals;
+using ClusterProto = envoy::config::cluster::v3::Cluster;
+
+const std::string kPolicies = "type.googleapis.com/envoy.extensions.load_balancing_policies.";
+const std::string kWeighted = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin";
+const std::string kValue =
+    "load_balancing_policy.policies[0].typed_extension_config.typed_config.value";
+
+ReceivedResource parse(const std::string& fields,
+                       const ParseOptions& options = all_parse_options()) {
+  return parse_cluster(
+      serialise<ClusterProto>(
+          R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } } )" + fields),
+      options);
+}
+
+std::string error_in(const std::string& fields, const ParseOptions& options = all_parse_options()) {
+  const std::string error = error_of(parse(fields, options));
+  const std::string prefix = R"(CDS resource "orders": )";
+  return error.rfind(prefix, 0) == 0 ? error.substr(prefix.size()) : error;
+}
+
+std::string any(const std::string& typed_config) {
+  return "policies { typed_extension_config { typed_config { " + typed_config + " } } } ";
+}
+
+std::string entry(const std::string& type, const std::string& config = "") {
+  return any("[" + kPolicies + type + "] { " + config + " }");
+}
+
+std::string list(const std::string& entries) {
+  return "load_balancing_policy { " + entries + " }";
+}
+
+std::string typed_struct(const std::string& type, const std::string& fields) {
+  return any("[type.googleapis.com/xds.type.v3.TypedStruct] { type_url: \"type.googleapis.com/" +
+             type + "\" value { " + fields + " } }");
+}
+
+const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
+
+template <typename Config>
+Config config_of(const std::string& fields) {
+  const LbConfigPtr policy = value_of<Cluster>(parse(fields)).lb_policy;
+  REQUIRE(policy != nullptr);
+  REQUIRE(std::holds_alternative<Config>(*policy));
+  return std::get<Config>(*policy);
+}
+
+}  // namespace
+
+TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
+          "[xds][parse][A52]") {
+  const auto type = GENERATE_COPY(
+      as<std::string>{}, "ring_hash.v3.RingHash", "least_request.v3.LeastRequest", kWeighted);
+  const LbConfigPtr chosen =
+      value_of<Cluster>(parse(list(entry(type) + kRoundRobin), ParseOptions{})).lb_policy;
+  CHECK(same_config(chosen, make_lb_config(RoundRobinConfig{})));
+  CHECK(error_in(list(entry(type)), ParseOptions{}) ==
+        "load_balancing_policy: must name a policy that is supported, found "
+        "\"envoy.extensions.load_balancing_policies." +
+            type + "\"");
+  // One that is there is not passed over, whatever comes behind it.
+  CHECK_FALSE(
+      same_config(value_of<Cluster>(parse(list(entry(type) + kRoundRobin))).lb_policy, chosen));
+}
+
+TEST_CASE("parse_cluster: even pick_first may be taken away", "[xds][parse][A52]") {
+  ParseOptions options;
+  options.lb_policies = {"round_robin"};
+  CHECK(same_config(
+      value_of<Cluster>(parse(list(entry("pick_first.v3.PickFirst") + kRoundRobin), options))
+          .lb_policy,
+      make_lb_config(RoundRobinConfig{})));
+}
+
+TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
+          "[xds][parse][A27][A52]") {
+  const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST");
+  CHECK(error_in("lb_policy: " + policy, ParseOptions{}) ==
+        "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found " + policy);
+  CHECK(error_in("lb_policy: MAGLEV") ==
+        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy "
+        "is not set, found MAGLEV");
+}
+
+// --- ring_hash ---------------------------------------------------------------------
+
+TEST_CASE("parse_cluster: a ring's sizes, by enum and by list", "[xds][parse][A42]") {
+  struct Row {
+    std::string sizes;
+    std::uint64_t least;
+    std::uint64_t most;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"", 1024, 8'388'608},
+      {"minimum_ring_size { value: 1 }", 1, 8'388'608},
+      {"maximum_ring_size { value: 2048 }", 1024, 2048},
+      {"minimum_ring_size { value: 8388608 } maximum_ring_size { value: 8388608 }",
+       8'388'608,
+       8'388'608},
+  }));
+  for (const std::string& fields :
+       {"lb_policy: RING_HASH ring_hash_lb_config { " + row.sizes + " }",
+        list(entry("ring_hash.v3.RingHash", row.sizes)),
+        list(entry("ring_hash.v3.RingHash", "hash_function: XX_HASH " + row.sizes))}) {
+    CAPTURE(fields);
+    const auto config = config_of<RingHashConfig>(fields);
+    CHECK(config.min_ring_size == row.least);
+    CHECK(config.max_ring_size == row.most);
+  }
+  CHECK(config_of<RingHashConfig>("lb_policy: RING_HASH").min_ring_size == 1024);
+}
+
+TEST_CASE("parse_cluster: a ring that cannot be is an error", "[xds][parse][A42]") {
+  struct Row {
+    std::string fields;
+    std::string error;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"minimum_ring_size {}", ".minimum_ring_size: must be in [1, 8388608], found 0"},
+      {"minimum_ring_size { value: 8388609 }",
+       ".minimum_ring_size: must be in [1, 8388608], found 8388609; "
+       "LIST.minimum_ring_size: must be at most maximum_ring_size, which is 8388608, found "
+       "8388609"},
+      {"minimum_ring_size { value: 1 } maximum_ring_size {}",
+       ".maximum_ring_size: must be in [1, 8388608], found 0; LIST.minimum_ring_size: must be at "
+       "most maximum_ring_size, which is 0, found 1"},
+      {"maximum_ring_size { value: 8388609 }",
+       ".maximum_ring_size: must be in [1, 8388608], found 8388609"},
+      {"minimum_ring_size { value: 9 } maximum_ring_size { value: 8 }",
+       ".minimum_ring_size: must be at most maximum_ring_size, which is 8, found 9"},
+      {"maximum_ring_size { value: 1023 }",
+       ".minimum_ring_size: must be at most maximum_ring_size, which is 1023, found 1024"},
+      {"hash_function: MURMUR_HASH_2", ".hash_function: must be XX_HASH, found MURMUR_HASH_2"},
+      {"hash_function: 9", ".hash_function: must be XX_HASH, found 9"},
+  }));
+  const auto at = [&](const std::string& place) {
+    std::string error = place + row.error;
+    const std::size_t mark = error.find("LIST");
+    return mark == std::string::npos ? error : error.replace(mark, 4, place);
+  };
+  CHECK(error_in(list(entry("ring_hash.v3.RingHash", row.fields))) == at(kValue));
+  CHECK(error_in("lb_policy: RING_HASH ring_hash_lb_config { " + row.fields + " }") ==
+        at("ring_hash_lb_config"));
+}
+
+// --- least_request ------------------------------------------------------------------
+
+TEST_CASE("parse_cluster: least_request draws two to ten", "[xds][parse][A48]") {
+  const auto row = GENERATE(table<std::string, std::uint32_t>({
+      {"", 2},
+      {"choice_count { value: 2 }", 2},
+      {"choice_count { value: 10 }", 10},
+      {"choice_count { value: 11 }", 10},
+      {"choice_count { value: 4294967295 }", 10},
+  }));
+  const auto& [fields, count] = row;
+  CHECK(config_of<LeastRequestConfig>(list(entry("least_request.v3.LeastRequest", fields)))
+            .choice_count == count);
+  const auto by_enum = config_of<WrrLocalityConfig>(
+      "lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }");
+  CHECK(same_config(by_enum.child, make_lb_config(LeastRequestConfig{count})));
+}
+
+TEST_CASE("parse_cluster: least_request of one is an error", "[xds][parse][A48]") {
+  const auto count = GENERATE(as<std::string>{}, "0", "1");
+  const std::string fields = "choice_count { value: " + count + " }";
+  const std::string error = ".choice_count: must be at least 2, found " + count;
+  CHECK(error_in(list(entry("least_request.v3.LeastRequest", fields))) == kValue + error);
+  CHECK(error_in("lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }") ==
+        "least_request_lb_config" + error);
+}
+
+// --- weighted_round_robin -----------------------------------------------------------
+
+TEST_CASE("parse_cluster: weighted_round_robin's periods and penalty", "[xds][parse][A58]") {
+  const auto usual = config_of<WeightedRoundRobinConfig>(list(entry(kWeighted)));
+  CHECK_FALSE(usual.enable_oob_load_report);
+  CHECK(usual.oob_reporting_period == 10s);
+  CHECK(usual.blackout_period == 10s);
+  CHECK(usual.weight_expiration_period == 180s);
+  CHECK(usual.weight_update_period == 1s);
+  CHECK(usual.error_utilization_penalty == 1.0F);
+  CHECK(usual.metric_names_for_computing_utilization.empty());
+  const auto all = config_of<WeightedRoundRobinConfig>(
+      list(entry(kWeighted,
+                 R"(enable_oob_load_report { value: true } oob_reporting_period { seconds: 1 }
+                    blackout_period { seconds: 2 } weight_expiration_period { seconds: 3 }
+                    weight_update_period { seconds: 4 } error_utilization_penalty { value: 0 }
+                    metric_names_for_computing_utilization: "named_metrics.a")")));
+  CHECK(all.enable_oob_load_report);
+  CHECK(all.oob_reporting_period == 1s);
+  CHECK(all.blackout_period == 2s);
+  CHECK(all.weight_expiration_period == 3s);
+  CHECK(all.weight_update_period == 4s);
+  CHECK(all.error_utilization_penalty == 0.0F);
+  CHECK(all.metric_names_for_computing_utilization == std::vector<std::string>{"named_metrics.a"});
+  // A58: more often than this is not done.
+  CHECK(config_of<WeightedRoundRobinConfig>(list(entry(kWeighted, "weight_update_period {}")))
+            .weight_update_period == 100ms);
+}
+
+TEST_CASE("parse_cluster: weighted_round_robin that cannot be is an error", "[xds][parse][A58]") {
+  const auto period = GENERATE(as<std::string>{},
+                               "oob_reporting_period",
+                               "blackout_period",
+                               "weight_expiration_period",
+                               "weight_update_period");
+  CHECK(error_in(list(entry(kWeighted, period + " { seconds: -1 }"))) ==
+        kValue + "." + period + ".seconds: must be in [0, 315576000000], found -1");
+  const auto penalty = GENERATE(as<std::string>{}, "-0.5", "nan", "inf");
+  CHECK(error_in(list(entry(kWeighted, "error_utilization_penalty { value: " + penalty + " }"))) ==
+        kValue + ".error_utilization_penalty: must be a number of at least 0, found " + penalty);
+}
+
+// --- structures ---------------------------------------------------------------------
+
+TEST_CASE("parse_cluster: a custom policy is a structure under a registered name",
+          "[xds][parse][A52]") {
+  const std::string custom = typed_struct("example/com.example.Nearest",
+                                          R"(fields { key: "b" value { number_value: 2 } }
+                      fields { key: "a" value { list_value { values { bool_value: true }
+                                                             values { null_value: NULL_VALUE } } } }
+                      fields { key: "c" value { struct_value {
+                        fields { key: "d" value { string_value: "e" } } } } })");
+  ParseOptions options;
+  options.custom_lb_policies = {"com.example.Nearest"};
+  const auto chosen = [&](const std::string& entries) {
+    return value_of<Cluster>(parse(list(entries), options)).lb_policy;
+  };
+  const auto expected = make_lb_config(
+      CustomConfig{"com.example.Nearest", R"({"a":[true,null],"b":2.0,"c":{"d":"e"}})"});
+  CHECK(same_config(chosen(custom), expected));
+  CHECK(same_config(chosen(custom + kRoundRobin), expected));
+  // Not registered: passed over.
+  CHECK(same_config(value_of<Cluster>(parse(list(custom + kRoundRobin), ParseOptions{})).lb_policy,
+                    make_lb_config(RoundRobinConfig{})));
+  // Registered, but no structure: nobody can read it.
+  const std::string message = any("type_url: \"type.googleapis.com/com.example.Nearest\"");
+  CHECK(same_config(chosen(message + kRoundRobin), make_lb_config(RoundRobinConfig{})));
+  // Without a value it is an empty structure.
+  CHECK(same_config(chosen(any("[type.googleapis.com/udpa.type.v1.TypedStruct] { type_url: "
+                               "\"type.googleapis.com/com.example.Nearest\" }")),
+                    make_lb_config(CustomConfig{"com.example.Nearest", "{}"})));
+}
+
+TEST_CASE("parse_cluster: a structure under one of our names is read as that message",
+          "[xds][parse][A39][A52]") {
+  const std::string type = "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest";
+  CHECK(config_of<LeastRequestConfig>(
+            list(typed_struct(type,
+                              "fields { key: \"choiceCount\" value { number_value: 5 } } "
+                              "fields { key: \"unknown\" value { bool_value: true } }")))
+            .choice_count == 5);
+  const std::string error = error_in(
+      list(typed_struct(type, "fields { key: \"choiceCount\" value { string_value: \"x\" } }")));
+  CHECK(error.rfind(kValue + ": must be of type LeastRequest, found a structure that is not: ",
+                    0) == 0);
+  const auto received = parse(
+      list(typed_struct(type, "fields { key: \"choiceCount\" value { string_value: \"x\" } }")));
+  CHECK(received.rejection == Rejection{RejectionReason::kParse, ""});
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every limit: what is just below it is valid, what is beyond is refused by the limit's name and
+// counted as such. Limits here are small; those that hold are in the tests of each resource.
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/parse/parse_resource.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using ClusterProto = envoy::config::cluster::v3::Cluster;
+using envoy::config::endpoint::v3::ClusterLoadAssignment;
+using envoy::config::route::v3::RouteConfiguration;
+using envoy::service::discovery::v3::DiscoveryResponse;
+
+std::string repeat(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i)
+    all += text;
+  return all;
+}
+
+ReceivedResource parse(ResourceType type, const std::string& bytes, const Limits& limits) {
+  ParseOptions options;
+  options.limits = limits;
+  return parse_resource(type, std::string(type_url_of(type)), bytes, options);
+}
+
+ReceivedResource parse_routes(const std::string& routes, const Limits& limits) {
+  return parse(
+      ResourceType::kRouteConfig,
+      serialise<RouteConfiguration>("name: \"r\" virtual_hosts { domains: \"*\" " + routes + " }"),
+      limits);
+}
+
+ReceivedResource parse_cluster_with(const std::string& fields, const Limits& limits) {
+  return parse(ResourceType::kCluster, serialise<ClusterProto>("name: \"c\" " + fields), limits);
+}
+
+std::string route(const std::string& match, const std::string& action) {
+  return "routes { match { " + match + " } route { " + action + " } } ";
+}
+
+std::string endpoint(std::size_t number) {
+  return absl::StrCat("lb_endpoints { endpoint { address { socket_address { address: \"10.0.0.",
+                      number,
+                      "\" port_value: 1 } } } } ");
+}
+
+}  // namespace
+
+TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing below",
+          "[xds][parse][limits]") {
+  struct Row {
+    const char* limit;
+    std::size_t Limits::*member;
+    std::size_t most;
+    std::function<ReceivedResource(std::size_t size, const Limits& limits)> parse;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"max_endpoints",
+       &Limits::max_endpoints,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         std::string all;
+         for (std::size_t i = 0; i < size; ++i)
+           all += endpoint(i);
+         return parse(ResourceType::kEndpoints,
+                      serialise<ClusterLoadAssignment>(
+                          "cluster_name: \"e\" endpoints { locality {} load_balancing_weight { "
+                          "value: 1 } " +
+                          all + " }"),
+                      limits);
+       }},
+      {"max_routes",
+       &Limits::max_routes,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         return parse_routes(repeat(route("prefix: \"\"", "cluster: \"c\""), size), limits);
+       }},
+      {"max_clusters",
+       &Limits::max_clusters,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         return parse_routes(
+             route("prefix: \"\"",
+                   "weighted_clusters { " +
+                       repeat("clusters { name: \"c\" weight { value: 1 } } ", size) + " }"),
+             limits);
+       }},
+      {"max_clusters",
+       &Limits::max_clusters,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         return parse_cluster_with(
+             "cluster_type { typed_config { "
+             "[type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { " +
+                 repeat("clusters: \"a\" ", size) + " } } }",
+             limits);
+       }},
+      {"max_name_length",
+       &Limits::max_name_length,
+       3,
+       [](std::size_t size, const Limits& limits) {
+         return parse_routes(route("prefix: \"\"", "cluster: \"" + repeat("c", size) + "\""),
+                             limits);
+       }},
+      {"max_regex_length",
+       &Limits::max_regex_length,
+       3,
+       [](std::size_t size, const Limits& limits) {
+         return parse_routes(
+             route("safe_regex { regex: \"" + repeat("a", size) + "\" }", "cluster: \"c\""),
+             limits);
+       }},
+      {"max_regex_memory",
+       &Limits::max_regex_memory,
+       10'000,
+       [](std::size_t size, const Limits& limits) {
+         const bool too_large = size > limits.max_regex_memory;
+         return parse_routes(route(std::string("safe_regex { regex: \"") +
+                                       (too_large ? "(a{100}){10}" : "a") + "\" }",
+                                   "cluster: \"c\""),
+                             limits);
+       }},
+      {"max_any_nesting",
+       &Limits::max_any_nesting,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         std::string any = "type_url: \"type.googleapis.com/x.A\"";
+         for (std::size_t i = 0; i < size; ++i) {
+           any = absl::StrCat(
+               "[type.googleapis.com/envoy.config.route.v3.FilterConfig] { is_optional: true "
+               "config { ",
+               any,
+               " } }");
+         }
+         return parse_routes("typed_per_filter_config { key: \"k\" value { " + any + " } }",
+                             limits);
+       }},
+      {"max_lb_policy_nesting",
+       &Limits::max_lb_policy_nesting,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         const std::string start =
+             "policies { typed_extension_config { typed_config { "
+             "[type.googleapis.com/envoy.extensions.load_balancing_policies.";
+         std::string list = start + "round_robin.v3.RoundRobin] {} } } } ";
+         for (std::size_t i = 1; i < size; ++i) {
+           list = absl::StrCat(start,
+                               "wrr_locality.v3.WrrLocality] { endpoint_picking_policy { ",
+                               list,
+                               " } } } } } ");
+         }
+         return parse_cluster_with(
+             "type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy { " +
+                 list + " }",
+             limits);
+       }},
+  }));
+  DYNAMIC_SECTION(row.limit) {
+    Limits limits;
+    limits.*row.member = row.most;
+    const auto below = row.parse(row.most, limits);
+    INFO(error_of(below));
+    CHECK(below.resource.ok());
+    const auto beyond = row.parse(row.most + 1, limits);
+    CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, row.limit});
+    CHECK(error_of(beyond).find(absl::StrCat("(limit ", row.limit, ")")) != std::string::npos);
+    // It is the option that decides.
+    limits.*row.member = row.most + 1;
+    if (row.member != &Limits::max_regex_memory)
+      CHECK(row.parse(row.most + 1, limits).resource.ok());
+  }
+}
+
+TEST_CASE("limits: a message that is too long is not even decoded", "[xds][parse][limits]") {
+  const std::string bytes =
+      serialise<DiscoveryResponse>("type_url: \"" + std::string(kClusterTypeUrl) + "\"");
+  ParseOptions options;
+  options.limits.max_message_bytes = bytes.size();
+  CHECK(decode_response(bytes, options).ok());
+  options.limits.max_message_bytes = bytes.size() - 1;
+  const absl::Status status = decode_response(bytes, options).status();
+  CHECK(status.code() == absl::StatusCode::kResourceExhausted);
+  CHECK(std::string(status.message()).find("(limit max_message_bytes)") != std::string::npos);
+}
+
+TEST_CASE("decode_response: clusters beyond the limit are refused by name, not gone",
+          "[xds][parse][limits][A46]") {
+  const auto cluster = [](const std::string& name) {
+    return "resources { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: \"" + name +
+           "\" type: EDS eds_cluster_config { eds_config { ads {} } } } } ";
+  };
+  ParseOptions options;
+  options.limits.max_clusters = 2;
+  const auto decoded = decode_response(
+      serialise<DiscoveryResponse>("type_url: \"" + std::string(kClusterTypeUrl) + "\" " +
+                                   cluster("a") + cluster("b") + cluster("c")),
+      options);
+  REQUIRE(decoded.ok());
+  const auto& received = decoded->received;
+  REQUIRE(received.resources.size() == 3);
+  CHECK(received.resources[0].resource.ok());
+  CHECK(received.resources[1].resource.ok());
+  CHECK(received.resources[2].name == "c");
+  CHECK(received.resources[2].rejection == Rejection{RejectionReason::kLimit, "max_clusters"});
+  CHECK(decoded->nack_detail ==
+        "CDS resource \"c\": a response must have at most 2 clusters, found 3 (limit "
+        "max_clusters)");
+}
+
+TEST_CASE("decode_response: what is refused is counted by reason", "[xds][parse][limits]") {
+  const std::string cluster = "[type.googleapis.com/envoy.config.cluster.v3.Cluster] ";
+  const std::string eds = "type: EDS eds_cluster_config { eds_config { ads {} } } ";
+  ParseOptions options;
+  options.limits.max_name_length = 8;
+  const auto decoded = decode_response(
+      serialise<DiscoveryResponse>(
+          "type_url: \"" + std::string(kClusterTypeUrl) + "\" " +                     //
+          "resources { " + cluster + "{ name: \"good\" " + eds + " } } " +            //
+          "resources { " + cluster + "{ name: \"wrong\" type: STATIC } } " +          // semantic
+          "resources { " + cluster + "{ name: \"too long a name\" " + eds + "} } " +  // limit
+          "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            //
+          "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            // semantic
+          "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            // no more
+          "resources { type_url: \"" + std::string(kClusterTypeUrl) +
+          "\" value: \"\\377\" } " +                                              // parse
+          "resources { type_url: \"" + std::string(kListenerTypeUrl) + "\" } " +  // semantic
+          "resources { type_url: \"\" }"),                                        // semantic
+      options);
+  REQUIRE(decoded.ok());
+  const auto& rejected = decoded->received.rejected;
+  CHECK(rejected[static_cast<std::size_t>(RejectionReason::kParse)] == 1);
+  CHECK(rejected[static_cast<std::size_t>(RejectionReason::kSemantic)] == 4);
+  CHECK(rejected[static_cast<std::size_t>(RejectionReason::kLimit)] == 1);
+}
+
+TEST_CASE("rejection reasons: have the words of their metric", "[messages]") {
+  CHECK(to_string(RejectionReason::kParse) == "parse");
+  CHECK(to_string(RejectionReason::kSemantic) == "semantic");
+  CHECK(to_string(RejectionReason::kLimit) == "limit");
+}
+
+}  // namespace signalbox::xds

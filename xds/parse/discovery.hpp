@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a cluster's endpoints come from.
+//
+//   xds/parse/cluster ─▶ [parse_discovery] ─▶ Cluster::discovery
+//
+//   type EDS           endpoints from EDS
+//   type LOGICAL_DNS   endpoints from one name                     (A37)
+//   cluster_type       aggregate: other clusters, in order         (A37)
+//
+// Source: gRFC A27 (EDS), A37 (validation), A47 (xdstp names).
+
+#pragma once
+
+#include "messages/cluster.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// Sets `cluster.discovery`; `top` is the cluster's field.
+void parse_discovery(const envoy::config::cluster::v3::Cluster& proto,
+                     Cluster& cluster,
+                     const Field& top);
+
+}  // namespace signalbox::xds

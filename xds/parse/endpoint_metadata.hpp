@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an endpoint or a locality says of itself in its metadata.
+//
+//   xds/parse/endpoints ─▶ [hash_key_of, http_proxy_of] ─▶ Endpoint
+//
+//   filter_metadata        envoy.lb                                            hash_key (A76)
+//   typed_filter_metadata  envoy.http11_proxy_transport_socket.proxy_address   an Address (A86)
+//
+// Where ParseOptions do not ask for one of them, it is not looked at. All other metadata is
+// ignored.
+
+#pragma once
+
+#include <string>
+
+#include "signalbox/envoy/config/core/v3/base.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// Empty: there is none.
+std::string hash_key_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
+
+/// Empty: there is none, or an error was added. `field` is the metadata.
+std::string http_proxy_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
+
+}  // namespace signalbox::xds

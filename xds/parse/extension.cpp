@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/extension.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
+
+#include "signalbox/udpa/type/v1/typed_struct.pb.h"
+#include "signalbox/xds/type/v3/typed_struct.pb.h"
+#include "xds/parse/well_known.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+namespace protobuf = ::google::protobuf;
+using Json = nlohmann::json;
+using TypedStruct = signalbox::xds::type::v3::TypedStruct;
+
+Json to_json(const protobuf::Struct& structure);
+
+// No deeper than the message was that it came from, and protobuf reads a hundred levels.
+Json to_json(const protobuf::Value& value) {
+  switch (value.kind_case()) {
+    case protobuf::Value::kNumberValue:
+      return value.number_value();
+    case protobuf::Value::kStringValue:
+      return value.string_value();
+    case protobuf::Value::kBoolValue:
+      return value.bool_value();
+    case protobuf::Value::kStructValue:
+      return to_json(value.struct_value());
+    case protobuf::Value::kListValue: {
+      Json list = Json::array();
+      for (const protobuf::Value& item : value.list_value().values())
+        list.push_back(to_json(item));
+      return list;
+    }
+    case protobuf::Value::kNullValue:
+    case protobuf::Value::KIND_NOT_SET:
+      break;
+  }
+  return nullptr;
+}
+
+Json to_json(const protobuf::Struct& structure) {
+  Json object = Json::object();
+  for (const auto& [name, value] : structure.fields())
+    object[name] = to_json(value);
+  return object;
+}
+
+bool decode_structure(const protobuf::Struct& structure,
+                      protobuf::Message& message,
+                      const Field& field) {
+  protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  std::string bytes;
+  const auto status = protobuf::util::JsonToBinaryString(make_type_resolver().get(),
+                                                         type_url_of(*message.GetDescriptor()),
+                                                         json_text(structure),
+                                                         &bytes,
+                                                         options);
+  if (status.ok() && message.ParseFromString(bytes)) return true;
+  field.add_undecodable(absl::StrCat("must be of type ",
+                                     message.GetDescriptor()->name(),
+                                     ", found a structure that is not",
+                                     status.ok() ? "" : ": ",
+                                     std::string(status.message())));
+  return false;
+}
+
+// Both TypedStructs have the same fields.
+bool is_typed_struct(absl::string_view type_url) {
+  return type_url == type_url_of<TypedStruct>() ||
+         type_url == type_url_of<udpa::type::v1::TypedStruct>();
+}
+
+}  // namespace
+
+std::optional<Extension> read_extension(const protobuf::Any& any, const Field& field) {
+  Extension extension;
+  extension.type = std::string(api_name(any.type_url()));
+  if (extension.type.empty()) {
+    // A std::string would find std::quoted, too.
+    const absl::string_view found = any.type_url();
+    field.at("type_url").add(absl::StrCat("must name a type, found ", quoted(found)));
+    return std::nullopt;
+  }
+  if (!is_typed_struct(any.type_url())) {
+    extension.bytes = any.value();
+    return extension;
+  }
+  const Field value = field.at("value");
+  TypedStruct typed_struct;
+  if (!decode(any.value(), typed_struct, value)) return std::nullopt;
+  extension.type = std::string(api_name(typed_struct.type_url()));
+  if (extension.type.empty()) {
+    value.at("type_url").add("must be set in a TypedStruct, found none");
+    return std::nullopt;
+  }
+  extension.structure = std::move(*typed_struct.mutable_value());
+  return extension;
+}
+
+bool decode(const Extension& extension, protobuf::Message& message, const Field& field) {
+  if (extension.structure.has_value())
+    return decode_structure(*extension.structure, message, field);
+  if (decode(extension.bytes, message)) return true;
+  add_undecodable(message.GetDescriptor()->name(), extension.bytes.size(), field);
+  return false;
+}
+
+std::string json_text(const protobuf::Struct& structure) {
+  return to_json(structure).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace signalbox::xds

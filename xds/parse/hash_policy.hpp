@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RouteAction.hash_policy: of what a call's place on the ring is made.
+//
+//   xds/parse/route_action ─▶ [parse_hash_policies] ─▶ ForwardAction::hash_policies
+//
+//   header                                a value of the call, perhaps rewritten
+//   filter_state io.grpc.channel_id       the same for all calls of a channel
+//   anything else                         left out
+//
+// Source: gRFC A42.
+
+#pragma once
+
+#include <vector>
+
+#include "messages/route_config.hpp"
+#include "signalbox/envoy/config/route/v3/route_components.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// In their order. `field` is the route action.
+std::vector<HashPolicy> parse_hash_policies(const envoy::config::route::v3::RouteAction& proto,
+                                            const Field& field);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/lb_policy_config.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
+#include "xds/parse/well_known.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+namespace policies = envoy::extensions::load_balancing_policies;
+using RingHashLbConfig = envoy::config::cluster::v3::Cluster::RingHashLbConfig;
+using LeastRequestLbConfig = envoy::config::cluster::v3::Cluster::LeastRequestLbConfig;
+
+constexpr std::uint64_t kMaxRingSize = 8'388'608;
+constexpr std::uint32_t kMaxChoices = 10;
+constexpr Duration kMinWeightUpdatePeriod = std::chrono::milliseconds(100);
+
+std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
+  if (proto.value() == 0 || proto.value() > kMaxRingSize) {
+    field.add(absl::StrCat("must be in [1, ", kMaxRingSize, "], found ", proto.value()));
+  }
+  return proto.value();
+}
+
+// The policy's own message and the cluster's ring_hash_lb_config have the sizes in common (A42).
+template <typename Proto>
+LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field) {
+  RingHashConfig config;
+  const Field minimum = field.at("minimum_ring_size");
+  if (proto.has_maximum_ring_size())
+    config.max_ring_size = ring_size(proto.maximum_ring_size(), field.at("maximum_ring_size"));
+  if (proto.has_minimum_ring_size())
+    config.min_ring_size = ring_size(proto.minimum_ring_size(), minimum);
+  if (config.min_ring_size > config.max_ring_size) {
+    minimum.add(absl::StrCat("must be at most maximum_ring_size, which is ",
+                             config.max_ring_size,
+                             ", found ",
+                             config.min_ring_size));
+  }
+  if (!is_xx_hash) {
+    const std::string name = Proto::HashFunction_Name(proto.hash_function());
+    field.at("hash_function")
+        .add(absl::StrCat("must be XX_HASH, found ", enum_text(proto.hash_function(), name)));
+  }
+  return make_lb_config(config);
+}
+
+// As above: the policy's own message, and the cluster's least_request_lb_config (A48).
+template <typename Proto>
+LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
+  LeastRequestConfig config;
+  if (proto.has_choice_count()) {
+    const std::uint32_t count = proto.choice_count().value();
+    if (count < 2) field.at("choice_count").add(absl::StrCat("must be at least 2, found ", count));
+    config.choice_count = std::min(count, kMaxChoices);
+  }
+  return make_lb_config(config);
+}
+
+}  // namespace
+
+LbConfigPtr parse_round_robin(const Extension& extension, const Field& field) {
+  policies::round_robin::v3::RoundRobin proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  return make_lb_config(RoundRobinConfig{});
+}
+
+LbConfigPtr parse_pick_first(const Extension& extension, const Field& field) {
+  policies::pick_first::v3::PickFirst proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  return make_lb_config(PickFirstConfig{proto.shuffle_address_list()});
+}
+
+LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field) {
+  using policies::ring_hash::v3::RingHash;
+  RingHash proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  const auto function = proto.hash_function();
+  return to_ring_hash(
+      proto, function == RingHash::DEFAULT_HASH || function == RingHash::XX_HASH, field);
+}
+
+LbConfigPtr parse_least_request(const Extension& extension, const Field& field) {
+  policies::least_request::v3::LeastRequest proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  return to_least_request(proto, field);
+}
+
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
+  policies::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  WeightedRoundRobinConfig config;
+  config.enable_oob_load_report = proto.enable_oob_load_report().value();
+  const auto read = [&](bool is_set, const auto& duration, const char* name, Duration& value) {
+    if (is_set) value = parse_duration(duration, field.at(name));
+  };
+  read(proto.has_oob_reporting_period(),
+       proto.oob_reporting_period(),
+       "oob_reporting_period",
+       config.oob_reporting_period);
+  read(proto.has_blackout_period(),
+       proto.blackout_period(),
+       "blackout_period",
+       config.blackout_period);
+  read(proto.has_weight_expiration_period(),
+       proto.weight_expiration_period(),
+       "weight_expiration_period",
+       config.weight_expiration_period);
+  read(proto.has_weight_update_period(),
+       proto.weight_update_period(),
+       "weight_update_period",
+       config.weight_update_period);
+  config.weight_update_period = std::max(config.weight_update_period, kMinWeightUpdatePeriod);
+  if (proto.has_error_utilization_penalty()) {
+    config.error_utilization_penalty = proto.error_utilization_penalty().value();
+    if (!std::isfinite(config.error_utilization_penalty) || config.error_utilization_penalty < 0) {
+      field.at("error_utilization_penalty")
+          .add(absl::StrCat("must be a number of at least 0, found ",
+                            config.error_utilization_penalty));
+    }
+  }
+  config.metric_names_for_computing_utilization = {
+      proto.metric_names_for_computing_utilization().begin(),
+      proto.metric_names_for_computing_utilization().end()};
+  return make_lb_config(std::move(config));
+}
+
+LbConfigPtr parse_ring_hash(const RingHashLbConfig& proto, const Field& field) {
+  return to_ring_hash(proto, proto.hash_function() == RingHashLbConfig::XX_HASH, field);
+}
+
+LbConfigPtr parse_least_request(const LeastRequestLbConfig& proto, const Field& field) {
+  return to_least_request(proto, field);
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration of each LB policy that has no other inside.
+//
+//   registry of lb_policy ─▶ [parse_<policy>] ─▶ LbConfig
+//
+// `field` is the configuration. A value that must not be used comes with an error; null, too.
+//
+// Source: gRFC A42 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin), A62
+// (pick_first).
+
+#pragma once
+
+#include "messages/lb_config.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "xds/parse/extension.hpp"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+LbConfigPtr parse_round_robin(const Extension& extension, const Field& field);
+LbConfigPtr parse_pick_first(const Extension& extension, const Field& field);
+LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field);
+LbConfigPtr parse_least_request(const Extension& extension, const Field& field);
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field);
+
+/// Cluster.ring_hash_lb_config and least_request_lb_config: beside the enum lb_policy.
+LbConfigPtr parse_ring_hash(const envoy::config::cluster::v3::Cluster::RingHashLbConfig& proto,
+                            const Field& field);
+LbConfigPtr parse_least_request(
+    const envoy::config::cluster::v3::Cluster::LeastRequestLbConfig& proto, const Field& field);
+
+}  // namespace signalbox::xds

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/parse_options.hpp"
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox::xds {
+
+ParseOptions all_parse_options() {
+  ParseOptions options;
+  options.lb_policies.insert({"ring_hash", "least_request", "weighted_round_robin"});
+  options.http_filters.insert({"stateful_session", "fault"});
+  options.system_roots = true;
+  options.http_connect = true;
+  options.authority_rewrite = true;
+  return options;
+}
+
+ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
+                                bool trusted_server) {
+  // Any other value leaves a variable's default.
+  const auto is = [&](const char* variable, absl::string_view wanted) {
+    const char* value = get(variable);
+    return value != nullptr && value == wanted;
+  };
+  ParseOptions options;
+  options.keep_aggregate_lb_policy = is("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true");
+  options.session_affinity = !is("GRPC_EXPERIMENTAL_XDS_ENABLE_OVERRIDE_HOST", "false");
+  options.dualstack_endpoints = !is("GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS", "false");
+  options.endpoint_hash_key = !is("GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT", "true");
+  options.http_connect = is("GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT", "true");
+  options.authority_rewrite =
+      trusted_server && is("GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE", "true");
+  return options;
+}
+
+}  // namespace signalbox::xds

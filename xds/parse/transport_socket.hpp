@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cluster.transport_socket: how connections are secured, and whether proxies stand between.
+//
+//   xds/parse/cluster ─▶ [parse_transport_socket] ─▶ Cluster::tls, Cluster::http_connect
+//
+//   UpstreamTlsContext             TLS, with certificates of the bootstrap's providers     (A29)
+//   Http11ProxyUpstreamTransport   HTTP CONNECT, around TLS or around nothing              (A86)
+//   anything else                  an error: never plaintext instead of what was asked for
+//
+// The fields of CommonTlsContext that gRPC has no meaning for are ignored, but those that would
+// make a connection safer than we can are errors, so that none is less safe than it was meant to
+// be.
+//
+// Source: gRFC A29, A82 (system roots), A86.
+
+#pragma once
+
+#include "messages/cluster.hpp"
+#include "signalbox/envoy/config/core/v3/base.pb.h"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+
+/// Sets `cluster.tls` and `cluster.http_connect`.
+void parse_transport_socket(const envoy::config::core::v3::TransportSocket& proto,
+                            Cluster& cluster,
+                            const Field& field);
+
+}  // namespace signalbox::xds
