@@ -18,6 +18,9 @@ endforeach()
 # Debug information costs half of the build time: line tables are enough to read a backtrace.
 string(REPLACE "-g" "-g1" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
 
+# What is built knows its sources by their place in the project, wherever it was built.
+add_compile_options("-fmacro-prefix-map=${CMAKE_BINARY_DIR}/=build/" "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+
 if(SIGNALBOX_SANITIZER)
   add_compile_options(-fsanitize=${SIGNALBOX_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SIGNALBOX_SANITIZER})
@@ -33,9 +36,14 @@ function(signalbox_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(signalbox_${name} STATIC ${ARG_SOURCES})
   add_library(signalbox::${name} ALIAS signalbox_${name})
+  set_target_properties(signalbox_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(signalbox_${name} PUBLIC cxx_std_20)
   target_include_directories(signalbox_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(signalbox_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:signalbox::warnings>)
 endfunction()
+
+# What `./run check` builds: a test adds itself by its label.
+add_custom_target(signalbox_unit_spec)
 
 # signalbox_test(NAME LABEL label SOURCES ... LIBS ...): one Catch2 program; its label is the kind of test.
 function(signalbox_test name)
@@ -43,8 +51,14 @@ function(signalbox_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(SIGNALBOX_SANITIZER)
+    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} signalbox::test_main signalbox::warnings)
+  if(ARG_LABEL MATCHES "^(unit|spec)$")
+    add_dependencies(signalbox_unit_spec ${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
