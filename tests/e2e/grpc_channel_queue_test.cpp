@@ -398,55 +398,6 @@ TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
   CHECK_FALSE(queue.Next(&tag, &ok));
 }
 
-TEST_CASE("queued_call: a cancellation that goes by while it asks is not missed",
-          "[channel][queue]") {
-  ChannelWorld world;
-  grpc::CompletionQueue queue;
-
-  struct Waiting {
-    grpc::ClientContext context;
-    EchoReply reply;
-    grpc::Status status;
-    std::unique_ptr<grpc::ClientAsyncResponseReader<EchoReply>> reader;
-  };
-
-  Waiting asking;
-  Waiting witness;
-  witness.context.AddMetadata("witness", "");
-  for (Waiting* each : {&asking, &witness}) {
-    each->reader = world.stub->AsyncUnary(&each->context, {}, &queue);
-    each->reader->Finish(&each->reply, &each->status, &each->status);
-  }
-  const auto next = [&] {
-    void* tag = nullptr;
-    bool ok = false;
-    const auto limit = std::chrono::system_clock::now() + 10s;
-    REQUIRE(queue.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT);
-    return tag;
-  };
-  // Both are cancelled while the first is asking, and gRPC tells of both in turn: once the second
-  // has ended, the first has been told.
-  bool cancelled = false;
-  world.publish([&](const PickArgs& args) {
-    bool is_witness = false;
-    args.headers->each("witness", [&](absl::string_view) { is_witness = true; });
-    if (!is_witness && !std::exchange(cancelled, true)) {
-      asking.context.TryCancel();
-      witness.context.TryCancel();
-      CHECK(next() == &witness.status);
-    }
-    return PickResult{};
-  });
-  CHECK(next() == &asking.status);
-  for (const Waiting* each : {&asking, &witness})
-    CHECK(each->status.error_code() == grpc::StatusCode::CANCELLED);
-  queue.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  CHECK_FALSE(queue.Next(&tag, &ok));
-  world.wait_for_no_uses();
-}
-
 TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel][queue][race]") {
   ChannelWorld world;
   EchoServer server;
