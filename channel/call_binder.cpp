@@ -226,7 +226,7 @@ absl::Status CallBinder::closed() const {
 }
 
 void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {
-  const OpsScope scope(ops);
+  const OpsScope scope(ops, call->call());
   ops->FillOps(call);
 }
 

@@ -18,6 +18,7 @@ using grpc::internal::RpcMethod;
 
 thread_local CallObserver* made_observer = nullptr;
 thread_local CallOpSetInterface* filled_ops = nullptr;
+thread_local const grpc_call* filled_call = nullptr;
 thread_local grpc::CompletionQueue* held_queue = nullptr;
 
 bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
@@ -77,7 +78,7 @@ void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
         *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
   });
   if (queued_ != nullptr) return queued_->PerformOpsOnCall(ops, call);
-  const OpsScope scope(ops);
+  const OpsScope scope(ops, call->call());
   ops->FillOps(call);
 }
 
@@ -107,7 +108,8 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   request_ = *batch.GetSerializedSendMessage();
   reply_ = batch.GetRecvMessage();
-  ops_ = filled_ops;
+  // An interceptor may go on with this batch while the thread fills another call's.
+  if (filled_call == context_.c_call()) ops_ = filled_ops;
 }
 
 // Returns true when the batch goes on later, or has done so: then this may be gone.
@@ -140,12 +142,15 @@ void CallObserver::complete(grpc::StatusCode code) {
 
 // --- how it comes into a call -----------------------------------------------------
 
-OpsScope::OpsScope(CallOpSetInterface* ops, grpc::CompletionQueue* held)
-    : outer_ops_(std::exchange(filled_ops, ops)), outer_held_(std::exchange(held_queue, held)) {}
+OpsScope::OpsScope(CallOpSetInterface* ops, const grpc_call* call, grpc::CompletionQueue* held)
+    : outer_ops_(std::exchange(filled_ops, ops)),
+      outer_call_(std::exchange(filled_call, call)),
+      outer_held_(std::exchange(held_queue, held)) {}
 
 OpsScope::~OpsScope() {
   release_held_queue();
   filled_ops = outer_ops_;
+  filled_call = outer_call_;
   held_queue = outer_held_;
 }
 

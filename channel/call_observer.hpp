@@ -64,18 +64,21 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   std::unique_ptr<UnsentCall> unsent_;
 };
 
-/// While it lives, this thread fills `ops`. If `held` is set, a hold on that queue is released as
-/// soon as the batch has its own, and before it starts or meets an application's interceptor, which
-/// may keep it: afterwards the queue may be gone.
+/// While it lives, this thread fills `ops` of `call`. If `held` is set, a hold on that queue is
+/// released as soon as the batch has its own, and before it starts or meets an application's
+/// interceptor, which may keep it: afterwards the queue may be gone.
 class OpsScope {
  public:
-  explicit OpsScope(grpc::internal::CallOpSetInterface* ops, grpc::CompletionQueue* held = nullptr);
+  OpsScope(grpc::internal::CallOpSetInterface* ops,
+           const grpc_call* call,
+           grpc::CompletionQueue* held = nullptr);
   ~OpsScope();
   OpsScope(const OpsScope&) = delete;
   OpsScope& operator=(const OpsScope&) = delete;
 
  private:
   grpc::internal::CallOpSetInterface* const outer_ops_;
+  const grpc_call* const outer_call_;
   grpc::CompletionQueue* const outer_held_;
 };
 

@@ -231,7 +231,7 @@ void QueuedCall::replay(std::unique_lock<std::mutex> lock) {
     stored_.pop_front();
     lock.unlock();
     {
-      const OpsScope scope(ops, cq_);
+      const OpsScope scope(ops, real_.call(), cq_);
       ops->FillOps(&real_);
     }
     lock.lock();

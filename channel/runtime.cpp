@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signalbox/runtime.hpp"
 
+#include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -70,7 +72,8 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(const RuntimeOptions
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;
   ads.credentials = grpc::InsecureChannelCredentials();
-  ads.max_message_bytes = options.max_xds_message_bytes;
+  ads.max_message_bytes =
+      static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
   return actors::make_grpc_ads_transport(std::move(ads));
 }
 
@@ -106,10 +109,11 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
 }
 
 // The environment is asked at each response (A75-8).
-xds::ResponseDecoder make_decoder() {
-  return [](absl::string_view bytes) {
-    return xds::decode_response(
-        bytes, xds::parse_options_from([](const char* name) { return std::getenv(name); }));
+xds::ResponseDecoder make_decoder(const xds::Limits& limits) {
+  return [limits](absl::string_view bytes) {
+    auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
+    options.limits = limits;
+    return xds::decode_response(bytes, options);
   };
 }
 
@@ -175,7 +179,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder();
+  environment.decode_response = make_decoder(options.limits);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());

@@ -23,11 +23,17 @@ std::size_t index_of(ConnectivityState state) {
 
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
   if (left == right) return true;
-  if (left == nullptr || right == nullptr || left->drops != right->drops) return false;
-  return std::ranges::equal(
-      left->priorities, right->priorities, [](const Priority& a, const Priority& b) {
-        return a.localities == b.localities;
-      });
+  if (left == nullptr || right == nullptr) return false;
+  const auto same_but_localities = [&] {
+    return left->drops == right->drops &&
+           left->overprovisioning_percent == right->overprovisioning_percent &&
+           left->weighted_priority_health == right->weighted_priority_health;
+  };
+  return same_but_localities() &&
+         std::ranges::equal(
+             left->priorities, right->priorities, [](const Priority& a, const Priority& b) {
+               return a.localities == b.localities;
+             });
 }
 
 bool forwards_reresolution(const LbConfig& config, const ChildName& child) {

@@ -50,8 +50,8 @@ struct Child {
   bool replacing = false;
 };
 
-/// Whether both hold the same localities, by pointer, and the same drops: a receiver of `left`
-/// learns nothing from `right`.
+/// Whether both hold the same localities, by pointer, and are the same in all else: a receiver of
+/// `left` learns nothing from `right`.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 /// Whether a re-resolution request of `child` goes on upwards from the composite that `config`

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -30,7 +31,14 @@ std::string counted(std::size_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-void check_resources(const std::string& text, Finding& finding) {
+// As a runtime would, here and now.
+xds::ParseOptions parse_options(const xds::Limits& limits) {
+  auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
+  options.limits = limits;
+  return options;
+}
+
+void check_resources(const std::string& text, const xds::ParseOptions& options, Finding& finding) {
   finding.kind = "resources";
   const auto resources =
       xds::parse_resources_text(text, xds::format_of(finding.file), finding.file);
@@ -45,7 +53,7 @@ void check_resources(const std::string& text, Finding& finding) {
   for (const auto& resource : *resources) {
     // The type is one of the four: a file of others was refused above.
     const auto parsed = xds::parse_resource(
-        *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes);
+        *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes, options);
     if (parsed.resource.ok()) continue;
     // It names the resource.
     finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
@@ -68,7 +76,9 @@ void check_bootstrap(const std::string& text, Finding& finding) {
 }
 
 // A file of resources has a list of that name; every other JSON object is taken for a bootstrap.
-Finding check_text(const std::string& file, const std::string& text) {
+Finding check_text(const std::string& file,
+                   const std::string& text,
+                   const xds::ParseOptions& options) {
   Finding finding;
   finding.file = file;
   const bool is_json = xds::format_of(file) == xds::Format::kJson;
@@ -76,7 +86,7 @@ Finding check_text(const std::string& file, const std::string& text) {
   if (!document.ok()) {
     finding.errors.push_back(absl::StrCat(file, ": ", document.status().message()));
   } else if (document->root.is_object() && document->root.contains("resources")) {
-    check_resources(text, finding);
+    check_resources(text, options, finding);
   } else if (is_json) {
     check_bootstrap(text, finding);
   } else {
@@ -122,7 +132,7 @@ int run_check(const CheckOptions& options) {
       say("check", text.status().message());
       continue;
     }
-    findings.push_back(check_text(file, *text));
+    findings.push_back(check_text(file, *text, parse_options(options.limits)));
     valid = valid && findings.back().errors.empty();
   }
   print(findings, options.json);

@@ -15,6 +15,8 @@
 #include "absl/strings/string_view.h"
 #include <sys/types.h>
 
+#include "xds/limits.hpp"
+
 namespace signalbox::tools {
 
 inline constexpr int kExitOk = 0;
@@ -45,6 +47,7 @@ int run_serve(const ServeOptions& options);
 
 struct CheckOptions {
   std::vector<std::string> files;
+  xds::Limits limits;
   bool json = false;
 };
 

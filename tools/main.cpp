@@ -68,6 +68,39 @@ CLI::Validator host_and_port() {
   return {check, ""};
 }
 
+// NAME=NUMBER of a limit of xDS resources.
+bool read_limit(const std::string& text, signalbox::xds::Limits& limits) {
+  const auto equals = text.find('=');
+  std::size_t number = 0;
+  if (equals == std::string::npos || !absl::SimpleAtoi(text.substr(equals + 1), &number))
+    return false;
+  for (const auto& limit : signalbox::xds::kNamedLimits) {
+    if (limit.name == text.substr(0, equals)) {
+      limits.*limit.member = number;
+      return true;
+    }
+  }
+  return false;
+}
+
+CLI::Validator limit_and_number() {
+  const auto check = [](std::string& text) -> std::string {
+    signalbox::xds::Limits ignored;
+    return read_limit(text, ignored)
+               ? ""
+               : absl::StrCat("expected the name of a limit, = and a number, got '", text, "'");
+  };
+  return {check, ""};
+}
+
+// "max_clusters, max_routes, …" with what they are, a line each.
+std::string limits_text() {
+  std::string text = "Limits:\n";
+  for (const auto& limit : signalbox::xds::kNamedLimits)
+    absl::StrAppend(&text, "  ", limit.name, "=", signalbox::xds::Limits{}.*limit.member, "\n");
+  return text;
+}
+
 CLI::App* add_command(CLI::App& app, const char* name, const char* what, const std::string& more) {
   CLI::App* command = app.add_subcommand(name, what);
   command->footer(more.empty() ? kExitStatusText : more + "\n" + kExitStatusText);
@@ -143,11 +176,25 @@ void add_check(CLI::App& app, CommandLine& line) {
                                   "Checks bootstraps and resources as a client would",
                                   "Examples:\n"
                                   "  signalbox check bootstrap.json resources.yaml\n"
-                                  "  signalbox check --json resources.yaml\n");
+                                  "  signalbox check --json resources.yaml\n"
+                                  "  signalbox check --limit max_routes=20000 routes.yaml\n\n" +
+                                      limits_text());
   command->add_option("FILE", options.files, "Bootstraps or resource files")
       ->type_name("")
       ->required();
   command->add_flag("--json", options.json, "Report as data");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--limit",
+          [&options](const std::vector<std::string>& all) {
+            for (const std::string& text : all)
+              read_limit(text, options.limits);
+          },
+          "Another limit than the one below, as in\nRuntimeOptions::limits")
+      ->type_name("NAME=NUMBER")
+      ->check(limit_and_number())
+      ->expected(1)
+      ->take_all();
   command->callback([&line] { line.status = run_check(line.check); });
 }
 

@@ -7,7 +7,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include <yaml-cpp/yaml.h>
+
+#include "xds/parse/validation_errors.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -21,6 +25,18 @@ std::string at_line(const YAML::Mark& mark) {
 absl::Status too_deep(absl::string_view where) {
   return absl::InvalidArgumentError(
       absl::StrCat(where, "nested deeper than ", kMaxDocumentDepth, " levels"));
+}
+
+// The YAML library takes any bytes.
+absl::Status not_utf8(absl::string_view text) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (is_utf8(line)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", number, ": must be UTF-8, found ", quoted(line)));
+  }
+  return absl::InvalidArgumentError("must be UTF-8");
 }
 
 bool is_within_depth(const json& value, int depth) {
@@ -129,6 +145,7 @@ absl::StatusOr<Document> parse_json_document(absl::string_view text) {
 }
 
 absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
+  if (!is_utf8(text)) return not_utf8(text);
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() != 1) {

@@ -6,11 +6,15 @@
 //   bytes ─▶ xds/parse (these limits) ─▶ validated resource, or Rejection{kLimit, "max_routes"}
 //
 // They are far above what a real deployment needs, and low enough that no single resource takes
-// the process down. ParseOptions carry a Limits of their own, where others are wanted.
+// the process down. Where others are wanted, RuntimeOptions::limits has them, and `signalbox check
+// --limit NAME=NUMBER`.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
+
+#include "absl/strings/string_view.h"
 
 namespace signalbox::xds {
 
@@ -21,6 +25,7 @@ inline constexpr std::size_t kMaxRoutes = 10'000;
 inline constexpr std::size_t kMaxNameLength = 1024;
 inline constexpr std::size_t kMaxRegexLength = 4096;
 inline constexpr std::size_t kMaxRegexMemory = std::size_t{1} << 20U;
+inline constexpr std::size_t kMostRegexMemory = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxAnyNesting = 32;
 inline constexpr std::size_t kMaxLbPolicyNesting = 16;
 
@@ -38,12 +43,30 @@ struct Limits {
   std::size_t max_name_length = kMaxNameLength;
   /// Of one RE2 pattern, in bytes.
   std::size_t max_regex_length = kMaxRegexLength;
-  /// Of one compiled RE2 pattern, in bytes. Whoever compiles it again allows as much.
+  /// Of one compiled RE2 pattern, in bytes; more than kMostRegexMemory is as much.
   std::size_t max_regex_memory = kMaxRegexMemory;
   /// How often an Any may be wrapped in another (Resource, FilterConfig).
   std::size_t max_any_nesting = kMaxAnyNesting;
   /// A load_balancing_policy inside another (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
+};
+
+struct NamedLimit {
+  absl::string_view name;
+  std::size_t Limits::*member;
+};
+
+/// Every limit, by the name that errors give it.
+inline constexpr std::array kNamedLimits = {
+    NamedLimit{"max_message_bytes", &Limits::max_message_bytes},
+    NamedLimit{"max_clusters", &Limits::max_clusters},
+    NamedLimit{"max_endpoints", &Limits::max_endpoints},
+    NamedLimit{"max_routes", &Limits::max_routes},
+    NamedLimit{"max_name_length", &Limits::max_name_length},
+    NamedLimit{"max_regex_length", &Limits::max_regex_length},
+    NamedLimit{"max_regex_memory", &Limits::max_regex_memory},
+    NamedLimit{"max_any_nesting", &Limits::max_any_nesting},
+    NamedLimit{"max_lb_policy_nesting", &Limits::max_lb_policy_nesting},
 };
 
 /// Of one resource; the rest is counted. A NACK must fit into a request.

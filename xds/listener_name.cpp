@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include <google/protobuf/stubs/common.h>
 
 #include "xds/bootstrap.hpp"
 #include "xds/percent_encoding.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -46,7 +46,7 @@ absl::StatusOr<Target> parse_target(absl::string_view target) {
   }
   if (decoded_name->empty()) return bad_target(target, "the name is empty");
   // A request that held it would be none, and end the stream for all that others watch.
-  if (!google::protobuf::internal::IsStructurallyValidUTF8(*decoded_name)) {
+  if (!is_utf8(*decoded_name)) {
     return bad_target(target, "the name is not UTF-8");
   }
   return Target{*decoded_authority, *decoded_name};

@@ -168,7 +168,7 @@ void FileServer::run(Inbox& inbox) {
     for (const Message& message : *messages) {
       std::visit([&](const auto& what) { on(message.stream, what); }, message.what);
     }
-    if (fds[1].revents != 0) take_change();
+    if (fds[1].revents != 0 || !file_.is_watched()) take_change();
     complain_when_due();
   }
   for (const auto& [id, stream] : streams_)
@@ -244,9 +244,10 @@ void FileServer::complain_when_due() {
   options_.complain(trouble.kind, trouble.text);
 }
 
-// For poll(): until there is something to complain of.
+// For poll(): until there is something to complain of, or to try again.
 int FileServer::patience() const {
-  if (!trouble_) return -1;
+  constexpr int kRetryMilliseconds = 1000;
+  if (!trouble_) return file_.is_watched() ? -1 : kRetryMilliseconds;
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(trouble_->due - Clock::now()).count();
   return static_cast<int>(std::max<std::int64_t>(left, 0));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -118,7 +119,8 @@ class Call : public std::enable_shared_from_this<Call> {
     if (!events_) return;
     const auto code = status_.ok() ? absl::StatusCode::kUnavailable
                                    : static_cast<absl::StatusCode>(status_.error_code());
-    const std::string why = status_.ok() ? "the server closed the stream" : status_.error_message();
+    std::string why = status_.ok() ? "the server closed the stream" : status_.error_message();
+    if (absl::StrContains(why, "message larger than max")) why += " (limit max_message_bytes)";
     events_->closed({code, why});
   }
 

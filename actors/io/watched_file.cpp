@@ -65,6 +65,7 @@ WatchedFile::WatchedFile(WatchedFile&& other) noexcept
       absolute_(std::move(other.absolute_)),
       text_(std::move(other.text_)),
       lost_(other.lost_),
+      watched_(other.watched_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       steps_(std::move(other.steps_)) {}
 
@@ -143,9 +144,12 @@ bool WatchedFile::take_events() {
 }
 
 absl::StatusOr<std::optional<std::string>> WatchedFile::read_change() {
-  if (!take_events()) return std::nullopt;
+  const bool again = !take_events();
+  if (again && watched_) return std::nullopt;
   const std::string before = text_;
   absl::Status status = watch();
+  watched_ = status.ok();
+  if (again && !watched_) return std::nullopt;  // It has been said.
   if (status.ok()) status = read();
   const bool was_lost = std::exchange(lost_, !status.ok());
   if (!status.ok()) return status;

@@ -44,8 +44,12 @@ class WatchedFile {
   /// To be polled: readable when something happened. Another one after a read_change().
   int descriptor() const { return descriptor_; }
 
-  /// Takes what happened. Nothing where the text is what it was; an error where it cannot be read.
-  /// The first text after an error is a change, whatever it is.
+  /// False: the system had nothing left to watch with, and read_change() is to be tried again, some
+  /// time later, without being readable.
+  bool is_watched() const { return watched_; }
+
+  /// Takes what happened. Nothing where the text is what it was; an error where it cannot be read
+  /// or watched. The first text after an error is a change, whatever it is.
   absl::StatusOr<std::optional<std::string>> read_change();
 
  private:
@@ -59,6 +63,7 @@ class WatchedFile {
   std::string absolute_;
   std::string text_;
   bool lost_ = false;
+  bool watched_ = true;
   int descriptor_ = -1;
   std::set<std::pair<int, std::string>>
       steps_;  ///< Watch of a folder, and what is looked for there.

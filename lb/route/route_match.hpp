@@ -32,8 +32,8 @@
 
 namespace signalbox::lb {
 
-/// A TextMatcher, ready to compare. A regular expression that does not compile within its memory
-/// limit matches nothing.
+/// A TextMatcher, ready to compare. A regular expression that does not compile within 64 MiB
+/// matches nothing.
 class CompiledText {
  public:
   explicit CompiledText(const TextMatcher& matcher);

@@ -130,6 +130,27 @@ resources:
         2);
 }
 
+TEST_CASE("signalbox check: a limit can be another one", "[e2e][tools][limits]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("good.yaml", R"(
+resources:
+  - {"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: abc}
+)");
+  CHECK(run({"check", file}).status == 0);
+  CHECK(run({"check", "--limit", "max_name_length=3", "--limit", "max_routes=1", file}).status ==
+        0);
+  const Finished beyond = run({"check", "--limit", "max_name_length=2", file});
+  CHECK(beyond.status == 1);
+  CHECK(contains(beyond.output, "cluster_name: must not be longer than 2 bytes, found 3"));
+  CHECK(contains(beyond.output, "(limit max_name_length)"));
+  for (const char* wrong : {"max_rotes=1", "max_routes", "max_routes=", "max_routes=-1", "=1"}) {
+    const Finished refused = run({"check", "--limit", wrong, file});
+    CHECK(refused.status == 2);
+    CHECK(contains(refused.errors, std::string("got '") + wrong + "'"));
+  }
+  CHECK(contains(run({"check", "--help"}).output, "max_routes=10000"));
+}
+
 TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]") {
   const Finished text = run({"version"});
   CHECK(text.status == 0);

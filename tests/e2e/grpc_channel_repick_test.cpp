@@ -160,6 +160,84 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
   CHECK_FALSE(alive->in_use());
 }
 
+// Holds the first call's batch back, and lets it go on from within the second call's.
+class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit Resuming(std::function<void()> before) : before_(std::move(before)) {}
+
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    class Holder final : public grpc::experimental::Interceptor {
+     public:
+      explicit Holder(Resuming& all) : all_(all) {}
+
+      void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+        using Point = grpc::experimental::InterceptionHookPoints;
+        if (!batch->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA))
+          return batch->Proceed();
+        if (all_.sending_++ == 0) {
+          all_.held_ = batch;
+          return;
+        }
+        if (all_.held_ != nullptr) {
+          all_.before_();
+          std::exchange(all_.held_, nullptr)->Proceed();
+        }
+        batch->Proceed();
+      }
+
+     private:
+      Resuming& all_;
+    };
+
+    return new Holder(*this);
+  }
+
+ private:
+  const std::function<void()> before_;
+  int sending_ = 0;
+  grpc::experimental::InterceptorBatchMethods* held_ = nullptr;
+};
+
+TEST_CASE("unsent_call: a batch that goes on within another call's is not taken for that",
+          "[channel][repick][interceptor]") {
+  EchoServer dying;
+  EchoServer living;
+  std::function<void()> die;
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<Resuming>([&] { die(); }));
+  ChannelWorld world(std::move(interceptors));
+  const auto dead = world.connect(dying.address());
+  die = [&] { kill(dying, dead); };
+  const auto alive = world.connect(living.address());
+  world.publish_ready({dead});
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  EchoRequest request;
+  EchoReply reply;
+  grpc::Status status;
+  auto reader = world.stub->AsyncUnary(&context, request, &queue);
+  reader->Finish(&reply, &status, &status);
+
+  world.publish_ready({alive});
+  grpc::ClientContext other_context;
+  EchoReply other_reply;
+  request.set_text("the other");
+  CHECK(world.stub->Unary(&other_context, request, &other_reply).ok());
+  CHECK(other_reply.text() == "the other");
+
+  // It was never sent, but what its batch holds is not known: it fails, and nothing else.
+  void* tag = nullptr;
+  bool ok = false;
+  REQUIRE(queue.Next(&tag, &ok));
+  CHECK(tag == &status);
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(reply.text().empty());
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
+  world.wait_for_no_uses();
+}
+
 TEST_CASE("grpc_channel: a call that is prepared, and started when its connection has died, waits",
           "[channel][repick]") {
   const bool is_cancelled = GENERATE(false, true);

@@ -29,6 +29,16 @@ RuntimeOptions impatient(const std::string& server) {
 
 }  // namespace
 
+TEST_CASE("runtime: a response that is too long is refused by the limit's name",
+          "[e2e][runtime][limits]") {
+  const auto plane = start_plane(simple_yaml("orders", "good", {"127.0.0.1:1"}));
+  RuntimeOptions options = impatient(plane->address());
+  options.limits.max_message_bytes = 100;
+  const auto runtime = start_runtime(std::move(options));
+  const Answer answer = call(runtime->channel("xds:///orders"));
+  check_unavailable(answer, {"larger than max", "(limit max_message_bytes)"});
+}
+
 TEST_CASE("runtime: what leads nowhere is UNAVAILABLE and says why, until it leads somewhere",
           "[e2e][runtime][A57][A74][A31-6]") {
   struct Case {

@@ -123,6 +123,26 @@ TEST_CASE("runtime: a resource file that is edited under load fails no call",
   CHECK(traffic.finish().empty());
 }
 
+TEST_CASE("runtime: what goes beyond a limit of the user's is refused by its name",
+          "[e2e][runtime][file][limits]") {
+  const BackendProcess one("one");
+  const BackendProcess two("two");
+  World world(simple_yaml("orders", "c", {one.address}));
+  RuntimeOptions options = world.options();
+  options.limits.max_endpoints = 1;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(serves(channel, "one"));
+
+  // Without the limit, every other call would go to the second.
+  world.write(simple_yaml("orders", "c", {two.address, one.address}));
+  CHECK(
+      world.said("EDS resource \"c\": endpoints: must have at most 1 endpoints in all, found 2 "
+                 "(limit max_endpoints)"));
+  for (int i = 0; i < 10; ++i)
+    CHECK(call(channel).cluster == "one");
+}
+
 TEST_CASE("runtime: of an invalid resource in the file the last good version serves",
           "[e2e][runtime][file][A46]") {
   const BackendProcess one("one");

@@ -97,9 +97,14 @@ class PackageTest(unittest.TestCase):
 
     def test_documents_and_examples_are_installed(self) -> None:
         documents = self.prefix / "share/doc/signalbox"
-        for name in ("README.md", "LICENSE", "CHANGELOG.md", "examples/bootstrap.example.json"):
+        for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "examples/README.md"):
             self.assertTrue((documents / name).is_file(), name)
-        for name in ("demo/resources.yaml", "quickstart/resources.yaml"):
+        for name in (
+            "bootstrap.example.json",
+            "bootstrap.file.example.json",
+            "demo/resources.yaml",
+            "quickstart/resources.yaml",
+        ):
             run(self.prefix / "bin/signalbox", "check", documents / "examples" / name)
 
     # --- who finds it ----------------------------------------------------------------------------

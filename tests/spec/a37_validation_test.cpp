@@ -228,6 +228,12 @@ TEST_CASE("A37: LOGICAL_DNS needs a port, and takes no resolver", "[spec][A37-44
                           row.port + " } } }")) == place + row.error);
 }
 
+TEST_CASE("A37: LOGICAL_DNS takes any port that is set", "[spec][A37-44]") {
+  CHECK(error_in(
+            dns_with(R"(endpoint { address { socket_address { address: "h" port_value: 0 } } })"))
+            .empty());
+}
+
 // --- what is invalid: aggregate ---------------------------------------------------
 
 TEST_CASE("A37: an aggregate needs typed_config", "[spec][A37-45]") {

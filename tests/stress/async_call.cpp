@@ -10,20 +10,6 @@
 namespace signalbox::stress {
 namespace {
 
-template <typename Message>
-Message outgoing(const CallBody& body) {
-  if constexpr (std::is_same_v<Message, Request>) return body.plan.request();
-  if constexpr (std::is_same_v<Message, grpc::ByteBuffer>) return to_wire(body.plan.request());
-}
-
-void take(CallBody& body, const Reply& reply) {
-  body.got(reply);
-}
-
-void take(CallBody& body, const grpc::ByteBuffer& reply) {
-  body.got(from_wire(reply));
-}
-
 // One operation at a time; the call owns itself until the last one is complete.
 class OneAtATime : public AsyncCall, public CallBody {
  public:
@@ -62,7 +48,7 @@ class AsyncUnary final : public OneAtATime {
   }
 
   void proceed(bool) override {
-    if (status_.ok()) take(*this, response_);
+    if (status_.ok()) got(response_);
     over();
   }
 
@@ -89,14 +75,14 @@ class AsyncStream final : public OneAtATime {
       if constexpr (!kReads) {
         if (status_.ok()) {
           if (plan.messages == 0) incoming_.set_text(plan.request().text());
-          take(*this, incoming_);
+          got(incoming_);
         }
       }
       return over();
     }
     if (ok && step_ == Step::kWrite) ++written;
     if constexpr (kReads) {
-      if (ok && (step_ == Step::kRead || step_ == Step::kReadOn)) take(*this, incoming_);
+      if (ok && (step_ == Step::kRead || step_ == Step::kReadOn)) got(incoming_);
     }
     next(ok);
   }
@@ -129,7 +115,7 @@ class AsyncStream final : public OneAtATime {
   void write() {
     if constexpr (kWrites) {
       step_ = Step::kWrite;
-      stream_->Write(outgoing<Outgoing>(*this), tag());
+      stream_->Write(outgoing<Outgoing>(), tag());
     }
   }
 

@@ -10,20 +10,6 @@
 namespace signalbox::stress {
 namespace {
 
-template <typename Message>
-Message outgoing(const CallBody& body) {
-  if constexpr (std::is_same_v<Message, Request>) return body.plan.request();
-  if constexpr (std::is_same_v<Message, grpc::ByteBuffer>) return to_wire(body.plan.request());
-}
-
-void take(CallBody& body, const Reply& reply) {
-  body.got(reply);
-}
-
-void take(CallBody& body, const grpc::ByteBuffer& reply) {
-  body.got(from_wire(reply));
-}
-
 // Owns itself until gRPC is done with it.
 template <typename Reactor>
 class SelfOwned : public Reactor, public CallBody {
@@ -50,12 +36,12 @@ class CallbackUnary final : public SelfOwned<grpc::ClientUnaryReactor> {
  public:
   using SelfOwned::SelfOwned;
 
-  Outgoing request = outgoing<Outgoing>(*this);
+  Outgoing request = outgoing<Outgoing>();
   Incoming reply;
 
  private:
   void OnDone(const grpc::Status& status) override {
-    if (status.ok()) take(*this, reply);
+    if (status.ok()) got(reply);
     over(status);
   }
 };
@@ -126,13 +112,13 @@ class CallbackChat final : public SelfOwned<grpc::ClientBidiReactor<Outgoing, In
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    take(*this, reply);
+    this->got(reply);
     this->StartRead(&reply);
   }
 
   void OnDone(const grpc::Status& status) override { this->over(status); }
 
-  Outgoing request_ = outgoing<Outgoing>(*this);
+  Outgoing request_ = this->template outgoing<Outgoing>();
 };
 
 template <typename Call>

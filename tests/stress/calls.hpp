@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include <grpcpp/grpcpp.h>
 
@@ -18,6 +19,10 @@
 namespace signalbox::stress {
 
 using ChannelPtr = std::shared_ptr<grpc::ChannelInterface>;
+
+/// What generic stubs carry.
+grpc::ByteBuffer to_wire(const Request& request);
+Reply from_wire(const grpc::ByteBuffer& bytes);
 
 /// What all calls share.
 struct Means {
@@ -33,8 +38,17 @@ class CallBody {
   /// Enters it, and sets its deadline and its cancellation. `self` owns this.
   void begin(const std::shared_ptr<CallBody>& self);
 
+  /// What it sends: a Request, or what a generic stub carries.
+  template <typename Message>
+  Message outgoing() const {
+    if constexpr (std::is_same_v<Message, Request>) return plan.request();
+    if constexpr (std::is_same_v<Message, grpc::ByteBuffer>) return to_wire(plan.request());
+  }
+
   /// Whether `reply` is what the server was asked for; counts it.
   void got(const Reply& reply);
+
+  void got(const grpc::ByteBuffer& reply) { got(from_wire(reply)); }
 
   void end(const grpc::Status& status);
 
@@ -72,9 +86,5 @@ void start_async(const Means& means,
 
 /// Goes on in gRPC's own threads.
 void start_callback(const Means& means, const ChannelPtr& channel, const Plan& plan);
-
-/// What generic stubs carry.
-grpc::ByteBuffer to_wire(const Request& request);
-Reply from_wire(const grpc::ByteBuffer& bytes);
 
 }  // namespace signalbox::stress

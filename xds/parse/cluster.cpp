@@ -112,7 +112,7 @@ void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field
 
 ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options) {
   ClusterProto proto;
-  if (!decode(bytes, proto)) return undecodable("CDS", "a Cluster", bytes);
+  if (!decode(bytes, proto)) return undecodable("CDS", "a Cluster", bytes, proto, proto.name());
   ValidationErrors errors(options);
   const Field& top = errors.top();
   auto cluster = std::make_shared<Cluster>();

@@ -245,8 +245,9 @@ ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& op
   // The one resource that is large: an arena halves what decoding costs.
   ::google::protobuf::Arena arena;
   auto* proto = ::google::protobuf::Arena::CreateMessage<AssignmentProto>(&arena);
-  if (!decode(bytes, *proto)) return undecodable("EDS", "a ClusterLoadAssignment", bytes);
+  const bool decoded = decode(bytes, *proto);
   const std::string& name = proto->cluster_name();
+  if (!decoded) return undecodable("EDS", "a ClusterLoadAssignment", bytes, *proto, name);
   ValidationErrors errors(options);
   require_name(name, errors.top().at("cluster_name"));
   auto endpoints = std::make_shared<const Endpoints>(to_endpoints(*proto, errors.top()));

@@ -22,7 +22,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty where the bytes could not be decoded.
+/// The name is empty where it could not be read.
 ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

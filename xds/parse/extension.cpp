@@ -108,9 +108,7 @@ std::optional<Extension> read_extension(const protobuf::Any& any, const Field& f
 bool decode(const Extension& extension, protobuf::Message& message, const Field& field) {
   if (extension.structure.has_value())
     return decode_structure(*extension.structure, message, field);
-  if (decode(extension.bytes, message)) return true;
-  add_undecodable(message.GetDescriptor()->name(), extension.bytes.size(), field);
-  return false;
+  return decode(extension.bytes, message, field);
 }
 
 std::string json_text(const protobuf::Struct& structure) {

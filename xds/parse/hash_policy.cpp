@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <re2/re2.h>
 
+#include "xds/limits.hpp"
 #include "xds/parse/well_known.hpp"
 
 namespace signalbox::xds {
@@ -26,7 +27,10 @@ HeaderHash::Rewrite parse_rewrite(const RegexMatchAndSubstitute& proto, const Fi
   HeaderHash::Rewrite rewrite{parse_regex(proto.pattern(), pattern).text, proto.substitution()};
   if (field.errors_so_far() != errors_before) return rewrite;
   std::string error;
-  if (!RE2(rewrite.pattern, RE2::Quiet).CheckRewriteString(rewrite.substitution, &error)) {
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(
+      static_cast<std::int64_t>(kMostRegexMemory));  // It has been held to the limit.
+  if (!RE2(rewrite.pattern, options).CheckRewriteString(rewrite.substitution, &error)) {
     field.at("substitution")
         .add(absl::StrCat(
             "must fit the pattern, found ", quoted(rewrite.substitution), ": ", error));

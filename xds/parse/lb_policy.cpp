@@ -103,7 +103,9 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
       return make_lb_config(CustomConfig{extension->type, json_text(*extension->structure)});
     unsupported.push_back(quoted(extension->type));
   }
-  field.add(absl::StrCat("must name a policy that is supported, found ",
+  field.add(absl::StrCat("must name a policy that is supported (",
+                         absl::StrJoin(field.options().lb_policies, ", "),
+                         "), found ",
                          unsupported.empty() ? "none" : absl::StrJoin(unsupported, ", ")));
   return nullptr;
 }

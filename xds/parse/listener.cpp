@@ -94,7 +94,7 @@ void parse_api_listener(const ListenerProto& proto, Listener& listener, const Fi
 
 ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options) {
   ListenerProto proto;
-  if (!decode(bytes, proto)) return undecodable("LDS", "a Listener", bytes);
+  if (!decode(bytes, proto)) return undecodable("LDS", "a Listener", bytes, proto, proto.name());
   ValidationErrors errors(options);
   auto listener = std::make_shared<Listener>();
   listener->name = proto.name();

@@ -129,7 +129,8 @@ ReceivedResource parse_resource(ResourceType type,
           "max_any_nesting",
           absl::StrCat("must not be wrapped more than ", options.limits.max_any_nesting, " times"));
     }
-    if (!decode(bytes, wrapper)) return undecodable(to_string(type), "a Resource", bytes);
+    if (!decode(bytes, wrapper))
+      return undecodable(to_string(type), "a Resource", bytes, wrapper, wrapper.name());
     if (!wrapper.name().empty()) wrapper_name = wrapper.name();
     any = std::move(*wrapper.mutable_resource());
     type_url = any.type_url();
@@ -142,10 +143,13 @@ ReceivedResource parse_resource(ResourceType type,
         absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
   }
   ReceivedResource resource = parse_unwrapped(type, bytes, options);
-  if (resource.resource.ok())
+  if (resource.resource.ok()) {
     resource.bytes = std::make_shared<const std::string>(bytes);
-  else if (resource.name.empty())
+  } else if (resource.name.empty() && !wrapper_name.empty()) {
     resource.name = wrapper_name;
+    resource.resource = absl::InvalidArgumentError(absl::StrCat(
+        "Resource ", quoted(wrapper_name), ": ", resource.resource.status().message()));
+  }
   return resource;
 }
 
@@ -163,10 +167,8 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
   DiscoveryResponse proto;
   if (!decode(bytes, proto)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the server's message must be a "
-                     "DiscoveryResponse, found ",
-                     bytes.size(),
-                     " bytes that are not"));
+        absl::StrCat("the server's message ",
+                     why_undecodable("a DiscoveryResponse", bytes, *proto.GetDescriptor())));
   }
   const auto type = resource_type_of(proto.type_url());
   if (!type.has_value()) {

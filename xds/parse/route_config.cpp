@@ -119,7 +119,8 @@ RouteConfig to_route_config(const RouteConfiguration& proto, const Field& field)
 
 ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options) {
   RouteConfiguration proto;
-  if (!decode(bytes, proto)) return undecodable("RDS", "a RouteConfiguration", bytes);
+  if (!decode(bytes, proto))
+    return undecodable("RDS", "a RouteConfiguration", bytes, proto, proto.name());
   ValidationErrors errors(options);
   require_name(proto.name(), errors.top().at("name"));
   auto config = std::make_shared<const RouteConfig>(to_route_config(proto, errors.top()));

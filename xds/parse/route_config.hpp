@@ -26,7 +26,7 @@ class RouteConfiguration;
 
 namespace signalbox::xds {
 
-/// The name is empty where the bytes could not be decoded.
+/// The name is empty where it could not be read.
 ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options = {});
 
 /// To be used only if no error was added. An inline configuration need not have a name.

@@ -72,7 +72,10 @@ ValueMatcher parse_header_value(const HeaderProto& proto, const Field& field) {
     case HeaderProto::HEADER_MATCH_SPECIFIER_NOT_SET:
       break;
   }
-  field.at("header_match_specifier").add("must be one that gRPC knows, found none");
+  field.at("header_match_specifier")
+      .add(
+          "must be string_match, safe_regex_match, exact_match, prefix_match, suffix_match, "
+          "contains_match, range_match or present_match, found none");
   return TextMatcher{};
 }
 

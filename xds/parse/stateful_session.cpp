@@ -92,7 +92,7 @@ std::optional<HttpFilterConfig> parse_stateful_session_override(const Extension&
                                                                 const Field& field) {
   StatefulSessionPerRoute proto;
   if (!decode(extension, proto, field)) return std::nullopt;
-  if (proto.disabled()) return StatefulSessionFilter{};
+  // A oneof: what is disabled has no session either.
   return to_filter(proto.stateful_session(), field.at("stateful_session"));
 }
 

@@ -47,8 +47,10 @@ void require_checked_names(const CertificateValidationContext& proto, const Fiel
   if (proto.match_typed_subject_alt_names().empty()) return;
   if (!proto.match_subject_alt_names().empty()) return;
   field.at("match_subject_alt_names")
-      .add(absl::StrCat("must be set beside match_typed_subject_alt_names, found none beside ",
-                        proto.match_typed_subject_alt_names_size()));
+      .add(absl::StrCat(
+          "must be set: match_typed_subject_alt_names is not supported, found none and ",
+          proto.match_typed_subject_alt_names_size(),
+          " typed"));
 }
 
 void parse_names(const CertificateValidationContext& proto,

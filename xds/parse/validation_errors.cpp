@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/validation_errors.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,8 +10,17 @@
 #include "absl/strings/str_join.h"
 
 #include "xds/limits.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
+namespace {
+
+// Of a character of several bytes, any but the first.
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+}  // namespace
 
 std::string Field::path() const {
   std::string path = parent_ == nullptr ? "" : parent_->path();
@@ -60,9 +70,14 @@ ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string re
 }
 
 std::string quoted(absl::string_view text) {
-  const absl::string_view shown = text.substr(0, kMaxQuotedLength);
-  const char* rest = shown.size() < text.size() ? "…" : "";
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown), rest, "\"");
+  std::size_t size = std::min(text.size(), kMaxQuotedLength);
+  const char* rest = size < text.size() ? "…" : "";
+  // No character is cut in two: what is quoted goes into messages, which must be UTF-8.
+  for (int i = 0; i < 3 && size < text.size() && size > 0 && is_continuation(text[size]); ++i)
+    --size;
+  const absl::string_view shown = text.substr(0, size);
+  const auto escaped = is_utf8(shown) ? absl::Utf8SafeCEscape(shown) : absl::CEscape(shown);
+  return absl::StrCat("\"", escaped, rest, "\"");
 }
 
 }  // namespace signalbox::xds

@@ -108,7 +108,7 @@ class ValidationErrors {
   std::size_t count_ = 0;
 };
 
-/// `"text"` for an error message: shortened where long, control characters escaped.
+/// `"text"` for an error message: shortened where long, what is not printable escaped.
 std::string quoted(absl::string_view text);
 
 }  // namespace signalbox::xds

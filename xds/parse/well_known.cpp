@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 
 #include "absl/strings/str_cat.h"
+#include <google/protobuf/stubs/logging.h>
 #include <re2/re2.h>
 
 #include "xds/limits.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -41,18 +44,39 @@ absl::string_view name_of(ConfigSource::ConfigSourceSpecifierCase source) {
 
 }  // namespace
 
-void add_undecodable(absl::string_view what, std::size_t size, const Field& field) {
-  field.add_undecodable(
-      absl::StrCat("must be of type ", what, ", found ", size, " bytes that are not"));
+bool decode(absl::string_view bytes, ::google::protobuf::Message& message) {
+  const ::google::protobuf::LogSilencer silent;
+  return bytes.size() <= INT_MAX &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+bool decode(absl::string_view bytes, ::google::protobuf::Message& message, const Field& field) {
+  if (decode(bytes, message)) return true;
+  const auto& type = *message.GetDescriptor();
+  field.add_undecodable(why_undecodable(absl::StrCat("of type ", type.name()), bytes, type));
+  return false;
+}
+
+std::string why_undecodable(absl::string_view what,
+                            absl::string_view bytes,
+                            const ::google::protobuf::Descriptor& type) {
+  std::string why = absl::StrCat("must be ", what, ", found ", bytes.size(), " bytes that are not");
+  if (const auto bad = find_bad_text(bytes, type))
+    absl::StrAppend(&why, ": ", bad->field, " must be UTF-8, found ", quoted(bad->text));
+  return why;
 }
 
 ReceivedResource undecodable(absl::string_view type,
                              absl::string_view what,
-                             absl::string_view bytes) {
-  return {"",
-          absl::InvalidArgumentError(absl::StrCat(
-              type, " resource must be ", what, ", found ", bytes.size(), " bytes that are not")),
-          Rejection{RejectionReason::kParse, ""}};
+                             absl::string_view bytes,
+                             const ::google::protobuf::Message& partial,
+                             const std::string& name) {
+  const std::string known = is_utf8(name) ? name : "";
+  const std::string text = absl::StrCat(type,
+                                        " resource ",
+                                        known.empty() ? "" : quoted(known) + " ",
+                                        why_undecodable(what, bytes, *partial.GetDescriptor()));
+  return {known, absl::InvalidArgumentError(text), Rejection{RejectionReason::kParse, ""}};
 }
 
 Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& field) {
@@ -131,15 +155,15 @@ TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, con
             "must not be longer than ", limits.max_regex_length, " bytes, found ", text.size()));
     return {};
   }
+  const std::size_t memory = std::min(limits.max_regex_memory, kMostRegexMemory);
   RE2::Options options;
-  options.set_max_mem(static_cast<std::int64_t>(limits.max_regex_memory));
+  options.set_max_mem(static_cast<std::int64_t>(memory));
   options.set_log_errors(false);
   const RE2 compiled(text, options);
   if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
     regex.add_over_limit(
         "max_regex_memory",
-        absl::StrCat(
-            "must compile into ", limits.max_regex_memory, " bytes, found ", quoted(text)));
+        absl::StrCat("must compile into ", memory, " bytes, found ", quoted(text)));
   } else if (!compiled.ok()) {
     regex.add(absl::StrCat("must be an RE2 pattern, found ", quoted(text), ": ", compiled.error()));
   }

@@ -12,12 +12,12 @@
 
 #pragma once
 
-#include <climits>
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/message.h>
 #include <google/protobuf/wrappers.pb.h>
 
 #include "messages/ids.hpp"
@@ -31,28 +31,28 @@
 
 namespace signalbox::xds {
 
-/// "must be of type <what>, found <size> bytes that are not".
-void add_undecodable(absl::string_view what, std::size_t size, const Field& field);
-
-/// Whether `bytes` are a serialised `message`, and then that message.
-template <typename Message>
-[[nodiscard]] bool decode(absl::string_view bytes, Message& message) {
-  return bytes.size() <= INT_MAX &&
-         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
+/// Whether `bytes` are a serialised `message`, and then that message. Nothing is logged: protobuf
+/// is silent meanwhile (DECISIONS 31).
+[[nodiscard]] bool decode(absl::string_view bytes, ::google::protobuf::Message& message);
 
 /// As above, for what stands inside a resource: a failure is an error at `field`.
-template <typename Message>
-[[nodiscard]] bool decode(absl::string_view bytes, Message& message, const Field& field) {
-  if (decode(bytes, message)) return true;
-  add_undecodable(Message::descriptor()->name(), bytes.size(), field);
-  return false;
-}
+[[nodiscard]] bool decode(absl::string_view bytes,
+                          ::google::protobuf::Message& message,
+                          const Field& field);
 
-/// A resource whose bytes are not `what`, refused: it has no name.
+/// "must be <what>, found <size> bytes that are not", and the string that is not UTF-8 if that is
+/// the reason. `bytes` are of no message of the type.
+std::string why_undecodable(absl::string_view what,
+                            absl::string_view bytes,
+                            const ::google::protobuf::Descriptor& type);
+
+/// A resource whose bytes are not `what`, refused. `partial` is what decode() left, and `name` the
+/// name in it: the resource's, if it could be read.
 ReceivedResource undecodable(absl::string_view type,
                              absl::string_view what,
-                             absl::string_view bytes);
+                             absl::string_view bytes,
+                             const ::google::protobuf::Message& partial,
+                             const std::string& name);
 
 /// Seconds in [0, 315576000000] and nanos in [0, 999999999] (A75-19, A75-20). Longer than a
 /// century is a century: our nanoseconds end at three, and instants must not overflow.

@@ -36,6 +36,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "signalbox/router.hpp"
+#include "xds/limits.hpp"
 
 namespace signalbox {
 
@@ -57,8 +58,10 @@ struct RuntimeOptions {
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   grpc::ChannelArguments channel_arguments;
 
-  /// The largest xDS response that is accepted, in bytes.
-  int max_xds_message_bytes = 64 << 20;
+  /// How much of anything a control plane, or a resource file, may send. What goes beyond is
+  /// refused by the limit's name, and counted (signalbox_config_rejected_total, reason="limit");
+  /// the last good version stays in use.
+  xds::Limits limits;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
   /// block. Called on a thread of the runtime.

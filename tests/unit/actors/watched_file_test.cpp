@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/support/process.hpp"
@@ -16,21 +17,44 @@ namespace signalbox::actors {
 namespace {
 
 namespace fs = std::filesystem;
+using Catch::Matchers::StartsWith;
 using test::TemporaryFolder;
+
+// Waits until the descriptor is readable.
+bool something_happens(const WatchedFile& file) {
+  pollfd readable{.fd = file.descriptor(), .events = POLLIN, .revents = 0};
+  const auto patience = std::chrono::milliseconds(test::kPatience).count();
+  return ::poll(&readable, 1, static_cast<int>(patience)) == 1;
+}
 
 // Waits until something happens that the file tells of: its new text, or why it cannot be read.
 absl::StatusOr<std::string> next(WatchedFile& file) {
   for (;;) {
-    pollfd readable{.fd = file.descriptor(), .events = POLLIN, .revents = 0};
-    const auto patience = std::chrono::milliseconds(test::kPatience).count();
-    if (::poll(&readable, 1, static_cast<int>(patience)) != 1) {
-      return absl::DeadlineExceededError("nothing happened");
-    }
+    if (!something_happens(file)) return absl::DeadlineExceededError("nothing happened");
     auto change = file.read_change();
     if (!change.ok()) return change.status();
     if (change->has_value()) return **std::move(change);
   }
 }
+
+// While it lives, this process gets no new file descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 // As a text editor that saves in place, or a shell.
 void write_in_place(const std::string& path, const std::string& text) {
@@ -144,6 +168,33 @@ TEST_CASE("watched_file: a file that goes is an error, and any text then a chang
   CHECK(text.value_or("") == "same");
   folder.write("sub/file", "other");
   CHECK(next(*file).value_or("") == "other");
+}
+
+TEST_CASE("watched_file: where nothing is left to watch with, it can be tried again",
+          "[actors][io][file]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("f", "one");
+  auto file = WatchedFile::open(path);
+  REQUIRE(file.ok());
+  CHECK(file->is_watched());
+  write_in_place(path, "two");
+  REQUIRE(something_happens(*file));
+  {
+    const NoDescriptors none;
+    const auto refused = file->read_change();
+    CHECK_THAT(std::string(refused.status().message()), StartsWith("cannot watch " + path));
+    CHECK_FALSE(file->is_watched());
+    // Still nothing, and that has been said.
+    const auto again = file->read_change();
+    CHECK((again.ok() && !again->has_value()));
+    CHECK_FALSE(file->is_watched());
+  }
+  const auto recovered = file->read_change();
+  REQUIRE(recovered.ok());
+  CHECK(recovered->value_or("nothing") == "two");
+  CHECK(file->is_watched());
+  write_in_place(path, "three");
+  CHECK(next(*file).value_or("nothing") == "three");
 }
 
 TEST_CASE("watched_file: neighbours and the same text again are no change", "[actors][io][file]") {

@@ -240,6 +240,32 @@ TEST_CASE("child_set: a child that would learn nothing hears nothing", "[lb][chi
   CHECK(composite.effects.size() == 1);
 }
 
+TEST_CASE("child_set: whatever of its endpoints changed, a child hears of it",
+          "[lb][child_set][ENV-7][ENV-9]") {
+  struct Row {
+    const char* what;
+    void (*change)(Endpoints& endpoints);
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"a drop",
+       [](Endpoints& endpoints) {
+         endpoints.drops = {{"all", 1}};
+       }},
+      {"how far a priority may shrink",
+       [](Endpoints& endpoints) { endpoints.overprovisioning_percent = 100; }},
+      {"what health counts",
+       [](Endpoints& endpoints) { endpoints.weighted_priority_health = true; }},
+      {"the localities", [](Endpoints& endpoints) { endpoints.priorities.pop_back(); }},
+  }));
+  INFO(row.what);
+  Endpoints endpoints{{Priority{{std::make_shared<const Locality>()}}}, {}};
+  const auto before = std::make_shared<const Endpoints>(endpoints);
+  CHECK(shares_localities(before, std::make_shared<const Endpoints>(endpoints)));
+  row.change(endpoints);
+  CHECK_FALSE(shares_localities(before, std::make_shared<const Endpoints>(endpoints)));
+}
+
 TEST_CASE("child_set: sums states up, and failure lasts until READY", "[lb][child_set]") {
   Composite composite;
   composite.apply(1, {kA, kB}, round_robin());

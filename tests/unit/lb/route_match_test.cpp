@@ -45,6 +45,12 @@ TEST_CASE("route_match: a regular expression is held to its memory limit",
   CHECK_FALSE(CompiledText(regex("(\\pL{500}){500}")).matches("a"));
 }
 
+TEST_CASE("route_match: a pattern that a user's limit allowed is compiled",
+          "[lb][route_match][limits]") {
+  // Too large for 1 MiB.
+  CHECK(CompiledText(regex("\\pL{100}")).matches(std::string(100, 'a')));
+}
+
 TEST_CASE("route_match: a header is compared as its matcher says", "[lb][route_match][A28][A63]") {
   struct Row {
     const char* when;

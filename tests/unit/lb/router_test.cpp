@@ -88,6 +88,20 @@ TEST_CASE_METHOD(RouterFixture,
 }
 
 TEST_CASE_METHOD(RouterFixture,
+                 "router: tells the picker where the cluster stands",
+                 "[lb][router]") {
+  std::vector<std::size_t> places;
+  publish(config_of({route(prefix("/a/"), to("one")), route(prefix("/b/"), to("two"))}),
+          answering([&](const PickArgs& args) {
+            places.push_back(args.cluster_place);
+            return result(Complete{backend.get()});
+          }));
+  router.pick({"/a/M", nullptr, 7});
+  router.pick({"/b/M", nullptr, 7});
+  CHECK(places == std::vector<std::size_t>{0, 1});
+}
+
+TEST_CASE_METHOD(RouterFixture,
                  "router: a pick outlives the snapshot, and may end on another thread",
                  "[lb][router][A31-13]") {
   publish(all_to(to("orders")),

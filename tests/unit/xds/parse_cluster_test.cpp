@@ -106,11 +106,15 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
   };
 
   const auto row = GENERATE_COPY(values<Row>({
-      {"the list is empty", list(""), top + ": must name a policy that is supported, found none"},
+      {"the list is empty",
+       list(""),
+       top + ": must name a policy that is supported (pick_first, round_robin, wrr_locality), "
+             "found none"},
       {"all are unknown",
        list(kUnknown),
-       top + ": must name a policy that is supported, found "
-             "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+       top +
+           ": must name a policy that is supported (pick_first, round_robin, wrr_locality), found "
+           "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
       {"an entry says nothing", list("policies {}"), top + config + ": must be set, found none"},
       {"wrr_locality has no child",
        list(entry("wrr_locality.v3.WrrLocality")),
@@ -118,7 +122,8 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
       {"wrr_locality's child is unknown",
        list(wrr_locality(kUnknown)),
        top + config +
-           ".value.endpoint_picking_policy: must name a policy that is supported, found "
+           ".value.endpoint_picking_policy: must name a policy that is supported (pick_first, "
+           "round_robin, wrr_locality), found "
            "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
       {"its configuration is not decodable",
        list("policies { typed_extension_config { typed_config { type_url: \"" + kWrr +

@@ -197,6 +197,21 @@ TEST_CASE("parse_listener: an optional filter that is known must still be right"
   CHECK_FALSE(parse(session(cookie("")), "is_optional: true").resource.ok());
 }
 
+TEST_CASE("parse_listener: the last filter is the one that answers the call", "[xds][parse][A39]") {
+  const auto received = parse_listener(
+      serialise<ListenerProto>(
+          R"(name: "orders" api_listener { api_listener { [)" + kApi +
+          "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager] { "
+          "rds { config_source { ads {} } route_config_name: \"r\" } http_filters { name: \"it\" "
+          "typed_config { " +
+          session("") + " } } } } }"),
+      all_parse_options());
+  CHECK(error_of(received) ==
+        "LDS resource \"orders\": api_listener.api_listener.http_filters: the last filter must be "
+        "terminal, found \"it\" of type "
+        "envoy.extensions.filters.http.stateful_session.v3.StatefulSession");
+}
+
 TEST_CASE("parse_listener: a filter of the chain may be disabled", "[xds][parse][A39]") {
   CHECK(value_of<Listener>(parse(session(""), "disabled: true")).filters.at(0).disabled);
   CHECK_FALSE(value_of<Listener>(parse(session(""))).filters.at(0).disabled);
@@ -424,6 +439,24 @@ TEST_CASE("parse_route_config: an override that is wrong is an error",
   DYNAMIC_SECTION(row.rule) {
     CHECK(error_of(parse_routes(override_with(row.config))) == R"(RDS resource "r": )" + row.error);
   }
+}
+
+TEST_CASE("parse_route_config: what one of several wrappers says holds", "[xds][parse][A39]") {
+  const std::string unknown = "config { type_url: \"" + kApi + "x.Y\" }";
+  const auto of_host = [](const std::string& config) {
+    const auto received = parse_routes(override_with(config));
+    return value_of<RouteConfig>(received).virtual_hosts.at(0).filter_overrides;
+  };
+  CHECK(of_host(filter_config("is_optional: true config { " + filter_config(unknown) + " }"))
+            .empty());
+  CHECK(of_host(filter_config("config { " + filter_config("is_optional: true " + unknown) + " }"))
+            .empty());
+  const FilterOverrides off = {{"it", std::nullopt}};
+  const std::string session_override = "config { " + per_route("") + " }";
+  CHECK(of_host(filter_config("disabled: true config { " + filter_config(session_override) +
+                              " }")) == off);
+  CHECK(of_host(filter_config("config { " + filter_config("disabled: true " + session_override) +
+                              " }")) == off);
 }
 
 TEST_CASE("parse_route_config: overrides need not name a filter that exists, but one",

@@ -73,12 +73,22 @@ TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
       value_of<Cluster>(parse(list(entry(type) + kRoundRobin), ParseOptions{})).lb_policy;
   CHECK(same_config(chosen, make_lb_config(RoundRobinConfig{})));
   CHECK(error_in(list(entry(type)), ParseOptions{}) ==
-        "load_balancing_policy: must name a policy that is supported, found "
+        "load_balancing_policy: must name a policy that is supported (pick_first, round_robin, "
+        "wrr_locality), found "
         "\"envoy.extensions.load_balancing_policies." +
             type + "\"");
   // One that is there is not passed over, whatever comes behind it.
   CHECK_FALSE(
       same_config(value_of<Cluster>(parse(list(entry(type) + kRoundRobin))).lb_policy, chosen));
+}
+
+TEST_CASE("parse_cluster: an entry that cannot be read is the one error of its list",
+          "[xds][parse][A52]") {
+  const std::string place = "load_balancing_policy.policies[0].typed_extension_config.typed_config";
+  CHECK(error_in(list(any("type_url: \"\" value: \"x\""))) ==
+        place + ".type_url: must name a type, found \"\"");
+  CHECK(error_in(list(typed_struct("", ""))) ==
+        place + ".value.type_url: must be set in a TypedStruct, found none");
 }
 
 TEST_CASE("parse_cluster: even pick_first may be taken away", "[xds][parse][A52]") {

@@ -3,6 +3,7 @@
 // Every limit: what is just below it is valid, what is beyond is refused by the limit's name and
 // counted as such. Limits here are small; those that hold are in the tests of each resource.
 #include <functional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
@@ -182,6 +183,109 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
     if (row.member != &Limits::max_regex_memory)
       CHECK(row.parse(row.most + 1, limits).resource.ok());
   }
+}
+
+TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][parse][limits]") {
+  const std::string name = repeat("n", 5);
+  const auto eds = [&](const std::string& fields) {
+    return [fields](const Limits& limits) {
+      return parse(ResourceType::kEndpoints, serialise<ClusterLoadAssignment>(fields), limits);
+    };
+  };
+  const auto host = [&](const std::string& fields) {
+    return [fields](const Limits& limits) {
+      return parse(ResourceType::kRouteConfig,
+                   serialise<RouteConfiguration>("name: \"r\" virtual_hosts { " + fields + " }"),
+                   limits);
+    };
+  };
+  const auto cluster = [&](const std::string& fields) {
+    return [fields](const Limits& limits) {
+      return parse(ResourceType::kCluster, serialise<ClusterProto>(fields), limits);
+    };
+  };
+
+  struct Row {
+    std::string place;
+    std::function<ReceivedResource(const Limits& limits)> parse;
+  };
+
+  const std::string quoted_name = "\"" + name + "\"";
+  const auto row = GENERATE_COPY(values<Row>({
+      {"cluster_name", eds("cluster_name: " + quoted_name)},
+      {"endpoints[0].lb_endpoints[0].endpoint.hostname",
+       eds("cluster_name: \"e\" endpoints { locality {} load_balancing_weight { value: 1 } "
+           "lb_endpoints { endpoint { hostname: " +
+           quoted_name +
+           " address { socket_address { address: \"1.2.3.4\" port_value: 1 } } } } }")},
+      {"policy.drop_overloads[0].category",
+       eds("cluster_name: \"e\" policy { drop_overloads { drop_percentage {} category: " +
+           quoted_name + " } }")},
+      {"name",
+       [quoted_name](const Limits& limits) {
+         return parse(ResourceType::kRouteConfig,
+                      serialise<RouteConfiguration>("name: " + quoted_name),
+                      limits);
+       }},
+      {"virtual_hosts[0].domains[0]", host("domains: " + quoted_name)},
+      {"virtual_hosts[0].typed_per_filter_config[" + quoted_name + "]",
+       host(
+           "domains: \"*\" typed_per_filter_config { key: " + quoted_name +
+           " value { [type.googleapis.com/envoy.config.route.v3.FilterConfig] { disabled: true } } "
+           "}")},
+      {"virtual_hosts[0].routes[0].match.headers[0].name",
+       host("domains: \"*\" " +
+            route("prefix: \"\" headers { present_match: true name: " + quoted_name + " }",
+                  "cluster: \"c\""))},
+      {"virtual_hosts[0].routes[0].route.weighted_clusters.clusters[0].name",
+       host("domains: \"*\" " + route("prefix: \"\"",
+                                      "weighted_clusters { clusters { weight { value: 1 } name: " +
+                                          quoted_name + " } }"))},
+      {"virtual_hosts[0].routes[0].route.hash_policy[0].header.header_name",
+       host("domains: \"*\" " +
+            route("prefix: \"\"",
+                  "cluster: \"c\" hash_policy { header { header_name: " + quoted_name + " } }"))},
+      {"name",
+       cluster("type: EDS eds_cluster_config { service_name: \"s\" eds_config { ads {} } } "
+               "name: " +
+               quoted_name)},
+      {"eds_cluster_config.service_name",
+       cluster("name: \"c\" type: EDS eds_cluster_config { eds_config { ads {} } service_name: " +
+               quoted_name + " }")},
+      {"load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address",
+       cluster(
+           "name: \"c\" type: LOGICAL_DNS load_assignment { endpoints { lb_endpoints { endpoint "
+           "{ address { socket_address { port_value: 1 address: " +
+           quoted_name + " } } } } } }")},
+      {"cluster_type.typed_config.value.clusters[0]",
+       cluster("name: \"c\" cluster_type { typed_config { "
+               "[type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { "
+               "clusters: " +
+               quoted_name + " } } }")},
+  }));
+  DYNAMIC_SECTION(row.place) {
+    Limits limits;
+    limits.max_name_length = name.size();
+    const auto below = row.parse(limits);
+    INFO(error_of(below));
+    CHECK(below.resource.ok());
+    // "1.2.3.4" is no name.
+    limits.max_name_length = name.size() - 1;
+    const auto beyond = row.parse(limits);
+    CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, "max_name_length"});
+    CHECK(error_of(beyond).find(": " + row.place + ": must not be longer than 4 bytes, found 5") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("limits: each has a name of its own, and a default", "[xds][parse][limits]") {
+  std::set<std::string> names;
+  for (const NamedLimit& limit : kNamedLimits) {
+    CHECK(names.insert(std::string(limit.name)).second);
+    CHECK(Limits{}.*limit.member > 0);
+  }
+  // All of the struct's members are there.
+  CHECK(names.size() * sizeof(std::size_t) == sizeof(Limits));
 }
 
 TEST_CASE("limits: a message that is too long is not even decoded", "[xds][parse][limits]") {

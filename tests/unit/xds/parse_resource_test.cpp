@@ -92,7 +92,19 @@ TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][p
       serialise<Wrapper>("name: \"outer\" resource { " + undecodable_cluster() + "}");
   const auto received = parse_resource(ResourceType::kCluster, kWrapper, bytes);
   CHECK(received.name == "outer");
-  CHECK(error_of(received) == "CDS resource must be a Cluster, found 1 bytes that are not");
+  CHECK(error_of(received) ==
+        "Resource \"outer\": CDS resource must be a Cluster, found 1 bytes that are not");
+  // So does one around others that have none.
+  const std::string twice = serialise<Wrapper>("name: \"outer\" resource { [" + kWrapper +
+                                               "] { resource { " + undecodable_cluster() + "} } }");
+  CHECK(parse_resource(ResourceType::kCluster, kWrapper, twice).name == "outer");
+  // What has a name keeps it, wrong as it may be.
+  const std::string named = serialise<Wrapper>(
+      "name: \"outer\" resource { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: "
+      "\"inner\" } }");
+  const auto inner = parse_resource(ResourceType::kCluster, kWrapper, named);
+  CHECK(inner.name == "inner");
+  CHECK(error_of(inner).starts_with("CDS resource \"inner\": "));
 }
 
 TEST_CASE("parse_resource: a Resource is not wrapped without end", "[xds][parse][limits]") {
@@ -117,6 +129,18 @@ TEST_CASE("parse_resource: another type than was asked for is an error", "[xds][
   const std::string listener(kListenerTypeUrl);
   CHECK(error_of(parse_resource(ResourceType::kCluster, listener, "")) ==
         "CDS resource \"\": type_url: must be " + kCluster + ", found \"" + listener + "\"");
+}
+
+TEST_CASE("parse_resource: the API's second version is another type", "[xds][parse][A30]") {
+  CHECK(decode_response(
+            serialise<DiscoveryResponse>("type_url: \"type.googleapis.com/envoy.api.v2.Cluster\""))
+            .status()
+            .message() ==
+        "a DiscoveryResponse must be of a type that was asked for, found type_url "
+        "\"type.googleapis.com/envoy.api.v2.Cluster\"");
+  CHECK_FALSE(
+      parse_resource(ResourceType::kCluster, "type.googleapis.com/envoy.api.v2.Cluster", "\n\1c")
+          .resource.ok());
 }
 
 TEST_CASE("decode_response: a good response is to be ACKed", "[xds][parse][A27]") {

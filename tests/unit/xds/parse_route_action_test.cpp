@@ -180,6 +180,15 @@ TEST_CASE("parse_route_config: a call's hash is made of headers and of its chann
                                 {ChannelHash{}, false}});
 }
 
+TEST_CASE("parse_route_config: a hash policy of either kind may be the last that counts",
+          "[xds][parse][A42]") {
+  const auto kind = GENERATE(as<std::string>{},
+                             "header { header_name: \"h\" }",
+                             "filter_state { key: \"io.grpc.channel_id\" }");
+  CHECK(action_of("hash_policy { terminal: true " + kind + " }").hash_policies.at(0).terminal);
+  CHECK_FALSE(action_of("hash_policy { " + kind + " }").hash_policies.at(0).terminal);
+}
+
 TEST_CASE("parse_route_config: hash policies that gRPC does not have are left out",
           "[xds][parse][A42]") {
   const auto other = GENERATE(as<std::string>{},
@@ -210,6 +219,8 @@ TEST_CASE("parse_route_config: a hash policy that cannot be is an error", "[xds]
        "regex_rewrite.substitution: must fit the pattern, found \"\\\\1\": Rewrite "
        "schema "
        "requests 1 matches, but the regexp only has 0 parenthesized subexpressions."},
+      {rewrite + "pattern { regex: \"(\" } substitution: \"\\\\1\" }",
+       "regex_rewrite.pattern.regex: must be an RE2 pattern, found \"(\": missing ): ("},
   }));
   CHECK(error_in("hash_policy { cookie {} } hash_policy { header { " + row.header + " } }") ==
         kPlace + ".hash_policy[1].header." + row.error);

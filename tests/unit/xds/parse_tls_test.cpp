@@ -209,9 +209,8 @@ TEST_CASE("parse_cluster: what makes TLS less than it was meant to be is an erro
        context + ".custom_validator_config" + unsupported},
       {"names by type alone",
        validation("match_typed_subject_alt_names { matcher { exact: \"a\" } }"),
-       context +
-           ".match_subject_alt_names: must be set beside match_typed_subject_alt_names, found "
-           "none beside 1"},
+       context + ".match_subject_alt_names: must be set: match_typed_subject_alt_names is not "
+                 "supported, found none and 1 typed"},
       {"a matcher that says nothing",
        validation("match_subject_alt_names {}"),
        context +

@@ -3,6 +3,7 @@
 
 #include "xds/limits.hpp"
 #include "xds/parse/validation_errors.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -107,6 +108,19 @@ TEST_CASE("validation errors: what is quoted is short and printable", "[xds][err
   CHECK(quoted("plain") == "\"plain\"");
   CHECK(quoted("a\nb\"") == R"("a\nb\"")");
   CHECK(quoted(std::string(1000, 'x')) == "\"" + std::string(kMaxQuotedLength, 'x') + "…\"");
+}
+
+TEST_CASE("validation errors: what is quoted is UTF-8, whatever it was", "[xds][errors]") {
+  CHECK(quoted("é\n") == "\"é\\n\"");
+  CHECK(quoted("\xff!") == R"("\377!")");
+  // No character is cut in two: neither of two bytes nor of four.
+  const std::string almost(kMaxQuotedLength - 1, 'x');
+  CHECK(quoted(almost + "éé") == "\"" + almost + "…\"");
+  CHECK(quoted(almost + "é") == "\"" + almost + "…\"");
+  const std::string less = almost.substr(2);
+  CHECK(quoted(less + "🚦") == "\"" + less + "…\"");
+  CHECK(quoted(less.substr(1) + "🚦") == "\"" + less.substr(1) + "🚦\"");
+  CHECK(is_utf8(quoted(std::string(1000, '\x80'))));
 }
 
 }  // namespace signalbox::xds

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a call's context says beside metadata and a deadline of its own: authority, credentials,
+// the parent; and the channel that interceptors make calls of their own on. Of a call that was
+// bound when it was made, and of one that waited.
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include "tests/e2e/channel_world.hpp"
+#include "tests/support/localhost_certificate.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using grpc::experimental::ClientInterceptorFactoryInterface;
+using grpc::experimental::ClientRpcInfo;
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+using Factories = std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>;
+
+// A server whose one method is a function.
+class FunctionServer final : public Echo::Service {
+ public:
+  using Answer = std::function<grpc::Status(grpc::ServerContext& context, EchoReply& reply)>;
+
+  explicit FunctionServer(Answer answer,
+                          const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                              grpc::InsecureServerCredentials())
+      : answer_(std::move(answer)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+  Address address() const { return Address("127.0.0.1:" + std::to_string(port_)); }
+
+ private:
+  grpc::Status Unary(grpc::ServerContext* context, const EchoRequest*, EchoReply* reply) override {
+    return answer_(*context, *reply);
+  }
+
+  const Answer answer_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// A world where the call below has its connection at once, or waits for it.
+class Setting {
+ public:
+  Setting(ChannelWorld& world, const Address& address)
+      : world_(world), connection_(world.connect(address)) {
+    if (!queued_) world_.publish_ready({connection_});
+  }
+
+  grpc::Status call(grpc::ClientContext& context, EchoReply& reply) {
+    const LatePublisher later(world_, [this] { world_.publish_ready({connection_}); });
+    return test::call(*world_.stub, api_, context, {}, reply);
+  }
+
+ private:
+  ChannelWorld& world_;
+  const Api api_ = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const bool queued_ = GENERATE(false, true);
+  const ConnectionPtr connection_;
+};
+
+// Adds a token, as a plug-in of the application's would.
+class Token final : public grpc::MetadataCredentialsPlugin {
+ public:
+  grpc::Status GetMetadata(grpc::string_ref,
+                           grpc::string_ref,
+                           const grpc::AuthContext&,
+                           std::multimap<grpc::string, grpc::string>* metadata) override {
+    metadata->emplace("x-token", "valid");
+    return grpc::Status::OK;
+  }
+};
+
+// The first call that it meets has another go before it, on the channel that interceptors are
+// given; how many calls it has met.
+class Preceding final : public ClientInterceptorFactoryInterface {
+ public:
+  explicit Preceding(int& met, std::string& answer) : met_(met), answer_(answer) {}
+
+  Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    class Before final : public Interceptor {
+     public:
+      explicit Before(std::string& answer) : answer_(answer) {}
+
+      void Intercept(InterceptorBatchMethods* batch) override {
+        if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+          const auto channel = batch->GetInterceptedChannel();
+          grpc::ClientContext context;
+          EchoReply reply;
+          const auto status =
+              Echo::NewStub(std::shared_ptr<grpc::ChannelInterface>(channel.get(), [](auto*) {
+              }))->Unary(&context, {}, &reply);
+          answer_ = status.ok() ? reply.text() : status.error_message();
+        }
+        batch->Proceed();
+      }
+
+     private:
+      std::string& answer_;
+    };
+
+    ++met_;
+    return new Before(answer_);
+  }
+
+ private:
+  int& met_;
+  std::string& answer_;
+};
+
+// Counts the calls that it meets.
+class Counting final : public ClientInterceptorFactoryInterface {
+ public:
+  explicit Counting(int& met) : met_(met) {}
+
+  // gRPC counts interceptors, not factories, to find those below: none is null.
+  Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    class Passing final : public Interceptor {
+     public:
+      void Intercept(InterceptorBatchMethods* batch) override { batch->Proceed(); }
+    };
+
+    ++met_;
+    return new Passing;
+  }
+
+ private:
+  int& met_;
+};
+
+}  // namespace
+
+TEST_CASE("grpc_channel: the context's authority is the call's, else the endpoint's address",
+          "[channel][context]") {
+  FunctionServer server([](grpc::ServerContext& context, EchoReply& reply) {
+    const auto authority = context.ExperimentalGetAuthority();
+    reply.set_text(std::string(authority.data(), authority.size()));
+    return grpc::Status::OK;
+  });
+  ChannelWorld world;
+  Setting setting(world, server.address());
+  const bool set = GENERATE(false, true);
+  grpc::ClientContext context;
+  EchoReply reply;
+  if (set) context.set_authority("orders.example");
+  CHECK(setting.call(context, reply).ok());
+  CHECK(reply.text() == (set ? "orders.example" : server.address().str()));
+}
+
+TEST_CASE("grpc_channel: a server's deadline is that of the calls it makes for its caller",
+          "[channel][context]") {
+  EchoServer leaf;
+  ChannelWorld world;
+  Setting setting(world, leaf.address());
+  FunctionServer middle([&](grpc::ServerContext& context, EchoReply& reply) {
+    const auto child = grpc::ClientContext::FromServerContext(context);
+    return setting.call(*child, reply);
+  });
+  const auto stub = Echo::NewStub(
+      grpc::CreateChannel(middle.address().str(), grpc::InsecureChannelCredentials()));
+  const bool limited = GENERATE(false, true);
+  grpc::ClientContext context;
+  EchoReply reply;
+  if (limited) context.set_deadline(std::chrono::system_clock::now() + 60s);
+  CHECK(stub->Unary(&context, {}, &reply).ok());
+  CHECK(reply.saw() == (limited ? "deadline" : "no deadline"));
+}
+
+TEST_CASE("grpc_channel: a call's credentials go with it over TLS", "[channel][context][A29]") {
+  grpc::SslServerCredentialsOptions server_options;
+  server_options.pem_key_cert_pairs = {{kLocalhostKey, kLocalhostCertificate}};
+  FunctionServer server(
+      [](grpc::ServerContext& context, EchoReply& reply) {
+        reply.set_text(seen_by(context));
+        return grpc::Status::OK;
+      },
+      grpc::SslServerCredentials(server_options));
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = kLocalhostCertificate;
+  ChannelWorld world({}, grpc::SslCredentials(options));
+  Setting setting(world, server.address());
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_credentials(grpc::MetadataCredentialsFromPlugin(std::make_unique<Token>()));
+  const auto status = setting.call(context, reply);
+  INFO(status.error_message());
+  CHECK(status.ok());
+  CHECK(reply.text() == "no deadline x-token=76616c6964");
+}
+
+TEST_CASE("grpc_channel: interceptors may call on the channel below them",
+          "[channel][context][interceptor]") {
+  int above = 0;
+  int itself = 0;
+  int below = 0;
+  std::string answer;
+  Factories factories;
+  factories.push_back(std::make_unique<Counting>(above));
+  factories.push_back(std::make_unique<Preceding>(itself, answer));
+  factories.push_back(std::make_unique<Counting>(below));
+  EchoServer server;
+  ChannelWorld world(std::move(factories));
+  const auto connection = world.connect(server.address());
+  world.publish_ready({connection});
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, {}, &reply).ok());
+  CHECK(answer.empty());
+  CHECK(server.service().calls == 2);
+  CHECK(above == 1);
+  CHECK(itself == 1);
+  CHECK(below == 2);
+  world.wait_for_no_uses();
+}
+
+}  // namespace signalbox::test

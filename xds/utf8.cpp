@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/utf8.hpp"
+
+#include <climits>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/common.h>
+
+namespace signalbox::xds {
+namespace {
+
+namespace protobuf = ::google::protobuf;
+using protobuf::FieldDescriptor;
+
+// As deep as protobuf itself reads.
+constexpr int kMaxDepth = 100;
+
+// The four forms of a value on the wire that are still in use.
+constexpr std::uint32_t kVarint = 0;
+constexpr std::uint32_t kFixed64 = 1;
+constexpr std::uint32_t kLengthDelimited = 2;
+constexpr std::uint32_t kFixed32 = 5;
+
+struct Value {
+  int field = 0;
+  std::optional<absl::string_view> content;  ///< Of one that is length-delimited.
+};
+
+// The next value of a message; nullopt at its end, or where it is none.
+std::optional<Value> next_value(absl::string_view bytes, protobuf::io::CodedInputStream& stream) {
+  const std::uint32_t tag = stream.ReadTag();
+  Value value{static_cast<int>(tag >> 3U), std::nullopt};
+  std::uint64_t number = 0;
+  switch (tag & 7U) {
+    case kVarint:
+      if (tag == 0 || !stream.ReadVarint64(&number)) return std::nullopt;
+      return value;
+    case kFixed64:
+      if (!stream.Skip(8)) return std::nullopt;
+      return value;
+    case kFixed32:
+      if (!stream.Skip(4)) return std::nullopt;
+      return value;
+    case kLengthDelimited: {
+      if (!stream.ReadVarint64(&number)) return std::nullopt;
+      const auto start = static_cast<std::size_t>(stream.CurrentPosition());
+      if (number > bytes.size() - start) return std::nullopt;
+      value.content = bytes.substr(start, number);
+      if (!stream.Skip(static_cast<int>(number))) return std::nullopt;
+      return value;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor& type, int depth) {
+  if (depth == kMaxDepth) return std::nullopt;
+  protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                        static_cast<int>(bytes.size()));
+  std::map<int, std::size_t> seen;  // How often each field came.
+  while (const auto value = next_value(bytes, stream)) {
+    const FieldDescriptor* field = type.FindFieldByNumber(value->field);
+    if (field == nullptr || !value->content.has_value()) continue;
+    const std::size_t index = seen[value->field]++;
+    const auto name = [&] {
+      return field->is_repeated() ? absl::StrCat(field->name(), "[", index, "]") : field->name();
+    };
+    if (field->type() == FieldDescriptor::TYPE_STRING && !is_utf8(*value->content))
+      return BadText{name(), *value->content};
+    if (field->type() != FieldDescriptor::TYPE_MESSAGE) continue;
+    if (auto bad = find(*value->content, *field->message_type(), depth + 1))
+      return BadText{absl::StrCat(name(), ".", bad->field), bad->text};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_utf8(absl::string_view text) {
+  return text.size() <= INT_MAX &&
+         protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()));
+}
+
+std::optional<BadText> find_bad_text(absl::string_view bytes, const protobuf::Descriptor& type) {
+  if (bytes.size() > INT_MAX) return std::nullopt;
+  return find(bytes, type, 0);
+}
+
+}  // namespace signalbox::xds
