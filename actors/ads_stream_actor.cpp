@@ -33,7 +33,7 @@ struct AdsStreamState {
     const AdsStreamActor me{self};
     const std::uint64_t number = order.stream;
     if (number == 1) {  // Good until it proves bad (A78).
-      environment->instruments->set_xds_connected(environment->ads_transport->server(), true);
+      environment->instruments->set_xds_connected(transport->server(), true);
     }
     AdsTransport::Events events;
     events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
@@ -44,7 +44,7 @@ struct AdsStreamState {
       protocol::post(me, AdsStreamClosed{number, std::move(why)});
     };
     stream.reset();
-    stream = environment->ads_transport->open(std::move(events));
+    stream = transport->open(std::move(events));
   }
 
   void run(SendBytes& order) {
@@ -53,15 +53,14 @@ struct AdsStreamState {
 
   // The session tells only of changes, and is silent of a server that is well from the start.
   void run(ResourcesReceived& order) {
-    environment->instruments->set_xds_connected(environment->ads_transport->server(), true);
+    environment->instruments->set_xds_connected(transport->server(), true);
     protocol::send(self, sink, std::move(order));
   }
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
 
   void run(ServerStatusChanged& order) {
-    environment->instruments->set_xds_connected(environment->ads_transport->server(),
-                                                order.status.ok());
+    environment->instruments->set_xds_connected(transport->server(), order.status.ok());
     protocol::send(self, sink, std::move(order));
   }
 
@@ -73,6 +72,7 @@ struct AdsStreamState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
+  std::shared_ptr<AdsTransport> transport;
   std::shared_ptr<const metrics::MessageCount> handled;
   protocol::ResourceSink sink;
   std::optional<xds::AdsSession> core;
@@ -81,15 +81,17 @@ struct AdsStreamState {
 
 protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self self,
                                                          EnvironmentPtr environment,
+                                                         ServerId server,
                                                          protocol::ResourceSink sink) {
   AdsStreamState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
+  state.transport = state.environment->ads_transports.at(server);
   state.handled = state.environment->instruments->actor_messages("ads_stream");
   state.sink = std::move(sink);
   xds::AdsSessionOptions options;
   options.node = state.environment->node_bytes;
-  options.server = state.environment->ads_transport->server();
+  options.server = state.transport->server();
   options.seed = seed_of(state.environment->seed, "ads_stream", self->id());
   options.decode = state.environment->decode_response;
   state.core.emplace(std::move(options));
@@ -106,8 +108,9 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
 
 AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                 EnvironmentPtr environment,
+                                ServerId server,
                                 protocol::ResourceSink sink) {
-  return system.spawn(ads_stream_behavior, std::move(environment), std::move(sink));
+  return system.spawn(ads_stream_behavior, std::move(environment), server, std::move(sink));
 }
 
 }  // namespace signalbox::actors

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/connector.hpp"
@@ -23,7 +24,8 @@ namespace signalbox::actors {
 
 struct Environment {
   std::shared_ptr<Connector> connector;
-  std::shared_ptr<AdsTransport> ads_transport;
+  /// One for each distinct control-plane server of the bootstrap; by ServerId.
+  std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
   std::shared_ptr<metrics::Instruments> instruments;

@@ -19,9 +19,10 @@ protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, Environmen
 /// One per bootstrap: cache, watchers, does-not-exist timers. Owns its ads_stream.
 protocol::XdsClientActor spawn_xds_client(caf::actor_system& system, EnvironmentPtr environment);
 
-/// One per control-plane server: the ADS session.
+/// One per control-plane server that is in use: the ADS session.
 protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                           EnvironmentPtr environment,
+                                          ServerId server,
                                           protocol::ResourceSink sink);
 
 /// One per target: applies configurations, publishes snapshots. Owns its watcher and policy tree.

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "actors/seed.hpp"
@@ -41,18 +42,24 @@ struct WatcherState {
   }
 
   void run(DependencyEffects effects) {
+    WatchesChanged changed{self->id(), {}};
     for (DependencyEffect& effect : effects)
-      std::visit([this](auto& order) { run(order); }, effect);
+      std::visit([&](auto& order) { run(order, changed); }, effect);
+    if (!changed.changes.empty()) protocol::send(self, client, std::move(changed));
   }
 
-  void run(Watch& order) {
-    watched.insert(order.key);
-    protocol::send(self, client, WatchStarted{self->id(), order.key});
-  }
-
-  void run(Unwatch& order) {
-    watched.erase(order.key);
-    protocol::send(self, client, WatchEnded{self->id(), order.key});
+  // One message to the client for all that a step watches anew and no longer.
+  template <typename Order>
+  void run(Order& order, WatchesChanged& changed) {
+    if constexpr (std::is_same_v<Order, Watch>) {
+      watched.insert(order.key);
+      changed.changes.emplace_back(std::move(order));
+    } else if constexpr (std::is_same_v<Order, Unwatch>) {
+      watched.erase(order.key);
+      changed.changes.emplace_back(std::move(order));
+    } else {
+      run(order);
+    }
   }
 
   void run(ResolveName& order);
@@ -123,10 +130,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   state.core.emplace(std::move(options));
   state.run(state.core->start());
   return {
-      [&state](ResourceChanged& event) {
-        if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));
-      },
-      [&state](AmbientErrorChanged& event) {
+      [&state](ResourcesChanged& event) {
         if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));
       },
       [&state](NameResolved& event) { state.answered(event); },
@@ -136,9 +140,10 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
       [&state](const XdsClientReplaced& event) {
         state.client = caf::actor_cast<XdsClientActor>(event.client);
         state.feed(ClientReplaced{});
-        for (const ResourceKey& key : state.watched) {
-          protocol::send(state.self, state.client, WatchStarted{state.self->id(), key});
-        }
+        WatchesChanged again{state.self->id(), {}};
+        for (const ResourceKey& key : state.watched)
+          again.changes.emplace_back(Watch{key});
+        protocol::send(state.self, state.client, std::move(again));
       },
   };
 }

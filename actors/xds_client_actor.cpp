@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
-// knows which actor each watcher is, and restarts the stream.
+// knows which actor each watcher is, and owns a stream for each server that is in use.
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
@@ -24,14 +29,24 @@ struct XdsClientState {
   XdsClientState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
 
   ~XdsClientState() {
-    if (stream) {
-      protocol::stop(stream, orderly ? StopReason::kOrderly : StopReason::kParentDied);
+    const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
+    for (auto& [id, server] : servers) {
+      if (server.stream) protocol::stop(server.stream, reason);
     }
   }
 
   static constexpr const char* name = "signalbox.xds_client";
 
   using Self = protocol::SelfOf<XdsClientActor, XdsClientState>;
+
+  // One that was ever asked for something.
+  struct Server {
+    AdsStreamActor stream;
+    RestartDelay delay{RestartDelay::kFirstOfStream};
+    bool restarting = false;
+    // Kept, so that a stream that takes a dead one's place can be told all of it.
+    std::map<ResourceType, Subscribe> subscriptions;
+  };
 
   template <typename Event>
   void feed(Event event) {
@@ -41,22 +56,25 @@ struct XdsClientState {
     }
   }
 
-  // Kept, so that a stream that takes a dead one's place can be told all of it.
-  void run(Subscribe& order) {
-    subscriptions[order.type] = order;
-    if (stream) protocol::send(self, stream, std::move(order));
+  void run(AskServer& order) {
+    Server& server = servers[order.server];
+    server.subscriptions[order.subscription.type] = order.subscription;
+    if (server.stream)
+      protocol::send(self, server.stream, std::move(order.subscription));
+    else if (!server.restarting)
+      launch_stream(order.server);
   }
+
+  void run(LeaveServer& order);
 
   void run(NotifyWatcher& order) {
     const auto found = watchers.find(order.watcher);
-    if (found == watchers.end()) return;
-    std::visit([&](auto& what) { protocol::send(self, found->second, std::move(what)); },
-               order.what);
+    if (found != watchers.end()) protocol::send(self, found->second, std::move(order.what));
   }
 
   void run(CountUpdates& order) {
     environment->instruments->count_updates(
-        environment->ads_transport->server(), order.type, order.valid, order.invalid);
+        name_of(order.server), order.type, order.valid, order.invalid);
   }
 
   void run(StartTimer& order) {
@@ -65,41 +83,82 @@ struct XdsClientState {
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
 
-  void launch_stream();
-  void lose_stream();
+  void launch_stream(ServerId id);
+  void lose_stream(ServerId id);
+  void launch_later(ServerId id);
+  void restart(const std::string& what);
   void meet(WatcherId watcher);
 
-  bool from_stream() { return protocol::sent_by(self, stream); }
+  static std::string restart_name(ServerId id) { return absl::StrCat("ads_stream ", id); }
+
+  const std::string& name_of(ServerId id) { return environment->ads_transports.at(id)->server(); }
+
+  // Feeds what the stream of one of the servers says; what a former one still says is dropped.
+  template <typename Report>
+  void report(Report what) {
+    const auto from = std::ranges::find_if(servers, [this](const auto& entry) {
+      return protocol::sent_by(self, entry.second.stream);
+    });
+    if (from == servers.end()) return;
+    if constexpr (std::is_same_v<Report, ResourcesReceived>) from->second.delay.forget();
+    feed(ServerReported{from->first, std::move(what)});
+  }
 
   Self self = nullptr;
   EnvironmentPtr environment;
   std::shared_ptr<const metrics::MessageCount> handled;
   std::optional<xds::ClientCore> core;
-  AdsStreamActor stream;
-  RestartDelay stream_delay{RestartDelay::kFirstOfStream};
+  std::map<ServerId, Server> servers;
   protocol::Watches watches;
-  std::map<ResourceType, Subscribe> subscriptions;
   std::map<WatcherId, ResourceObserver> watchers;
   bool orderly = false;
 };
 
-void XdsClientState::launch_stream() {
-  stream = spawn_ads_stream(self->home_system(), environment, XdsClientActor{self});
-  watches.add(self, stream, [this](const caf::error& reason) {
+void XdsClientState::launch_stream(ServerId id) {
+  Server& server = servers.at(id);
+  server.restarting = false;
+  server.stream = spawn_ads_stream(self->home_system(), environment, id, XdsClientActor{self});
+  watches.add(self, server.stream, [this, id](const caf::error& reason) {
     environment->instruments->count_actor_death("ads_stream", protocol::reason_text(reason));
-    stream = nullptr;
-    lose_stream();
-    protocol::send_after(self, XdsClientActor{self}, stream_delay.next(), RestartDue{"ads_stream"});
+    servers.at(id).stream = nullptr;
+    lose_stream(id);
+    launch_later(id);
   });
-  for (const auto& [type, subscription] : subscriptions)
-    protocol::send(self, stream, subscription);
+  for (const auto& [type, subscription] : server.subscriptions)
+    protocol::send(self, server.stream, subscription);
+}
+
+void XdsClientState::launch_later(ServerId id) {
+  Server& server = servers.at(id);
+  server.restarting = true;
+  protocol::send_after(
+      self, XdsClientActor{self}, server.delay.next(), RestartDue{restart_name(id)});
+}
+
+void XdsClientState::restart(const std::string& what) {
+  for (auto& [id, server] : servers) {
+    if (!server.restarting || restart_name(id) != what) continue;
+    server.restarting = false;
+    if (!server.subscriptions.empty()) launch_stream(id);
+  }
 }
 
 // What the session would have said, had it lived: nothing is asked of the server any more (A57).
-void XdsClientState::lose_stream() {
-  environment->instruments->set_xds_connected(environment->ads_transport->server(), false);
-  for (const auto& [type, subscription] : std::map(subscriptions))
-    feed(SubscriptionSent{type, {}});
+void XdsClientState::lose_stream(ServerId id) {
+  environment->instruments->set_xds_connected(name_of(id), false);
+  for (const auto& [type, subscription] : std::map(servers.at(id).subscriptions))
+    feed(ServerReported{id, SubscriptionSent{type, {}}});
+}
+
+// Whoever asks it again soon waits like after a death: no server sees streams come and go.
+void XdsClientState::run(LeaveServer& order) {
+  Server& server = servers.at(order.server);
+  server.subscriptions.clear();
+  if (!server.stream) return;
+  watches.remove(self, server.stream);
+  protocol::stop(server.stream);
+  server.stream = nullptr;
+  launch_later(order.server);
 }
 
 void XdsClientState::meet(WatcherId watcher) {
@@ -123,32 +182,20 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
   options.resource_timeout = state.environment->resource_timeout;
   options.fail_on_data_errors = state.environment->fail_on_data_errors;
   state.core.emplace(options);
-  state.launch_stream();
   return {
-      [&state](const WatchStarted& event) {
+      [&state](WatchesChanged& event) {
         state.meet(event.watcher);
-        state.feed(event);
+        state.feed(std::move(event));
       },
-      [&state](const WatchEnded& event) { state.feed(event); },
       [&state](const WatcherGone& event) {
         state.watchers.erase(event.watcher);
         state.feed(event);
       },
-      [&state](ResourcesReceived& event) {
-        if (!state.from_stream()) return;
-        state.stream_delay.forget();
-        state.feed(std::move(event));
-      },
-      [&state](SubscriptionSent& event) {
-        if (state.from_stream()) state.feed(std::move(event));
-      },
-      [&state](ServerStatusChanged& event) {
-        if (state.from_stream()) state.feed(std::move(event));
-      },
+      [&state](ResourcesReceived& event) { state.report(std::move(event)); },
+      [&state](SubscriptionSent& event) { state.report(std::move(event)); },
+      [&state](ServerStatusChanged& event) { state.report(std::move(event)); },
       [&state](const TimerFired& event) { state.feed(event); },
-      [&state](const RestartDue&) {
-        if (!state.stream) state.launch_stream();
-      },
+      [&state](const RestartDue& event) { state.restart(event.what); },
   };
 }
 

@@ -65,20 +65,32 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
-// A resource file is a server like any other.
-absl::StatusOr<std::shared_ptr<actors::AdsTransport>> make_ads_transport(
-    const RuntimeOptions& options,
-    const xds::Bootstrap& bootstrap,
-    const std::shared_ptr<metrics::Instruments>& instruments) {
-  if (bootstrap.resources_file) {
-    return actors::make_file_ads_transport(
-        file_options(options, *bootstrap.resources_file, instruments));
-  }
+std::shared_ptr<actors::AdsTransport> make_server_transport(const RuntimeOptions& options,
+                                                            const xds::ServerConfig& server) {
   actors::GrpcAdsOptions ads;
-  ads.server_uri = bootstrap.servers.front().server_uri;
+  ads.server_uri = server.server_uri;
   ads.credentials = grpc::InsecureChannelCredentials();
   ads.max_message_bytes = options.max_xds_message_bytes;
   return actors::make_grpc_ads_transport(std::move(ads));
+}
+
+using Transports = std::vector<std::shared_ptr<actors::AdsTransport>>;
+
+// A resource file is a server like any other.
+absl::StatusOr<Transports> make_ads_transports(
+    const RuntimeOptions& options,
+    const xds::Bootstrap& bootstrap,
+    const std::shared_ptr<metrics::Instruments>& instruments) {
+  Transports transports;
+  if (bootstrap.resources_file) {
+    auto file = actors::make_file_ads_transport(
+        file_options(options, *bootstrap.resources_file, instruments));
+    if (!file.ok()) return file.status();
+    transports.push_back(*std::move(file));
+  }
+  for (const xds::ServerConfig& server : xds::distinct_servers(bootstrap))
+    transports.push_back(make_server_transport(options, server));
+  return transports;
 }
 
 std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
@@ -155,12 +167,12 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
-  auto ads_transport = make_ads_transport(options, state->bootstrap, state->instruments);
-  if (!ads_transport.ok()) return ads_transport.status();
+  auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
+  if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
   environment.connector = make_connector(options, environment.reclaimer);
-  environment.ads_transport = *std::move(ads_transport);
+  environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
   environment.decode_response = make_decoder();

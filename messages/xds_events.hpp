@@ -2,16 +2,19 @@
 //
 // What the xDS side can hear (events) and what it can want done (effects).
 //
-//   bytes ─▶ ads_session ─▶ ResourcesReceived ─▶ client_core (cache) ─▶ ResourceChanged
-//         ◀─ SendBytes                ◀─ Subscribe              ◀─ Watch ◀─ dependency manager
+//   bytes ─▶ ads_session ─▶ ServerReported ─▶ client_core (cache) ─▶ ResourcesChanged
+//         ◀─ SendBytes             ◀─ AskServer        ◀─ WatchesChanged ◀─ dependency manager
 //                                                        dependency manager ─▶ EmitConfig
 //
-// Events are past tense, effects imperative; plain values all.
+// Events are past tense, effects imperative; plain values all. Between client and watchers one
+// message carries all that one step has to say: a thousand clusters are one step of each.
 
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -68,6 +71,8 @@ struct ReceivedResource {
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
   /// Set where the resource was refused.
   std::optional<Rejection> rejection = {};
+  /// The resource serialised as it came; null where it was refused.
+  std::shared_ptr<const std::string> bytes = nullptr;
 };
 
 /// The server says of a resource that was asked for why it does not send it (A88).
@@ -115,14 +120,21 @@ using AdsSessionEffects = std::vector<AdsSessionEffect>;
 
 using WatcherId = std::uint64_t;
 
-struct WatchStarted {
-  WatcherId watcher = 0;
+/// One control-plane server: its place among the distinct ones of the bootstrap.
+using ServerId = std::size_t;
+
+struct Watch {
   ResourceKey key;
 };
 
-struct WatchEnded {
-  WatcherId watcher = 0;
+struct Unwatch {
   ResourceKey key;
+};
+
+/// What one step of a watcher changed, in order.
+struct WatchesChanged {
+  WatcherId watcher = 0;
+  std::vector<std::variant<Watch, Unwatch>> changes;
 };
 
 /// All watches of the watcher end.
@@ -130,13 +142,13 @@ struct WatcherGone {
   WatcherId watcher = 0;
 };
 
-using ClientEvent = std::variant<WatchStarted,
-                                 WatchEnded,
-                                 WatcherGone,
-                                 ResourcesReceived,
-                                 SubscriptionSent,
-                                 ServerStatusChanged,
-                                 TimerFired>;
+/// What the session with one server says.
+struct ServerReported {
+  ServerId server = 0;
+  std::variant<ResourcesReceived, SubscriptionSent, ServerStatusChanged> what;
+};
+
+using ClientEvent = std::variant<WatchesChanged, WatcherGone, ServerReported, TimerFired>;
 
 /// The resource is there, changed, or cannot be had (then `resource` says why: NOT_FOUND where it
 /// does not exist). A watcher that is told an error has no resource any more.
@@ -151,19 +163,39 @@ struct AmbientErrorChanged {
   absl::Status status;
 };
 
-struct NotifyWatcher {
-  WatcherId watcher = 0;
-  std::variant<ResourceChanged, AmbientErrorChanged> what;
+/// What one step of the client has to tell one watcher, in order.
+struct ResourcesChanged {
+  std::vector<std::variant<ResourceChanged, AmbientErrorChanged>> changes;
 };
 
-/// Counted by the shell: signalbox_xds_resource_updates_{valid,invalid}_total.
+struct NotifyWatcher {
+  WatcherId watcher = 0;
+  ResourcesChanged what;
+};
+
+/// To the session with one server, which begins with the first of these.
+struct AskServer {
+  ServerId server = 0;
+  Subscribe subscription;
+};
+
+/// The session with the server ends.
+struct LeaveServer {
+  ServerId server = 0;
+};
+
+/// Counted by the shell: signalbox_xds_resource_updates_{valid,invalid}_total and
+/// signalbox_config_rejected_total.
 struct CountUpdates {
+  ServerId server = 0;
   ResourceType type = ResourceType::kListener;
   std::uint64_t valid = 0;
   std::uint64_t invalid = 0;
+  std::array<std::uint64_t, kRejectionReasons> rejected{};  ///< By RejectionReason.
 };
 
-using ClientEffect = std::variant<Subscribe, NotifyWatcher, CountUpdates, StartTimer, CancelTimer>;
+using ClientEffect =
+    std::variant<AskServer, LeaveServer, NotifyWatcher, CountUpdates, StartTimer, CancelTimer>;
 using ClientEffects = std::vector<ClientEffect>;
 
 // --- the dependency manager: one target ------------------------------------
@@ -185,21 +217,12 @@ struct ReresolutionRequested {};
 /// one, which begins with nothing, is ambient until it has had the resource itself.
 struct ClientReplaced {};
 
-using DependencyEvent = std::variant<ResourceChanged,
-                                     AmbientErrorChanged,
+using DependencyEvent = std::variant<ResourcesChanged,
                                      NameResolved,
                                      ClustersReferenced,
                                      ReresolutionRequested,
                                      ClientReplaced,
                                      TimerFired>;
-
-struct Watch {
-  ResourceKey key;
-};
-
-struct Unwatch {
-  ResourceKey key;
-};
 
 /// Starts a look-up; answered by NameResolved.
 struct ResolveName {

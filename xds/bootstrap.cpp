@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/bootstrap.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -173,6 +174,19 @@ absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
       absl::StrJoin(errors, "; ", [&](std::string* out, const std::string& error) {
         absl::StrAppend(out, source_name, ": ", error);
       }));
+}
+
+std::vector<ServerConfig> distinct_servers(const Bootstrap& bootstrap) {
+  std::vector<ServerConfig> distinct;
+  const auto add = [&](const std::vector<ServerConfig>& servers) {
+    for (const ServerConfig& server : servers) {
+      if (std::ranges::find(distinct, server) == distinct.end()) distinct.push_back(server);
+    }
+  };
+  add(bootstrap.servers);
+  for (const auto& [name, authority] : bootstrap.authorities)
+    add(authority.servers);
+  return distinct;
 }
 
 absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source) {

@@ -96,6 +96,9 @@ absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
 /// a file.
 absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source);
 
+/// Every server that the bootstrap names, once (A47): its own first, then those of the authorities.
+std::vector<ServerConfig> distinct_servers(const Bootstrap& bootstrap);
+
 /// The listener to watch for `xds:///name` or `xds://authority/name` (A47).
 absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
                                                    absl::string_view target);

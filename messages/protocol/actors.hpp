@@ -60,8 +60,7 @@ using ChannelActor = ActorOf<EmitConfig,
 /// What an xds_watcher sees of the channel.
 using ConfigListener = ActorOf<EmitConfig, EmitError>;
 
-using WatcherActor = ActorOf<ResourceChanged,
-                             AmbientErrorChanged,
+using WatcherActor = ActorOf<ResourcesChanged,
                              NameResolved,
                              ClustersReferenced,
                              ReresolutionRequested,
@@ -69,12 +68,11 @@ using WatcherActor = ActorOf<ResourceChanged,
                              XdsClientReplaced>;
 
 /// What the xds_client sees of a watcher.
-using ResourceObserver = ActorOf<ResourceChanged, AmbientErrorChanged>;
+using ResourceObserver = ActorOf<ResourcesChanged>;
 
 using DnsActor = ActorOf<ResolveName>;
 
-using XdsClientActor = ActorOf<WatchStarted,
-                               WatchEnded,
+using XdsClientActor = ActorOf<WatchesChanged,
                                WatcherGone,
                                ResourcesReceived,
                                SubscriptionSent,

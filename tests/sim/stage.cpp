@@ -179,8 +179,12 @@ std::string Stage::text_of(const caf::type_erased_tuple& message) {
     return absl::StrCat(name, " ", timer->timer.name, " ", timer->timer.generation);
   if (const auto* restart = content_of<protocol::RestartDue>(message))
     return absl::StrCat(name, " ", restart->what);
-  if (const auto* resource = content_of<ResourceChanged>(message))
-    return absl::StrCat(name, " ", to_string(resource->key.type), " ", resource->key.name);
+  if (const auto* told = content_of<ResourcesChanged>(message)) {
+    const ResourceKey& key = std::visit(
+        [](const auto& first) -> const ResourceKey& { return first.key; }, told->changes.front());
+    return absl::StrCat(
+        name, " ", told->changes.size(), ": ", to_string(key.type), " ", key.name, " …");
+  }
   return name;
 }
 

@@ -99,7 +99,7 @@ void World::open() {
   }
   actors::Environment environment;
   environment.connector = setting_.connector;
-  environment.ads_transport = setting_.control_plane;
+  environment.ads_transports = {setting_.control_plane};
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = std::make_shared<metrics::Instruments>();

@@ -200,16 +200,16 @@ SCENARIO("A37: a cluster used directly and through an aggregate is subscribed to
     const auto subscriptions = [&](const ClientEvent& event) {
       std::size_t count = 0;
       for (const ClientEffect& effect : client.step(event, Instant{}))
-        count += std::holds_alternative<Subscribe>(effect) ? 1 : 0;
+        count += std::holds_alternative<AskServer>(effect) ? 1 : 0;
       return count;
     };
-    CHECK(subscriptions(WatchStarted{1, cds("B")}) == 1);
-    CHECK(subscriptions(WatchStarted{2, cds("B")}) == 0);
+    CHECK(subscriptions(WatchesChanged{1, {Watch{cds("B")}}}) == 1);
+    CHECK(subscriptions(WatchesChanged{2, {Watch{cds("B")}}}) == 0);
     THEN("both are told") {
       std::vector<WatcherId> told;
       const ResourcesReceived response{
           ResourceType::kCluster, "1", {{"B", Resource{eds_cluster("B", "e")}}}, {}};
-      for (const ClientEffect& effect : client.step(response, Instant{})) {
+      for (const ClientEffect& effect : client.step(ServerReported{0, response}, Instant{})) {
         if (const auto* notify = std::get_if<NotifyWatcher>(&effect))
           told.push_back(notify->watcher);
       }

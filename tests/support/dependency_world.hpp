@@ -35,17 +35,17 @@ class DependencyWorld {
   Lines step(const DependencyEvent& event) { return run(core_.step(event, now)); }
 
   Lines set(const ResourceKey& key, Resource resource) {
-    return step(ResourceChanged{key, std::move(resource)});
+    return step(ResourcesChanged{{ResourceChanged{key, std::move(resource)}}});
   }
 
   Lines fail(const ResourceKey& key, absl::Status why) {
-    return step(ResourceChanged{key, std::move(why)});
+    return step(ResourcesChanged{{ResourceChanged{key, std::move(why)}}});
   }
 
   Lines gone(const ResourceKey& key) { return fail(key, absl::NotFoundError("does not exist")); }
 
   Lines ambient(const ResourceKey& key, absl::Status why) {
-    return step(AmbientErrorChanged{key, std::move(why)});
+    return step(ResourcesChanged{{AmbientErrorChanged{key, std::move(why)}}});
   }
 
   Lines resolve(const std::string& name, const std::vector<std::string>& addresses) {

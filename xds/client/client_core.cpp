@@ -5,14 +5,24 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/overloaded.hpp"
 #include "xds/client/resource_text.hpp"
 
 namespace signalbox::xds {
 namespace {
 
+constexpr ServerId kServer = 0;
+
 // Whether a response names everything that exists of what was asked for: an absent one is gone.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
+}
+
+bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
+  if (!entry.value) return false;
+  const bool same_bytes =
+      entry.bytes != nullptr && received.bytes != nullptr && *entry.bytes == *received.bytes;
+  return same_bytes || same_content(*entry.value, *received.resource);
 }
 
 absl::Status does_not_exist(const ResourceKey& key) {
@@ -23,68 +33,73 @@ absl::Status does_not_exist(const ResourceKey& key) {
 
 ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/) {
   std::visit([&](const auto& what) { on(what); }, event);
+  forget_deserted();
+  return take_effects();
+}
+
+// K5.
+ClientEffects ClientCore::take_effects() {
+  for (const ResourceType type : std::exchange(resubscribed_, {}))
+    effects_.emplace_back(AskServer{kServer, Subscribe{type, cache_.names_of(type)}});
+  for (auto& [watcher, what] : std::exchange(told_, {}))
+    effects_.emplace_back(NotifyWatcher{watcher, std::move(what)});
   return std::exchange(effects_, {});
 }
 
 // --- watchers ---------------------------------------------------------------
 
-void ClientCore::on(const WatchStarted& event) {
-  const bool is_new = cache_.find(event.key) == nullptr;
-  CacheEntry& entry = cache_.insert(event.key);
-  entry.watchers.insert(event.watcher);
-  if (is_new) subscribe(event.key.type);
-
-  const auto tell = [&](auto what) {
-    effects_.emplace_back(NotifyWatcher{event.watcher, std::move(what)});
+void ClientCore::on(const WatchesChanged& event) {
+  const Overloaded change{
+      [&](const Watch& order) { watch(order.key, event.watcher); },
+      [&](const Unwatch& order) { unwatch(order.key, event.watcher); },
   };
-  const absl::Status error = ambient_error(entry);
-  if (entry.value) tell(ResourceChanged{event.key, *entry.value});
-  if (error.ok()) return;
-  if (entry.value)
-    tell(AmbientErrorChanged{event.key, error});
-  else
-    tell(ResourceChanged{event.key, error});
-}
-
-void ClientCore::on(const WatchEnded& event) {
-  std::set<ResourceType> changed;
-  remove_watcher(event.key, event.watcher, changed);
-  for (const ResourceType type : changed)
-    subscribe(type);
+  for (const auto& order : event.changes)
+    std::visit(change, order);
 }
 
 void ClientCore::on(const WatcherGone& event) {
-  std::set<ResourceKey> watched;
-  for (const auto& [key, entry] : cache_.entries()) {
-    if (entry.watchers.contains(event.watcher)) watched.insert(key);
-  }
-  std::set<ResourceType> changed;
-  for (const ResourceKey& key : watched)
-    remove_watcher(key, event.watcher, changed);
-  for (const ResourceType type : changed)
-    subscribe(type);
+  for (const auto& [key, entry] : cache_.entries())
+    unwatch(key, event.watcher);
 }
 
-void ClientCore::remove_watcher(const ResourceKey& key,
-                                WatcherId watcher,
-                                std::set<ResourceType>& changed) {
+void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
+  if (cache_.find(key) == nullptr) resubscribed_.insert(key.type);
+  CacheEntry& entry = cache_.insert(key);
+  entry.watchers.insert(watcher);
+
+  const absl::Status error = ambient_error(entry);
+  if (entry.value) told_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value});
+  if (error.ok()) return;
+  if (entry.value)
+    told_[watcher].changes.emplace_back(AmbientErrorChanged{key, error});
+  else
+    told_[watcher].changes.emplace_back(ResourceChanged{key, error});
+}
+
+void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
   CacheEntry* entry = cache_.find(key);
-  if (entry == nullptr) return;
-  entry->watchers.erase(watcher);
-  if (!entry->watchers.empty()) return;
-  stop_timer(*entry);
-  cache_.erase(key);
-  changed.insert(key.type);
+  if (entry != nullptr && entry->watchers.erase(watcher) > 0) deserted_.insert(key);
 }
 
-void ClientCore::subscribe(ResourceType type) {
-  effects_.emplace_back(Subscribe{type, cache_.names_of(type)});
+// At the end of a step: what one watcher leaves, another may have come for.
+void ClientCore::forget_deserted() {
+  for (const ResourceKey& key : std::exchange(deserted_, {})) {
+    CacheEntry* entry = cache_.find(key);
+    if (!entry->watchers.empty()) continue;
+    stop_timer(*entry);
+    cache_.erase(key);
+    resubscribed_.insert(key.type);
+  }
 }
 
 // --- what the server says ---------------------------------------------------
 
+void ClientCore::on(const ServerReported& event) {
+  std::visit([this](const auto& what) { on(what); }, event.what);
+}
+
 void ClientCore::on(const ResourcesReceived& event) {
-  CountUpdates counts{event.type, 0, event.unnamed_errors.size()};
+  CountUpdates counts{kServer, event.type, 0, event.unnamed_errors.size(), event.rejected};
   std::set<std::string> present;
   for (const ReceivedResource& received : event.resources) {
     ++(received.resource.ok() ? counts.valid : counts.invalid);
@@ -94,7 +109,7 @@ void ClientCore::on(const ResourcesReceived& event) {
     if (entry == nullptr) continue;
     stop_timer(*entry);
     if (received.resource.ok()) {
-      accept(key, *entry, *received.resource);
+      accept(key, *entry, received);
     } else {
       reject(key,
              *entry,
@@ -110,14 +125,16 @@ void ClientCore::on(const ResourcesReceived& event) {
   effects_.emplace_back(counts);
 }
 
-void ClientCore::accept(const ResourceKey& key, CacheEntry& entry, const Resource& resource) {
+void ClientCore::accept(const ResourceKey& key,
+                        CacheEntry& entry,
+                        const ReceivedResource& received) {
   const bool had_ambient = entry.value && !ambient_error(entry).ok();
-  const bool unchanged = entry.value && same_content(*entry.value, resource);
+  const bool unchanged = is_unchanged(entry, received);
   entry.data_error = absl::OkStatus();
+  entry.bytes = received.bytes;
   if (!unchanged) {
-    entry.value = resource;
-    for (const WatcherId watcher : entry.watchers)
-      effects_.emplace_back(NotifyWatcher{watcher, ResourceChanged{key, resource}});
+    entry.value = *received.resource;
+    tell_all(entry, ResourceChanged{key, *entry.value});
   }
   if (had_ambient || !server_status_.ok()) tell_ambient(key, entry);
 }
@@ -218,17 +235,20 @@ absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
                       absl::StrCat(entry.data_error.message(), "; ", server_status_.message()));
 }
 
+template <typename Change>
+void ClientCore::tell_all(const CacheEntry& entry, const Change& change) {
+  for (const WatcherId watcher : entry.watchers)
+    told_[watcher].changes.emplace_back(change);
+}
+
 void ClientCore::tell_error(const ResourceKey& key,
                             const CacheEntry& entry,
                             const absl::Status& error) {
-  for (const WatcherId watcher : entry.watchers)
-    effects_.emplace_back(NotifyWatcher{watcher, ResourceChanged{key, error}});
+  tell_all(entry, ResourceChanged{key, error});
 }
 
 void ClientCore::tell_ambient(const ResourceKey& key, const CacheEntry& entry) {
-  const absl::Status error = ambient_error(entry);
-  for (const WatcherId watcher : entry.watchers)
-    effects_.emplace_back(NotifyWatcher{watcher, AmbientErrorChanged{key, error}});
+  tell_all(entry, AmbientErrorChanged{key, ambient_error(entry)});
 }
 
 }  // namespace signalbox::xds

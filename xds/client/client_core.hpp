@@ -2,8 +2,8 @@
 //
 // ClientCore — one cache for all watchers, whatever they watch.
 //
-//   watchers ─▶ WatchStarted, WatchEnded ─▶ [ClientCore] ─▶ Subscribe ─▶ ads_session
-//   watchers ◀─ NotifyWatcher               ◀─ ResourcesReceived, SubscriptionSent, ServerStatus
+//   watchers ─▶ WatchesChanged ─▶ [ClientCore] ─▶ AskServer ─▶ ads_session of that server
+//   watchers ◀─ NotifyWatcher                  ◀─ ServerReported
 //
 // A resource that was good once stays good: neither a NACK nor a deletion nor a lost server takes
 // it away; its watchers are told an ambient error beside it (A88). `fail_on_data_errors` turns the
@@ -17,6 +17,7 @@
 //       the response may answer an earlier request. What the server says of it by name, counts.
 //   K4  A valid resource is used whether or not the rest of its response is (A46); an unchanged
 //       one is not told again.
+//   K5  A step tells each watcher once, and asks for each type once, however much happened.
 //
 // Source: gRFC A27, A46, A57, A88.
 
@@ -24,6 +25,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -47,26 +49,31 @@ class ClientCore {
   ClientEffects step(const ClientEvent& event, Instant now);
 
  private:
-  void on(const WatchStarted& event);
-  void on(const WatchEnded& event);
+  void on(const WatchesChanged& event);
   void on(const WatcherGone& event);
+  void on(const ServerReported& event);
   void on(const ResourcesReceived& event);
   void on(const SubscriptionSent& event);
   void on(const ServerStatusChanged& event);
   void on(const TimerFired& event);
 
-  void accept(const ResourceKey& key, CacheEntry& entry, const Resource& resource);
+  void accept(const ResourceKey& key, CacheEntry& entry, const ReceivedResource& received);
   void reject(const ResourceKey& key, CacheEntry& entry, absl::Status error);
   void note_error(const ResourceKey& key, const absl::Status& why);
   void note_data_error(const ResourceKey& key, CacheEntry& entry, absl::Status error);
   void note_absent(ResourceType type, const std::set<std::string>& present);
-  void remove_watcher(const ResourceKey& key, WatcherId watcher, std::set<ResourceType>& changed);
-  void subscribe(ResourceType type);
+
+  void watch(const ResourceKey& key, WatcherId watcher);
+  void unwatch(const ResourceKey& key, WatcherId watcher);
+  void forget_deserted();
+  ClientEffects take_effects();
 
   void start_timer(const ResourceKey& key, CacheEntry& entry);
   void stop_timer(CacheEntry& entry);
 
   absl::Status ambient_error(const CacheEntry& entry) const;
+  template <typename Change>
+  void tell_all(const CacheEntry& entry, const Change& change);
   void tell_error(const ResourceKey& key, const CacheEntry& entry, const absl::Status& error);
   void tell_ambient(const ResourceKey& key, const CacheEntry& entry);
 
@@ -74,6 +81,11 @@ class ClientCore {
   ResourceCache cache_;
   absl::Status server_status_;
   std::uint64_t timers_ = 0;
+
+  // What this step did so far.
+  std::set<ResourceKey> deserted_;  // Some watcher left them; perhaps not the last.
+  std::set<ResourceType> resubscribed_;
+  std::map<WatcherId, ResourcesChanged> told_;
   ClientEffects effects_;
 };
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,8 @@ struct CacheEntry {
   std::set<WatcherId> watchers;
   /// The last good one.
   std::optional<Resource> value;
+  /// Its serialised form, where that is known.
+  std::shared_ptr<const std::string> bytes;
   /// What is wrong with the resource itself: NACKed, deleted, does not exist. With a value it is
   /// ambient; without one it is all that the watchers have.
   absl::Status data_error;

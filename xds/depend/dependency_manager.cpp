@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/depend/dependency_manager.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/overloaded.hpp"
 #include "xds/depend/virtual_host.hpp"
 
 namespace signalbox::xds {
@@ -27,12 +29,16 @@ DependencyEffects DependencyManager::step(const DependencyEvent& event, Instant 
 
 // --- events -----------------------------------------------------------------
 
-Changed DependencyManager::on(const ResourceChanged& event, Instant /*now*/) {
-  return known_.record(event, effects_);
-}
-
-Changed DependencyManager::on(const AmbientErrorChanged& event, Instant /*now*/) {
-  return known_.record(event);
+// However much changed, what follows from it follows once.
+Changed DependencyManager::on(const ResourcesChanged& event, Instant /*now*/) {
+  Changed most = Changed::kNothing;
+  const Overloaded record{
+      [this](const ResourceChanged& change) { return known_.record(change, effects_); },
+      [this](const AmbientErrorChanged& change) { return known_.record(change); },
+  };
+  for (const auto& change : event.changes)
+    most = std::max(most, std::visit(record, change));
+  return most;
 }
 
 Changed DependencyManager::on(const NameResolved& event, Instant now) {

@@ -67,8 +67,7 @@ class DependencyManager {
 
   using RoutesToCome = std::variant<Unanswered, NoRoutes, Routes>;
 
-  Changed on(const ResourceChanged& event, Instant now);
-  Changed on(const AmbientErrorChanged& event, Instant now);
+  Changed on(const ResourcesChanged& event, Instant now);
   Changed on(const NameResolved& event, Instant now);
   Changed on(const ClustersReferenced& event, Instant now);
   Changed on(const ReresolutionRequested& event, Instant now);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/parse_resource.hpp"
 
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -140,7 +142,10 @@ ReceivedResource parse_resource(ResourceType type,
         absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
   }
   ReceivedResource resource = parse_unwrapped(type, bytes, options);
-  if (resource.name.empty() && !resource.resource.ok()) resource.name = wrapper_name;
+  if (resource.resource.ok())
+    resource.bytes = std::make_shared<const std::string>(bytes);
+  else if (resource.name.empty())
+    resource.name = wrapper_name;
   return resource;
 }
 

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
 #include "actors/spawn.hpp"
+#include "messages/overloaded.hpp"
 #include "messages/protocol/actors.hpp"
 #include "metrics/exporter.hpp"
 #include "tests/support/xds_resources.hpp"
@@ -44,16 +46,21 @@ class ScriptedTransport final : public AdsTransport {
  public:
   std::unique_ptr<Stream> open(Events events) override {
     streams.push_back(std::move(events));
-    return std::make_unique<Silent>();
+    return std::make_unique<Ear>(sent);
   }
 
   const std::string& server() const override { return name_; }
 
   std::vector<Events> streams;
+  std::vector<std::string> sent;  ///< By all of them.
 
  private:
-  struct Silent final : Stream {
-    void send(std::string) override {}
+  struct Ear final : Stream {
+    explicit Ear(std::vector<std::string>& to) : heard(to) {}
+
+    void send(std::string bytes) override { heard.push_back(std::move(bytes)); }
+
+    std::vector<std::string>& heard;
   };
 
   const std::string name_ = "server";
@@ -73,10 +80,11 @@ class ScriptedLookup final : public NameLookup {
 struct Heard {
   std::vector<ResourceChanged> resources;
   std::vector<AmbientErrorChanged> ambient;
-  std::vector<WatchStarted> watches;
   std::vector<EmitConfig> configs;
   std::vector<EmitError> errors;
 };
+
+using Responses = std::map<std::string, xds::DecodedResponse>;
 
 caf::actor_system_config& testing(caf::actor_system_config& config) {
   config.set("scheduler.policy", caf::atom("testing"));
@@ -91,14 +99,17 @@ class Shells {
     system_.await_actors_before_shutdown(false);
     Environment made;
     made.connector = connector;
-    made.ads_transport = transport;
+    made.ads_transports = {transport};
     made.name_lookup = lookup;
     made.reclaimer = std::make_shared<IgnoreRetired>();
     made.instruments = std::make_shared<metrics::Instruments>();
     made.detached_lookups = false;
     // What the bytes "poison" kill is the actor that reads them.
-    made.decode_response = [](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
+    made.decode_response =
+        [decoded = responses](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
       if (bytes == "poison") throw std::runtime_error("poison");
+      if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
+        return known->second;
       return xds::DecodedResponse{};  // Of listeners; none.
     };
     environment = std::make_shared<const Environment>(std::move(made));
@@ -135,6 +146,8 @@ class Shells {
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
+  /// What else is to be read from which bytes.
+  std::shared_ptr<Responses> responses = std::make_shared<Responses>();
   EnvironmentPtr environment;
   std::vector<caf::actor> neighbours;
 
@@ -149,10 +162,16 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
                                                          protocol::XdsClientActor client,
                                                          ResourceKey key,
                                                          std::shared_ptr<Heard> heard) {
-  protocol::send(self, client, WatchStarted{self->id(), key});
+  protocol::send(self, client, WatchesChanged{self->id(), {Watch{std::move(key)}}});
   return {
-      [heard](const ResourceChanged& event) { heard->resources.push_back(event); },
-      [heard](const AmbientErrorChanged& event) { heard->ambient.push_back(event); },
+      [heard](const ResourcesChanged& event) {
+        const Overloaded keep{
+            [&](const ResourceChanged& change) { heard->resources.push_back(change); },
+            [&](const AmbientErrorChanged& change) { heard->ambient.push_back(change); },
+        };
+        for (const auto& change : event.changes)
+          std::visit(keep, change);
+      },
   };
 }
 
@@ -160,12 +179,17 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
 protocol::BehaviorOf<protocol::XdsClientActor> serve(protocol::XdsClientActor::pointer self,
                                                      std::map<ResourceKey, Resource> resources) {
   return {
-      [self, resources = std::move(resources)](const WatchStarted& event) {
+      [self, resources = std::move(resources)](const WatchesChanged& event) {
+        ResourcesChanged told;
+        for (const auto& change : event.changes) {
+          const auto* watch = std::get_if<Watch>(&change);
+          if (watch == nullptr) continue;
+          told.changes.emplace_back(ResourceChanged{watch->key, resources.at(watch->key)});
+        }
         protocol::send(self,
                        caf::actor_cast<protocol::ResourceObserver>(self->current_sender()),
-                       ResourceChanged{event.key, resources.at(event.key)});
+                       std::move(told));
       },
-      [](const WatchEnded&) {},
       [](const WatcherGone&) {},
       [](const ResourcesReceived&) {},
       [](const SubscriptionSent&) {},
@@ -253,6 +277,42 @@ TEST_CASE("ads_stream: a server that answers is connected, one whose stream died
   shells.transport->streams.at(0).received("poison");
   shells.run();
   CHECK(shows("0"));
+}
+
+TEST_CASE("xds_watcher: a thousand clusters cost one request for each type, and one ACK",
+          "[actors][xds_watcher][scale]") {
+  Shells shells;
+  std::vector<std::string> names;
+  ResourcesReceived clusters{ResourceType::kCluster, "1", {}, {}};
+  ResourcesReceived endpoints{ResourceType::kEndpoints, "1", {}, {}};
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = absl::StrCat("c", i);
+    names.push_back(name);
+    clusters.resources.push_back({name, Resource{tests::eds_cluster(name, name)}});
+    endpoints.resources.push_back(
+        {name, Resource{tests::endpoints({{tests::locality("l", {name})}})}});
+  }
+  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", names))}});
+  *shells.responses = {
+      {"LDS", {listeners, "1", ""}}, {"CDS", {clusters, "2", ""}}, {"EDS", {endpoints, "3", ""}}};
+
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  shells.run();
+  shells.transport->streams.at(0).opened();
+  shells.run();
+  CHECK(shells.transport->sent.size() == 1);
+  for (const char* response : {"LDS", "CDS", "EDS"}) {
+    shells.transport->streams.at(0).received(response);
+    shells.run();
+  }
+  CHECK(shells.transport->sent.size() == 6);
+  REQUIRE(heard->configs.size() == 1);
+  CHECK(heard->configs[0].config->clusters.size() == 1000);
 }
 
 TEST_CASE("xds_watcher: a look-up has an actor for as long as it lasts, and no longer",

@@ -18,7 +18,7 @@ class NoTransport final : public actors::AdsTransport {
 
 actors::EnvironmentPtr environment(const actors::ReclaimerThread& reclaimer) {
   actors::Environment made;
-  made.ads_transport = std::make_shared<NoTransport>();
+  made.ads_transports = {std::make_shared<NoTransport>()};
   made.instruments = std::make_shared<metrics::Instruments>();
   made.reclaimer = reclaimer.handle();
   made.decode_response = [](absl::string_view) -> absl::StatusOr<xds::DecodedResponse> {

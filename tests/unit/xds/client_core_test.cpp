@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/client/client_core.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
@@ -25,31 +30,43 @@ using tests::locality;
 
 constexpr auto kCds = ResourceType::kCluster;
 
-std::string describe(const ClientEffect& effect) {
+std::string describe(const ResourceChanged& change) {
+  return absl::StrCat(
+      change.key.name, " ", change.resource.ok() ? "value" : change.resource.status().ToString());
+}
+
+std::string describe(const AmbientErrorChanged& change) {
+  return absl::StrCat(change.key.name, " ambient ", change.status.ToString());
+}
+
+Lines describe(const ClientEffect& effect) {
   return std::visit(
       Overloaded{
-          [](const Subscribe& subscribe) {
-            return absl::StrCat("subscribe ",
-                                to_string(subscribe.type),
-                                " [",
-                                absl::StrJoin(subscribe.names, " "),
-                                "]");
+          [](const AskServer& ask) {
+            return Lines{absl::StrCat("subscribe ",
+                                      to_string(ask.subscription.type),
+                                      " [",
+                                      absl::StrJoin(ask.subscription.names, " "),
+                                      "]")};
           },
+          [](const LeaveServer& leave) { return Lines{absl::StrCat("leave ", leave.server)}; },
           [](const NotifyWatcher& notify) {
-            const auto* changed = std::get_if<ResourceChanged>(&notify.what);
-            const auto* ambient = std::get_if<AmbientErrorChanged>(&notify.what);
-            const std::string what =
-                changed == nullptr       ? absl::StrCat("ambient ", ambient->status.ToString())
-                : changed->resource.ok() ? "value"
-                                         : changed->resource.status().ToString();
-            const ResourceKey& key = changed == nullptr ? ambient->key : changed->key;
-            return absl::StrCat(notify.watcher, ": ", key.name, " ", what);
+            Lines lines;
+            for (const auto& change : notify.what.changes) {
+              lines.push_back(absl::StrCat(
+                  notify.watcher,
+                  ": ",
+                  std::visit([](const auto& what) { return describe(what); }, change)));
+            }
+            return lines;
           },
           [](const CountUpdates& count) {
-            return absl::StrCat("count ", count.valid, " ", count.invalid);
+            return Lines{absl::StrCat("count ", count.valid, " ", count.invalid)};
           },
-          [](const StartTimer& start) { return absl::StrCat("timer ", start.timer.name); },
-          [](const CancelTimer& cancel) { return absl::StrCat("cancel ", cancel.timer.name); },
+          [](const StartTimer& start) { return Lines{absl::StrCat("timer ", start.timer.name)}; },
+          [](const CancelTimer& cancel) {
+            return Lines{absl::StrCat("cancel ", cancel.timer.name)};
+          },
       },
       effect);
 }
@@ -58,30 +75,39 @@ class Client {
  public:
   explicit Client(ClientOptions options = {}) : core_(options) {}
 
+  /// What is counted comes last.
   Lines step(const ClientEvent& event) {
     Lines lines;
     for (const ClientEffect& effect : core_.step(event, Instant{})) {
       if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
-      lines.push_back(describe(effect));
+      for (std::string& line : describe(effect))
+        lines.push_back(std::move(line));
     }
+    std::ranges::stable_partition(
+        lines, [](const std::string& line) { return !absl::StartsWith(line, "count"); });
     return lines;
   }
 
   Lines watch(WatcherId watcher, const ResourceKey& key) {
-    return step(WatchStarted{watcher, key});
+    return step(WatchesChanged{watcher, {Watch{key}}});
   }
 
   Lines unwatch(WatcherId watcher, const ResourceKey& key) {
-    return step(WatchEnded{watcher, key});
+    return step(WatchesChanged{watcher, {Unwatch{key}}});
   }
 
-  Lines asked(std::set<std::string> names) { return step(SubscriptionSent{kCds, names}); }
+  template <typename Report>
+  Lines report(Report what) {
+    return step(ServerReported{0, std::move(what)});
+  }
+
+  Lines asked(std::set<std::string> names) { return report(SubscriptionSent{kCds, names}); }
 
   Lines receive(std::vector<ReceivedResource> resources) {
-    return step(ResourcesReceived{kCds, "v", std::move(resources), {}});
+    return report(ResourcesReceived{kCds, "v", std::move(resources), {}});
   }
 
-  Lines server(absl::Status status) { return step(ServerStatusChanged{std::move(status)}); }
+  Lines server(absl::Status status) { return report(ServerStatusChanged{std::move(status)}); }
 
   StartTimer timer;
 
@@ -112,6 +138,62 @@ TEST_CASE("client core: two watchers of a resource share one subscription, and b
   CHECK(client.unwatch(1, cds("a")).empty());
   CHECK(client.unwatch(2, cds("a")) == Lines{"subscribe CDS [b]"});
   CHECK(client.unwatch(2, cds("a")).empty());
+}
+
+TEST_CASE("client core: a step asks once for each type, and tells each watcher once",
+          "[xds][client][K5]") {
+  ClientCore client({});
+  WatchesChanged wanted{1, {}};
+  ResourcesReceived received{kCds, "v", {}, {}};
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = absl::StrCat("c", i);
+    wanted.changes.emplace_back(Watch{cds(name)});
+    wanted.changes.emplace_back(Watch{eds(name)});
+    received.resources.push_back(good(name));
+  }
+  const auto asked = client.step(wanted, Instant{});
+  REQUIRE(asked.size() == 2);
+  CHECK(std::get<AskServer>(asked[0]).subscription.names.size() == 1000);
+  CHECK(std::get<AskServer>(asked[1]).subscription.names.size() == 1000);
+  client.step(WatchesChanged{2, {Watch{cds("c7")}}}, Instant{});
+
+  std::map<WatcherId, std::size_t> told;
+  for (const ClientEffect& effect : client.step(ServerReported{0, received}, Instant{})) {
+    const auto* notify = std::get_if<NotifyWatcher>(&effect);
+    if (notify == nullptr) continue;
+    CHECK(told.emplace(notify->watcher, notify->what.changes.size()).second);
+  }
+  CHECK(told == std::map<WatcherId, std::size_t>{{1, 1000}, {2, 1}});
+  const auto gone = client.step(WatcherGone{1}, Instant{});
+  REQUIRE(gone.size() == 2);
+  CHECK(std::get<AskServer>(gone[0]).subscription.names == std::set<std::string>{"c7"});
+  CHECK(std::get<AskServer>(gone[1]).subscription.names.empty());
+}
+
+TEST_CASE("client core: what is left and wanted again in one step is told again, not asked again",
+          "[xds][client][K5]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  CHECK(client.step(WatchesChanged{1, {Unwatch{cds("a")}, Watch{cds("a")}}}) ==
+        Lines{"1: a value"});
+  CHECK(client.step(WatchesChanged{1, {Watch{cds("b")}, Unwatch{cds("a")}}}) ==
+        Lines{"subscribe CDS [b]"});
+}
+
+TEST_CASE("client core: the same bytes are the same resource, and are not told again",
+          "[xds][client][K4]") {
+  Client client;
+  client.watch(1, cds("a"));
+  const auto with_bytes = [](const std::string& service, const std::string& bytes) {
+    ReceivedResource received = good("a", service);
+    received.bytes = std::make_shared<const std::string>(bytes);
+    return received;
+  };
+  client.receive({with_bytes("e", "1")});
+  CHECK(client.receive({with_bytes("never looked at", "1")}) == Lines{"count 1 0"});
+  CHECK(client.receive({with_bytes("e", "other order of fields")}) == Lines{"count 1 0"});
+  CHECK(client.receive({with_bytes("f", "2")}) == Lines{"1: a value", "count 1 0"});
 }
 
 TEST_CASE("client core: a new watcher is told at once what is known", "[xds][client][A88]") {
@@ -229,11 +311,11 @@ TEST_CASE("client core: absence says nothing where a response need not be comple
   Client client;
   SECTION("of a type that is sent piece by piece") {
     client.watch(1, eds("e"));
-    client.step(ResourcesReceived{ResourceType::kEndpoints,
-                                  "v",
-                                  {{"e", Resource{tests::endpoints({{locality("l", {"a"})}})}}},
-                                  {}});
-    CHECK(client.step(ResourcesReceived{ResourceType::kEndpoints, "v", {}, {}}) ==
+    client.report(ResourcesReceived{ResourceType::kEndpoints,
+                                    "v",
+                                    {{"e", Resource{tests::endpoints({{locality("l", {"a"})}})}}},
+                                    {}});
+    CHECK(client.report(ResourcesReceived{ResourceType::kEndpoints, "v", {}, {}}) ==
           Lines{"count 0 0"});
   }
   SECTION("when the response may answer an earlier request") {
@@ -244,7 +326,7 @@ TEST_CASE("client core: absence says nothing where a response need not be comple
   SECTION("when one resource could not even be named") {
     client.watch(1, cds("a"));
     client.receive({good("a")});
-    CHECK(client.step(ResourcesReceived{kCds, "v", {}, {"undecodable"}}) == Lines{"count 0 1"});
+    CHECK(client.report(ResourcesReceived{kCds, "v", {}, {"undecodable"}}) == Lines{"count 0 1"});
   }
 }
 
@@ -305,7 +387,7 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
   client.watch(1, cds("a"));
   client.asked({"a"});
   const auto told = [&](absl::Status status) {
-    return client.step(ResourcesReceived{kCds, "v", {}, {}, {{"a", std::move(status)}}});
+    return client.report(ResourcesReceived{kCds, "v", {}, {}, {{"a", std::move(status)}}});
   };
   const absl::Status absent = absl::NotFoundError("not here");
   const std::string text = "NOT_FOUND: CDS resource \"a\": not here";
@@ -334,7 +416,8 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
           Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": busy", "count 0 0"});
   }
   SECTION("of one that nobody watches") {
-    CHECK(client.step(ResourcesReceived{kCds, "v", {}, {}, {{"b", absent}}}) == Lines{"count 0 0"});
+    CHECK(client.report(ResourcesReceived{kCds, "v", {}, {}, {{"b", absent}}}) ==
+          Lines{"count 0 0"});
   }
 }
 

@@ -256,7 +256,7 @@ TEST_CASE("dependency manager: a burst of changes is answered by one config",
     return std::holds_alternative<EmitConfig>(effect);
   };
   const auto set = [&](const ResourceKey& key, Resource resource) {
-    return manager.step(ResourceChanged{key, std::move(resource)}, Instant{});
+    return manager.step(ResourcesChanged{{ResourceChanged{key, std::move(resource)}}}, Instant{});
   };
   manager.start();
   set(lds("l"), inline_listener("l", routes_to("r", {"a", "b"})));
@@ -271,14 +271,37 @@ TEST_CASE("dependency manager: a burst of changes is answered by one config",
   const auto& timer = std::get<StartTimer>(first[0]);
   CHECK(timer.delay == Duration::zero());
   CHECK(set(eds("eb"), endpoints({{locality("l", {"4"})}})).empty());
-  CHECK(manager.step(AmbientErrorChanged{cds("a"), kLost}, Instant{}).empty());
+  CHECK(manager.step(ResourcesChanged{{AmbientErrorChanged{cds("a"), kLost}}}, Instant{}).empty());
   CHECK(count(manager.step(TimerFired{timer.timer}, Instant{}), is_config) == 1);
   CHECK(manager.step(TimerFired{timer.timer}, Instant{}).empty());
   // An error does not wait, and ends what waits.
   const auto next = set(eds("ea"), endpoints({{locality("l", {"5"})}}));
-  const auto gone = manager.step(ResourceChanged{lds("l"), absl::NotFoundError("gone")}, Instant{});
+  const auto gone = manager.step(
+      ResourcesChanged{{ResourceChanged{lds("l"), absl::NotFoundError("gone")}}}, Instant{});
   CHECK(std::holds_alternative<EmitError>(gone[0]));
   CHECK(manager.step(TimerFired{std::get<StartTimer>(next[0]).timer}, Instant{}).empty());
+}
+
+TEST_CASE("dependency manager: a thousand clusters told at once are one step",
+          "[xds][depend][scale]") {
+  std::vector<std::string> names;
+  ResourcesChanged clusters;
+  ResourcesChanged leaves;
+  for (int i = 0; i < 1000; ++i) {
+    names.push_back(absl::StrCat("c", i));
+    clusters.changes.emplace_back(
+        ResourceChanged{cds(names.back()), Resource{eds_cluster(names.back(), names.back())}});
+    leaves.changes.emplace_back(
+        ResourceChanged{eds(names.back()), Resource{endpoints({{locality("l", {names.back()})}})}});
+  }
+  DependencyWorld world;
+  CHECK(world.route_to(names).size() == 1000);
+  const Lines watched = world.step(clusters);
+  CHECK(watched.size() == 1000);
+  CHECK(std::ranges::all_of(watched,
+                            [](const auto& line) { return absl::StartsWith(line, "watch EDS "); }));
+  CHECK(world.step(leaves) == Lines{"config"});
+  CHECK(world.clusters().size() == 1000);
 }
 
 // --- clusters ----------------------------------------------------------------
@@ -549,7 +572,7 @@ TEST_CASE("dependency manager: whatever the order of answers, the config is the 
       if (!watched.contains(absl::StrCat(to_string(key.type), " ", key.name))) continue;
       if (!given.insert(next).second) continue;
       REQUIRE(world.config == nullptr);
-      note_watches(world.step(ResourceChanged{key, answer}));
+      note_watches(world.step(ResourcesChanged{{ResourceChanged{key, answer}}}));
     }
     REQUIRE(world.config != nullptr);
     REQUIRE(world.leaves("agg") == std::vector<std::string>{"a", "b"});

@@ -72,6 +72,21 @@ TEST_CASE("parse_resource: a Resource is unwrapped", "[xds][parse]") {
   CHECK(value_of<Cluster>(received).name == ClusterName{"a"});
 }
 
+TEST_CASE("parse_resource: a resource keeps the bytes that it came as, without its wrapper",
+          "[xds][parse][A40]") {
+  ClusterProto proto;
+  REQUIRE(::google::protobuf::TextFormat::ParseFromString(
+      "name: \"a\" type: EDS eds_cluster_config { eds_config { self {} } }", &proto));
+  Wrapper wrapper;
+  wrapper.mutable_resource()->set_type_url(kCluster);
+  wrapper.mutable_resource()->set_value(proto.SerializeAsString());
+  const auto received =
+      parse_resource(ResourceType::kCluster, kWrapper, wrapper.SerializeAsString());
+  REQUIRE(received.bytes != nullptr);
+  CHECK(*received.bytes == proto.SerializeAsString());
+  CHECK(parse_resource(ResourceType::kCluster, kCluster, "\xff").bytes == nullptr);
+}
+
 TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][parse]") {
   const std::string bytes =
       serialise<Wrapper>("name: \"outer\" resource { " + undecodable_cluster() + "}");
