@@ -13,7 +13,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.hpp"

@@ -156,7 +156,11 @@ TEST_CASE("interop: a thousand clusters come, and each takes calls", "[interop][
   CHECK(wire.nacks().empty());
   for (const auto type : {xds::kClusterTypeUrl, xds::kClusterLoadAssignmentTypeUrl}) {
     INFO(type);
-    CHECK(wire.requests(type).back().names.size() == kCount);
+    const auto requests = wire.requests(type);
+    // One asks for all, one takes all.
+    CHECK(requests.size() == 2);
+    for (const WireMessage& request : requests)
+      CHECK(request.names.size() == kCount);
   }
   CHECK(metric(*runtime, "signalbox_actor_deaths_total").value_or(0) == 0);
 }
@@ -186,10 +190,15 @@ TEST_CASE(
   REQUIRE_FALSE(nacks.empty());
   const std::string& why = nacks.front().error->message;
   CHECK(nacks.front().type_url == xds::kClusterTypeUrl);
+  CHECK(nacks.front().version.empty());
+  CHECK(nacks.front().names.size() == kCount);
   CHECK_THAT(why, Catch::Matchers::Contains(bad));
   // And no other.
   for (int i = 0; i < kCount; ++i)
     if (i != kBad) CHECK_THAT(why, !Catch::Matchers::Contains(cluster_name(i)));
+  const auto endpoint_requests = plane.wire().requests(xds::kClusterLoadAssignmentTypeUrl);
+  CHECK(endpoint_requests.size() == 2);
+  CHECK(endpoint_requests.front().names.size() == kCount - 1);
 
   // It is mended.
   plane.set("2", many_clusters_yaml("orders", kCount, backend.address));

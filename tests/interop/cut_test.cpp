@@ -18,8 +18,10 @@ const std::vector<std::size_t> kOffsets{1, 50, 3000, 20000, 60001, 100002};
 
 // The one backend has the highest priority; the rest is never tried, and makes the response large.
 std::string large_world(const std::string& address) {
+  constexpr int kRest = 5000;
   std::vector<std::string> rest;
-  for (int i = 0; i < 5000; ++i)
+  rest.reserve(kRest);
+  for (int i = 0; i < kRest; ++i)
     rest.push_back(absl::StrCat("127.2.", i / 250, ".", i % 250 + 1, ":1"));
   return absl::StrCat(listener_yaml("orders", "orders"),
                       routes_yaml("orders", "c"),
