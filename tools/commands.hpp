@@ -63,8 +63,11 @@ std::string version_text();
 int run_version(const VersionOptions& options);
 
 struct DemoOptions {
-  double seconds = 30;
-  std::string json;  ///< Empty: no data file.
+  std::string drill;         ///< Empty: clusters fail over. `control-plane`.
+  double seconds = 30;       ///< Of a drill: at least.
+  double kill_seconds = 10;  ///< How long the drill's control plane is dead,
+  double stop_seconds = 10;  ///< and how long it is stopped.
+  std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
   std::string resources;  ///< Empty: those that are built in.
   double rps = 500;

@@ -119,20 +119,20 @@ std::string table(const DemoResult& result) {
   return text;
 }
 
-std::string live_header(const std::vector<std::string>& leaves) {
+std::string live_header(const std::vector<std::string>& leaves, absl::string_view state) {
   std::string line = absl::StrFormat("%8s %7s", "time", "rps");
   for (const std::string& leaf : leaves) {
     const std::string name = short_name(leaf, leaves);
     absl::StrAppendFormat(&line, "%*s", column_width(name), name);
   }
-  return line + "  failed  priority       p99";
+  return line + absl::StrFormat("  failed%10s       p99", state);
 }
 
 std::string live_line(std::chrono::nanoseconds since_start,
                       std::chrono::nanoseconds interval,
                       const std::vector<std::string>& leaves,
                       const CallCounts& counts,
-                      std::optional<int> priority) {
+                      std::optional<int> state) {
   const auto seconds = [](std::chrono::nanoseconds duration) {
     return std::chrono::duration<double>(duration).count();
   };
@@ -148,21 +148,22 @@ std::string live_line(std::chrono::nanoseconds since_start,
   absl::StrAppendFormat(&line,
                         "%8u%10s%7.1f ms",
                         counts.failed,
-                        priority ? absl::StrCat(*priority) : "?",
+                        state ? absl::StrCat(*state) : "?",
                         static_cast<double>(counts.latency_us.percentile(99)) / 1000.0);
   return line;
 }
 
-std::optional<int> metric_of_cluster(const std::string& text,
-                                     absl::string_view name,
-                                     absl::string_view cluster) {
-  const std::string label = absl::StrCat("cluster=\"", cluster, "\"");
+std::optional<int> metric_value(const std::string& text,
+                                absl::string_view name,
+                                absl::string_view label,
+                                absl::string_view value) {
+  const std::string wanted = absl::StrCat(label, "=\"", value, "\"");
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::StartsWith(line, absl::StrCat(name, "{")) || !absl::StrContains(line, label))
+    if (!absl::StartsWith(line, absl::StrCat(name, "{")) || !absl::StrContains(line, wanted))
       continue;
-    double value = 0;
+    double number = 0;
     const auto space = line.find_last_of(' ');
-    if (absl::SimpleAtod(line.substr(space + 1), &value)) return static_cast<int>(value);
+    if (absl::SimpleAtod(line.substr(space + 1), &number)) return static_cast<int>(number);
   }
   return std::nullopt;
 }

@@ -47,19 +47,20 @@ bool is_success(const DemoResult& result);
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
 
-/// The names of live_line()'s columns.
-std::string live_header(const std::vector<std::string>& leaves);
+/// The names of live_line()'s columns; `state` is that of the last but one.
+std::string live_header(const std::vector<std::string>& leaves, absl::string_view state);
 
-/// `priority`: of the aggregate cluster, as its metric says; unset: unknown.
+/// `state`: what a metric says, under the name in the header; unset: unknown.
 std::string live_line(std::chrono::nanoseconds since_start,
                       std::chrono::nanoseconds interval,
                       const std::vector<std::string>& leaves,
                       const CallCounts& counts,
-                      std::optional<int> priority);
+                      std::optional<int> state);
 
-/// The value of `name` with the label `cluster` in Prometheus' text format.
-std::optional<int> metric_of_cluster(const std::string& text,
-                                     absl::string_view name,
-                                     absl::string_view cluster);
+/// The value of `name` where `label` is `value`, in Prometheus' text format.
+std::optional<int> metric_value(const std::string& text,
+                                absl::string_view name,
+                                absl::string_view label,
+                                absl::string_view value);
 
 }  // namespace signalbox::tools

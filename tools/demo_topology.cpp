@@ -71,6 +71,20 @@ std::vector<std::string> leaves_of(const xds::ResourceBytes& resource) {
   return {aggregate.clusters().begin(), aggregate.clusters().end()};
 }
 
+// Of the aggregate cluster.
+void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
+  Cluster cluster;
+  AggregateConfig aggregate;
+  if (leaves_of(resource).empty()) return;
+  cluster.ParseFromString(resource.bytes);
+  auto& config = *cluster.mutable_cluster_type()->mutable_typed_config();
+  aggregate.ParseFromString(config.value());
+  auto& names = *aggregate.mutable_clusters();
+  std::rotate(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(first), names.end());
+  config.set_value(aggregate.SerializeAsString());
+  resource.bytes = cluster.SerializeAsString();
+}
+
 absl::StatusOr<nlohmann::json> to_json(const xds::ResourceBytes& resource,
                                        google::protobuf::util::TypeResolver& resolver) {
   std::string text;
@@ -132,14 +146,16 @@ void DemoTopology::replace_host(const std::string& name, const std::string& ip) 
   });
 }
 
-absl::StatusOr<std::string> DemoTopology::resources_with_ports(
-    const std::map<std::string, int>& ports) const {
+absl::StatusOr<std::string> DemoTopology::resources(const std::map<std::string, int>& ports,
+                                                    std::size_t first_leaf) const {
   std::vector<xds::ResourceBytes> resources = resources_;
   visit_places(resources, [&](const std::string& name, const std::string&, SocketAddress& address) {
     if (const auto port = ports.find(name); port != ports.end()) {
       address.set_port_value(static_cast<std::uint32_t>(port->second));
     }
   });
+  for (auto& resource : resources)
+    if (resource.name == aggregate_) rotate_leaves(resource, first_leaf);
 
   const auto resolver = xds::make_type_resolver();
   nlohmann::json list = nlohmann::json::array();

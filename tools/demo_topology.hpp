@@ -4,7 +4,7 @@
 //
 //   resources ─▶ [parse] ─▶ leaves, places ─▶ backends are started, on free ports
 //                                                │
-//   file for `signalbox serve` ◀─ [resources_with_ports]
+//   file for `signalbox serve` ◀─ [resources]
 //
 // Invariants
 //   T1  There are exactly three leaves, and every one of them has a place.
@@ -48,8 +48,10 @@ class DemoTopology {
   /// Puts an IP address in the place of a host's name, in the resources too.
   void replace_host(const std::string& name, const std::string& ip);
 
-  /// The resources as a JSON file, with the ports by backend name filled in.
-  absl::StatusOr<std::string> resources_with_ports(const std::map<std::string, int>& ports) const;
+  /// The resources as a JSON file, with the ports by backend name filled in. In the aggregate's
+  /// order `first_leaf` is the first, the next the second, and so on around.
+  absl::StatusOr<std::string> resources(const std::map<std::string, int>& ports,
+                                        std::size_t first_leaf = 0) const;
 
  private:
   std::vector<xds::ResourceBytes> resources_;

@@ -57,6 +57,13 @@ CLI::Validator whole_number() {
   return {check, ""};
 }
 
+CLI::Validator exactly(const std::string& word) {
+  const auto check = [word](std::string& text) -> std::string {
+    return text == word ? "" : absl::StrCat("expected ", word, ", got '", text, "'");
+  };
+  return {check, ""};
+}
+
 CLI::Validator host_and_port() {
   const auto check = [](std::string& text) -> std::string {
     const auto colon = text.rfind(':');
@@ -109,19 +116,37 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, const s
 
 void add_demo(CLI::App& app, CommandLine& line) {
   DemoOptions& options = line.demo;
-  CLI::App* command = add_command(app,
-                                  "demo",
-                                  "An aggregate cluster fails over under load",
-                                  "Starts a control plane and backends in processes of their own, "
-                                  "calls them\nthrough the drop-in channel, and kills clusters by "
-                                  "script. Ctrl-C stops all of\nit.\n"
-                                  "\nExamples:\n"
-                                  "  signalbox demo\n"
-                                  "  signalbox demo --seconds 30 --json result.json\n");
-  command->add_option("--seconds", options.seconds, "How long the script runs: 4 to 3600")
+  CLI::App* command = add_command(
+      app,
+      "demo",
+      "An aggregate cluster fails over under load",
+      "Starts a control plane and backends in processes of their own, "
+      "calls them\nthrough the drop-in channel, and kills clusters by "
+      "script. Ctrl-C stops all of\nit. With --drill control-plane the clusters live: the control "
+      "plane is killed,\nstopped and replaced, and no call may fail.\n"
+      "\nExamples:\n"
+      "  signalbox demo\n"
+      "  signalbox demo --seconds 30 --json result.json\n"
+      "  signalbox demo --drill control-plane\n");
+  command->add_option("--drill", options.drill, "Another script: control-plane")
+      ->type_name("NAME")
+      ->check(exactly("control-plane"));
+  command
+      ->add_option(
+          "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
       ->type_name("NUMBER")
       ->check(number_between(4, 3600))
       ->capture_default_str();
+  const auto add_absence = [&](const char* name, double& seconds, const char* what) {
+    command->add_option(name, seconds, what)
+        ->type_name("NUMBER")
+        ->check(number_between(0, 120))
+        ->capture_default_str()
+        ->needs("--drill");
+  };
+  add_absence(
+      "--kill-seconds", options.kill_seconds, "How long the control plane is dead: 0 to 120");
+  add_absence("--stop-seconds", options.stop_seconds, "How long it is stopped: 0 to 120");
   command->add_option("--json", options.json, "Write the result to this file as data")
       ->type_name("FILE");
   command

@@ -19,7 +19,13 @@
 namespace signalbox::tools {
 namespace {
 
-void serve_text(const actors::WatchedFile& file, ControlPlane& plane) {
+// A part of the demo has nobody to tell.
+void say_what_is_served(const ServeOptions& options, std::size_t resources) {
+  if (options.parent > 0) return;
+  say("serve", absl::StrCat(options.resources, ": ", resources, " resources"));
+}
+
+void serve_text(const ServeOptions& options, const actors::WatchedFile& file, ControlPlane& plane) {
   const auto resources =
       xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path());
   if (!resources.ok()) {
@@ -28,25 +34,25 @@ void serve_text(const actors::WatchedFile& file, ControlPlane& plane) {
     return;
   }
   plane.set_resources(*resources);
-  say("serve", absl::StrCat(file.path(), ": ", resources->size(), " resources"));
+  say_what_is_served(options, resources->size());
 }
 
-void take_change(actors::WatchedFile& file, ControlPlane& plane) {
+void take_change(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane) {
   const auto change = file.read_change();
   if (!change.ok()) {
     say("serve", absl::StrCat(change.status().message(), "; what was good before is still served"));
   } else if (change->has_value()) {
-    serve_text(file, plane);
+    serve_text(options, file, plane);
   }
 }
 
 // Until a stop signal comes.
-void follow(actors::WatchedFile& file, ControlPlane& plane, int stop) {
+void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane, int stop) {
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) return;
-    if (fds[0].revents != 0) take_change(file, plane);
+    if (fds[0].revents != 0) take_change(options, file, plane);
   }
 }
 
@@ -73,14 +79,11 @@ int run_serve(const ServeOptions& options) {
     return kExitUsage;
   }
   (*plane)->set_resources(*resources);
-  // A part of the demo has nobody to tell.
-  if (options.parent == 0) {
-    say("serve", absl::StrCat(file->path(), ": ", resources->size(), " resources"));
-  }
+  say_what_is_served(options, resources->size());
   std::cout << nlohmann::json{{"address", (*plane)->address()}, {"pid", ::getpid()}}.dump()
             << std::endl;
 
-  follow(*file, **plane, stop);
+  follow(options, *file, **plane, stop);
   ::close(stop);
   return kExitOk;
 }

@@ -24,6 +24,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"closed_loop", measure_closed_loop},
     {"cpu", measure_cpu},
     {"failover", measure_failover},
+    {"outage", measure_outage},
 };
 
 int run(int argc, char** argv) {

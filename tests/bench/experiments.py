@@ -80,6 +80,36 @@ class CallsAtRate(Calls):
         return self.measure(side, rate=self._rate)
 
 
+class ControlPlaneKill(Calls):
+    """The control plane is killed under load, and comes back: no call has to notice."""
+
+    RATE = 1000
+    AWAY = 5  # Times as long as a side measures elsewhere: 10 s in a full run.
+    AFTERWARDS = 2  # Seconds in which its return may do harm, and no less than its start takes.
+
+    def __init__(self) -> None:
+        super().__init__("outage", 2)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        super().prepare(world, scale)
+        self._away = self.AWAY * scale.seconds
+        return f"{self.RATE:,} calls/s, open loop; the control plane is away for {self._away:g} s"
+
+    def run(self, side: str, pair: int) -> dict:
+        client = self._world.start_client(side, "outage", rate=self.RATE, endpoints=self._endpoints, port=self._port,
+                                          seconds=self._away + self.AFTERWARDS)
+        client.read(CLIENT_SECONDS)
+        self._world.kill_control_plane()
+        killed = time.monotonic()
+        time.sleep(self._away)
+        self._world.start_control_plane()
+        away = time.monotonic() - killed
+        seen = client.read(CLIENT_SECONDS)
+        client.finish(START_SECONDS)
+        self._world.end(client)
+        return {**seen, "away_s": away}
+
+
 class Failover(Experiment):
     """An aggregate cluster: every backend of its first cluster is killed under load, and comes back."""
 

@@ -44,4 +44,8 @@ Measured measure_cpu(const MeasureOptions& options, Side& side);
 /// `first_secondary_ns`, `first_primary_again_ns`, `failures_ns` (an instant for each failed call).
 Measured measure_failover(const MeasureOptions& options, Side& side);
 
+/// Async calls at a rate while the driver kills the control plane and starts it again. Writes a
+/// line when the load runs: `calls`, `failed`.
+Measured measure_outage(const MeasureOptions& options, Side& side);
+
 }  // namespace signalbox::bench

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from comparison import Target
-from experiments import Calls, CallsAtRate, Experiment, Failover
+from experiments import Calls, CallsAtRate, ControlPlaneKill, Experiment, Failover
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ PLANS = (
          (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),
           Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
+    Plan(ControlPlaneKill,
+         (Row("control_plane_kill_failed", "failed", "calls", Target(1.0), ("calls", "away_s")),)),
 )
 
 NAMES = tuple(row.name for plan in PLANS for row in plan.rows)

@@ -113,6 +113,7 @@ class World:
         self._folder = tempfile.TemporaryDirectory(prefix="signalbox-bench-")
         self._processes: list[Process] = []
         self._bootstrap = Path(self._folder.name) / "bootstrap.json"
+        self._resources = Path(self._folder.name) / "resources.json"
 
     def __enter__(self) -> "World":
         return self
@@ -134,15 +135,23 @@ class World:
 
     def serve(self, resources: list[dict]) -> None:
         """Starts the control plane; clients that start from now on use it."""
-        path = Path(self._folder.name) / "resources.json"
-        path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
-        process = self._start([self._programs.signalbox, "serve", "--resources", path, "--listen", "127.0.0.1:0",
-                               "--parent", os.getpid()])
-        address = process.read(START_SECONDS)["address"]
+        self._resources.write_text(json.dumps({"resources": resources}), encoding="utf-8")
+        # An address of its own: while it is away, no other connection of this machine takes its port.
+        self._address = "127.0.3.1:0"
+        self.start_control_plane()
         self._bootstrap.write_text(json.dumps({
-            "xds_servers": [{"server_uri": address, "channel_creds": [{"type": "insecure"}],
+            "xds_servers": [{"server_uri": self._address, "channel_creds": [{"type": "insecure"}],
                              "server_features": ["xds_v3"]}],
             "node": {"id": "bench"}}), encoding="utf-8")
+
+    def start_control_plane(self) -> None:
+        """Where it was, once it has been there."""
+        self._control_plane = self._start([self._programs.signalbox, "serve", "--resources", self._resources,
+                                           "--listen", self._address, "--parent", os.getpid()])
+        self._address = self._control_plane.read(START_SECONDS)["address"]
+
+    def kill_control_plane(self) -> None:
+        self.end(self._control_plane)
 
     def start_client(self, side: str, measure: str, **options) -> Process:
         argv = [self._programs.client, "--side", side, "--measure", measure]

@@ -69,6 +69,8 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"demo", "--seconds", "1"}, "--seconds: expected a number from 4 to 3600, got '1'"},
       {{"demo", "--rps", "0"}, "--rps"},
       {{"demo", "--seed", "-1"}, "--seed: expected a whole number of 0 or more, got '-1'"},
+      {{"demo", "--drill", "backends"}, "--drill: expected control-plane, got 'backends'"},
+      {{"demo", "--kill-seconds", "5"}, "--kill-seconds requires --drill"},
       {{"demo", "--fast"}, "there is no option '--fast'"},
       {{"--fast"}, "there is no option '--fast'"},
       {{"check", "--fast"}, "there is no option '--fast'"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main job from outside: `signalbox demo` fails over and back, and leaves nothing behind.
+// The main job from outside: `signalbox demo` fails over and back, bears the loss of its control
+// plane, and leaves nothing behind.
 #include <fstream>
 #include <set>
 #include <string>
@@ -120,6 +121,62 @@ TEST_CASE("demo: an address in use for /metrics is an error that names it", "[e2
   INFO(finished.errors);
   CHECK(finished.status == 2);
   CHECK(finished.errors.find("--metrics " + (*holder)->address()) != std::string::npos);
+}
+
+TEST_CASE("demo: no call notices that the control plane is killed, stopped and replaced",
+          "[e2e][demo][drill][S7][S11]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("result.json");
+  auto demo = start_demo({"--drill",
+                          "control-plane",
+                          "--seconds",
+                          "4",
+                          "--kill-seconds",
+                          "2",
+                          "--stop-seconds",
+                          "1",
+                          "--rps",
+                          "200",
+                          "--json",
+                          file});
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+
+  std::ifstream stream(file);
+  const auto data = nlohmann::json::parse(stream);
+  INFO(data.dump(2));
+  CHECK(data["failed_other"] == 0);
+  CHECK(data["rpcs"] > 1000);
+  REQUIRE(data["phases"].size() == 3);
+  const std::vector<std::pair<std::string, std::string>> wanted{
+      {"killed", "orders-secondary"}, {"stopped", "orders-legacy"}, {"replaced", "orders-primary"}};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto& phase = data["phases"][i];
+    CHECK(phase["name"] == wanted[i].first);
+    CHECK(phase["brings"] == wanted[i].second);
+    CHECK(phase["reconvergence_ms"].is_number());
+    CHECK(phase["reconvergence_ms"] <= phase["bound_ms"]);
+  }
+  CHECK(data["phases"][0]["away_ms"] >= 2000);
+  CHECK(data["phases"][0]["calls_meanwhile"] >= 100);
+  CHECK(data["phases"][1]["away_ms"] >= 1000);
+  CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
+  // No stream was broken there: whoever waits for a back-off would be late.
+  CHECK(data["phases"][1]["bound_ms"] == 5000);
+}
+
+TEST_CASE("demo: a drill ends with a stop signal, even while its control plane is stopped",
+          "[e2e][demo][drill]") {
+  auto demo = start_demo({"--drill", "control-plane", "--kill-seconds", "0", "--rps", "50"});
+  read_until(demo, "SIGSTOP");
+  const std::vector<pid_t> children = children_of(demo.pid());
+  CHECK(children.size() == kChildren);
+  demo.send_signal(SIGTERM);
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 128 + SIGTERM);
+  CHECK(are_gone(children));
 }
 
 }  // namespace signalbox::test

@@ -14,10 +14,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
-#include "echo.grpc.pb.h"
 #include <grpcpp/grpcpp.h>
 
 #include "messages/ids.hpp"
+#include "tests/e2e/echo.grpc.pb.h"
 
 namespace signalbox::test {
 

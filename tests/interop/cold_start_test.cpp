@@ -15,14 +15,27 @@ std::string cluster_name(int number) {
   return absl::StrFormat("c%04d", number);
 }
 
-// Calls whose path begins with a cluster's name go to that cluster.
-std::string many_clusters_yaml(const std::string& target, int count, const std::string& address) {
+// No client of gRPC's takes such a cluster.
+std::string bad_cluster_yaml(const std::string& name) {
+  return absl::StrCat("  - {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: ",
+                      name,
+                      ", type: STATIC}\n");
+}
+
+// Calls whose path begins with a cluster's name go to that cluster. `bad` is the number of one that
+// is not valid; -1: all are.
+std::string many_clusters_yaml(const std::string& target,
+                               int count,
+                               const std::string& address,
+                               int bad = -1) {
   std::string routes;
   std::string rest;
   for (int i = 0; i < count; ++i) {
     const std::string name = cluster_name(i);
     absl::StrAppend(&routes, "{match: {prefix: /", name, "/}, route: {cluster: ", name, "}}, ");
-    absl::StrAppend(&rest, cluster_yaml(name), endpoints_yaml(name, {{address}}));
+    absl::StrAppend(&rest,
+                    i == bad ? bad_cluster_yaml(name) : cluster_yaml(name),
+                    endpoints_yaml(name, {{address}}));
   }
   return absl::StrCat(
       listener_yaml(target, target),
@@ -33,6 +46,27 @@ std::string many_clusters_yaml(const std::string& target, int count, const std::
       routes,
       "]}]}\n",
       rest);
+}
+
+// Waits for a picker that knows.
+Pick pick_cluster(const Router& router, int number) {
+  const std::string path = absl::StrCat("/", cluster_name(number), "/Place");
+  const CallArgs args{.path = path, .seed = 1};
+  Pick pick = router.pick(args);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (pick.outcome() == PickOutcome::kQueue) {
+    REQUIRE(router.wait(pick, deadline));
+    router.repick(pick, args);
+  }
+  return pick;
+}
+
+void check_takes_calls(const Router& router, int number, const std::string& address) {
+  const Pick pick = pick_cluster(router, number);
+  INFO(cluster_name(number) << ": " << pick.status().ToString());
+  REQUIRE(pick.outcome() == PickOutcome::kComplete);
+  CHECK(pick.cluster()->name() == ClusterName(cluster_name(number)));
+  CHECK(pick.connection()->address().str() == address);
 }
 
 }  // namespace
@@ -114,28 +148,64 @@ TEST_CASE("interop: a thousand clusters come, and each takes calls", "[interop][
   const auto runtime = start_runtime(options_for(plane.address()));
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
-  for (int i = 0; i < kCount; ++i) {
-    const std::string path = absl::StrCat("/", cluster_name(i), "/Place");
-    const CallArgs args{.path = path, .seed = 1};
-    Pick pick = (*router)->pick(args);
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (pick.outcome() == PickOutcome::kQueue) {
-      REQUIRE((*router)->wait(pick, deadline));
-      (*router)->repick(pick, args);
-    }
-    INFO(path << ": " << pick.status().ToString());
-    REQUIRE(pick.outcome() == PickOutcome::kComplete);
-    CHECK(pick.cluster()->name() == ClusterName(cluster_name(i)));
-    CHECK(pick.connection()->address().str() == backend.address);
-  }
+  for (int i = 0; i < kCount; ++i)
+    check_takes_calls(**router, i, backend.address);
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked("1"); }));
   const Wire& wire = plane.wire();
   CHECK(wire.streams_opened == 1);
   CHECK(wire.nacks().empty());
   for (const auto type : {xds::kClusterTypeUrl, xds::kClusterLoadAssignmentTypeUrl}) {
     INFO(type);
-    CHECK(wire.requests(type).back().names.size() == kCount);
+    const auto requests = wire.requests(type);
+    // One asks for all, one takes all.
+    CHECK(requests.size() == 2);
+    for (const WireMessage& request : requests)
+      CHECK(request.names.size() == kCount);
   }
+  CHECK(metric(*runtime, "signalbox_actor_deaths_total").value_or(0) == 0);
+}
+
+TEST_CASE(
+    "interop: of a thousand clusters with one bad, 999 are applied and the NACK names the one",
+    "[interop][A27][A46][S10]") {
+  const int kCount = 1000;
+  const int kBad = 500;
+  const std::string bad = cluster_name(kBad);
+  const BackendProcess backend("good");
+  PeerPlane plane;
+  plane.start();
+  plane.set("1", many_clusters_yaml("orders", kCount, backend.address, kBad));
+  const auto runtime = start_runtime(options_for(plane.address()));
+  const auto router = runtime->router("xds:///orders");
+  REQUIRE(router.ok());
+  const Pick refused = pick_cluster(**router, kBad);
+  INFO(refused.status().ToString());
+  CHECK(refused.outcome() == PickOutcome::kFail);
+  CHECK(refused.status().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(refused.status().message()), Catch::Matchers::Contains(bad));
+  for (int i = 0; i < kCount; ++i)
+    if (i != kBad) check_takes_calls(**router, i, backend.address);
+
+  const auto nacks = plane.wire().nacks();
+  REQUIRE_FALSE(nacks.empty());
+  const std::string& why = nacks.front().error->message;
+  CHECK(nacks.front().type_url == xds::kClusterTypeUrl);
+  CHECK(nacks.front().version.empty());
+  CHECK(nacks.front().names.size() == kCount);
+  CHECK_THAT(why, Catch::Matchers::Contains(bad));
+  // And no other.
+  for (int i = 0; i < kCount; ++i)
+    if (i != kBad) CHECK_THAT(why, !Catch::Matchers::Contains(cluster_name(i)));
+  const auto endpoint_requests = plane.wire().requests(xds::kClusterLoadAssignmentTypeUrl);
+  CHECK(endpoint_requests.size() == 2);
+  CHECK(endpoint_requests.front().names.size() == kCount - 1);
+
+  // It is mended.
+  plane.set("2", many_clusters_yaml("orders", kCount, backend.address));
+  REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked(xds::kClusterTypeUrl, "2"); }));
+  CHECK(
+      eventually([&] { return pick_cluster(**router, kBad).outcome() == PickOutcome::kComplete; }));
+  CHECK(plane.wire().streams_opened == 1);
   CHECK(metric(*runtime, "signalbox_actor_deaths_total").value_or(0) == 0);
 }
 

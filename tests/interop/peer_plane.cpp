@@ -55,6 +55,20 @@ WireMessage message_of(const nlohmann::json& event) {
   return message;
 }
 
+// A line of the peer's stdin.
+std::string command_of(const PeerPlane::Snapshot& snapshot) {
+  // An empty list is no YAML list.
+  const auto document = xds::parse_yaml_document(
+      snapshot.yaml.empty() ? "resources: []\n" : "resources:\n" + snapshot.yaml);
+  INFO(document.status().ToString());
+  REQUIRE(document.ok());
+  const nlohmann::json command{{"do", "snapshot"},
+                               {"version", snapshot.version},
+                               {"versions", snapshot.versions},
+                               {"resources", document->root["resources"]}};
+  return command.dump() + "\n";
+}
+
 std::vector<WireMessage> those(const Wire& wire,
                                const std::function<bool(const WireMessage&)>& wanted) {
   std::vector<WireMessage> found;
@@ -157,16 +171,17 @@ void PeerPlane::kill() {
 void PeerPlane::set(const std::string& version,
                     const std::string& yaml,
                     const std::map<std::string, std::string>& versions) {
-  const auto document = xds::parse_yaml_document("resources:\n" + yaml);
-  INFO(document.status().ToString());
-  REQUIRE(document.ok());
-  const nlohmann::json command{{"do", "snapshot"},
-                               {"version", version},
-                               {"versions", versions},
-                               {"resources", document->root["resources"]}};
-  const int before = snapshots_set_;
-  REQUIRE(process_->write(command.dump() + "\n").ok());
-  REQUIRE(wait_for([&](const Wire&) { return snapshots_set_ > before; }));
+  set_all({{.version = version, .yaml = yaml, .versions = versions}});
+}
+
+void PeerPlane::set_all(const std::vector<Snapshot>& snapshots) {
+  std::vector<std::string> commands;
+  for (const Snapshot& snapshot : snapshots)
+    commands.push_back(command_of(snapshot));
+  const int wanted = snapshots_set_ + static_cast<int>(snapshots.size());
+  for (const std::string& command : commands)
+    REQUIRE(process_->write(command).ok());
+  REQUIRE(wait_for([&](const Wire&) { return snapshots_set_ == wanted; }));
 }
 
 const Wire& PeerPlane::wire() {

@@ -66,6 +66,13 @@ extern const std::vector<absl::string_view> kAllTypes;
 
 class PeerPlane {
  public:
+  /// Of all clients; `versions` of single types, by type URL, go before `version`.
+  struct Snapshot {
+    std::string version;
+    std::string yaml;
+    std::map<std::string, std::string> versions;
+  };
+
   PeerPlane();
   ~PeerPlane();
   PeerPlane(const PeerPlane&) = delete;
@@ -77,11 +84,12 @@ class PeerPlane {
   void start();
   void kill();  ///< SIGKILL; returns when it is dead.
 
-  /// The snapshot of all clients; `versions` of single types, by type URL, go before `version`.
   /// Returns when it is set, whether or not anybody has been told.
   void set(const std::string& version,
            const std::string& yaml,
            const std::map<std::string, std::string>& versions = {});
+  /// One right after the other. Returns when all have been set.
+  void set_all(const std::vector<Snapshot>& snapshots);
 
   /// What has happened so far.
   const Wire& wire();

@@ -9,8 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "load.grpc.pb.h"
 #include <grpcpp/grpcpp.h>
+
+#include "tests/stress/load.grpc.pb.h"
 
 namespace signalbox::stress {
 

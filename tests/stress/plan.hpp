@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "load.grpc.pb.h"
+#include "tests/stress/load.grpc.pb.h"
 
 namespace signalbox::stress {
 

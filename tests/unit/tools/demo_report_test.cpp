@@ -76,7 +76,7 @@ TEST_CASE("demo_report: the live line says rate, shares and priority", "[tools][
   counts.per_cluster["secondary"] = 150;
   counts.failed = 50;
   counts.latency_us.record(2000);
-  CHECK(live_header(kLeaves) ==
+  CHECK(live_header(kLeaves, "priority") ==
         "    time     rps  primary  secondary  legacy  failed  priority       p99");
   CHECK(live_line(3s, 500ms, kLeaves, counts, 1) ==
         "   3.0 s     400      0 %       75 %     0 %      50         1    2.0 ms");
@@ -85,9 +85,9 @@ TEST_CASE("demo_report: the live line says rate, shares and priority", "[tools][
 }
 
 TEST_CASE("demo_report: names are shown without what all of them begin with", "[tools][demo]") {
-  CHECK(live_header({"orders-primary", "orders-secondary", "orders-legacy"}) ==
-        live_header(kLeaves));
-  CHECK(absl::StrContains(live_header({"a-one", "a-two", "b"}), "  a-one  a-two"));
+  CHECK(live_header({"orders-primary", "orders-secondary", "orders-legacy"}, "priority") ==
+        live_header(kLeaves, "priority"));
+  CHECK(absl::StrContains(live_header({"a-one", "a-two", "b"}, "connected"), "  a-one  a-two"));
 }
 
 TEST_CASE("demo_report: what is shown fits 80 columns", "[tools][demo]") {
@@ -107,10 +107,10 @@ TEST_CASE("demo_report: reads a gauge from Prometheus' text", "[tools][demo]") {
       "signalbox_priority_active{cluster=\"orders-primary\"} 0\n"
       "signalbox_priority_active{cluster=\"orders\"} 2\n"
       "signalbox_priority_active{cluster=\"gone\"} -1\n";
-  CHECK(metric_of_cluster(text, "signalbox_priority_active", "orders") == 2);
-  CHECK(metric_of_cluster(text, "signalbox_priority_active", "gone") == -1);
-  CHECK_FALSE(metric_of_cluster(text, "signalbox_priority_active", "other"));
-  CHECK_FALSE(metric_of_cluster(text, "signalbox_priority", "orders"));
+  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "orders") == 2);
+  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "gone") == -1);
+  CHECK_FALSE(metric_value(text, "signalbox_priority_active", "cluster", "other"));
+  CHECK_FALSE(metric_value(text, "signalbox_priority", "cluster", "orders"));
 }
 
 }  // namespace signalbox::tools

@@ -58,7 +58,7 @@ TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing
   std::map<std::string, int> ports;
   for (const auto& place : topology->places())
     ports.emplace(place.name, 7000);
-  const auto text = topology->resources_with_ports(ports);
+  const auto text = topology->resources(ports);
   REQUIRE(text.ok());
 
   const std::string expected_text =
@@ -74,8 +74,7 @@ TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing
   // The bytes of a message may differ in their order; the JSON of both does not.
   const auto expected = DemoTopology::parse(expected_text, "expected.yaml");
   REQUIRE(expected.ok());
-  CHECK(nlohmann::json::parse(*text) ==
-        nlohmann::json::parse(expected->resources_with_ports({}).value()));
+  CHECK(nlohmann::json::parse(*text) == nlohmann::json::parse(expected->resources({}).value()));
 }
 
 TEST_CASE("demo_topology: an address takes the place of a host's name everywhere",
@@ -88,8 +87,8 @@ TEST_CASE("demo_topology: an address takes the place of a host's name everywhere
   const auto expected =
       DemoTopology::parse(absl::StrReplaceAll(demo_text(), {{"localhost", "127.0.0.1"}}), "r.yaml");
   REQUIRE(expected.ok());
-  CHECK(nlohmann::json::parse(topology->resources_with_ports({}).value()) ==
-        nlohmann::json::parse(expected->resources_with_ports({}).value()));
+  CHECK(nlohmann::json::parse(topology->resources({}).value()) ==
+        nlohmann::json::parse(expected->resources({}).value()));
 }
 
 TEST_CASE("demo_topology: the demo's resources are valid for a client", "[tools][demo]") {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The control plane dies and comes back, as a client sees it under an open load.
+//
+//   driver: start ── ready ─▶ SIGKILL to the control plane ── … ── starts it again ── reads the
+//   result client: load ──────────────────────────────────────────────────── length ─▶ calls,
+//   failed
+#include <atomic>
+#include <iostream>
+#include <thread>
+
+#include "tests/bench/measures.hpp"
+#include "tests/bench/open_loop.hpp"
+
+namespace signalbox::bench {
+
+Measured measure_outage(const MeasureOptions& options, Side& side) {
+  if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok())
+    return status;
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> failed{0};
+  {
+    const OpenLoop load(
+        *side.stub, {.rate = options.rate, .work = {}}, [&](const AnsweredCall& call) {
+          ++calls;
+          if (!call.ok) ++failed;
+        });
+    std::cout << R"({"ready":true})" << std::endl;
+    std::this_thread::sleep_for(options.length);
+  }
+  return nlohmann::json{{"calls", calls.load()}, {"failed", failed.load()}};
+}
+
+}  // namespace signalbox::bench

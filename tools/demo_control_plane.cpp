@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_control_plane.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <unistd.h>
+
+namespace signalbox::tools {
+namespace {
+
+constexpr auto kStartTime = std::chrono::seconds(20);
+constexpr auto kEndTime = std::chrono::seconds(5);
+
+// Not 127.0.0.1, from which this machine's other connections come: while the control plane is away,
+// one of them could take its port.
+constexpr const char* kFirstAddress = "127.0.0.10:0";
+
+}  // namespace
+
+DemoControlPlane::DemoControlPlane() : address_(kFirstAddress) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "signalbox-demo-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+}
+
+DemoControlPlane::~DemoControlPlane() {
+  if (process_) {
+    process_->send_signal(SIGTERM);
+    resume();  // Who is stopped hears no other signal.
+    process_->wait(kEndTime).IgnoreError();
+  }
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+absl::Status DemoControlPlane::write_resources(const std::string& text) {
+  const std::string path = folder_ + "/resources.json";
+  const std::string next = path + ".next";  // Half a file is never seen.
+  std::ofstream file(next);
+  file << text << std::flush;
+  std::error_code error;
+  if (file) std::filesystem::rename(next, path, error);
+  if (folder_.empty() || !file || error) {
+    return absl::InternalError(absl::StrCat("cannot write ", path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DemoControlPlane::start() {
+  auto process = ChildProcess::start({own_program(),
+                                      "serve",
+                                      "--resources",
+                                      folder_ + "/resources.json",
+                                      "--listen",
+                                      address_,
+                                      "--parent",
+                                      std::to_string(::getpid())},
+                                     {});
+  if (!process.ok()) return process.status();
+  process_ = *std::move(process);
+  const auto line = process_->read_line(kStartTime);
+  if (!line.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the control plane did not start: ", line.status().message()));
+  }
+  const auto ready = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
+  if (!ready.is_object()) return absl::InternalError("the control plane names no address");
+  address_ = ready.value("address", "");
+  return absl::OkStatus();
+}
+
+void DemoControlPlane::kill() {
+  process_->send_signal(SIGKILL);
+  process_.reset();  // Waits for its end.
+}
+
+void DemoControlPlane::stop() {
+  process_->send_signal(SIGSTOP);
+}
+
+void DemoControlPlane::resume() {
+  process_->send_signal(SIGCONT);
+}
+
+}  // namespace signalbox::tools

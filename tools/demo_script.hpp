@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the demo's scripts share: how they wait, tell what happens, and end.
+//
+//   run_demo ─▶ [play_failover | play_control_plane_drill] ─▶ exit status
+//                  └─▶ Narrator: acts, and a line a second in between ─▶ stdout
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include <nlohmann/json.hpp>
+
+#include "tools/commands.hpp"
+#include "tools/demo_stage.hpp"
+
+namespace signalbox::tools {
+
+// --- the scripts: each on a stage that is set; the exit status -----------------------------------
+
+/// Clusters are killed and come back.
+int play_failover(const DemoOptions& options, DemoStage& stage);
+
+/// The control plane is killed, stopped and replaced.
+int play_control_plane_drill(const DemoOptions& options, DemoStage& stage);
+
+// --- what they share -----------------------------------------------------------------------------
+
+class Narrator {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// A line about the time that has passed since the last one.
+  using Line = std::function<std::string(std::chrono::nanoseconds since_start,
+                                         std::chrono::nanoseconds interval)>;
+
+  /// The time begins.
+  explicit Narrator(Line line);
+
+  /// Tells a line a second until the time has come or it holds, which is asked every few
+  /// milliseconds. The stop signal that came first.
+  std::optional<int> wait_until(Clock::time_point due, const std::function<bool()>& holds = {});
+
+  /// What happens now.
+  void announce(const std::string& act) const;
+  /// The line of the last, shorter interval.
+  void end();
+
+  Clock::time_point start() const { return start_; }
+
+ private:
+  void tell(Clock::time_point now);
+
+  const Line line_;
+  const Clock::time_point start_;
+  Clock::time_point told_;
+  Clock::time_point next_;
+};
+
+/// Says why the demo ends before its time; the exit status.
+int end_early(const absl::Status& status, int exit_status = kExitFailed);
+/// The same for a stop signal.
+int end_early(int signal);
+
+/// Prints the table and writes the data where that is wanted. `failure` is empty where all went
+/// well. The exit status.
+int publish(const DemoOptions& options,
+            const std::string& table,
+            const nlohmann::json& data,
+            const std::string& failure);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_stage.hpp"
+
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <nlohmann/json.hpp>
+
+namespace signalbox::tools {
+namespace {
+
+constexpr auto kStartTime = std::chrono::seconds(20);
+// A cluster that comes back is to be seen within a short demo; gRPC's own are 1 s and 120 s.
+constexpr auto kInitialBackoff = std::chrono::milliseconds(100);
+constexpr auto kMaxBackoff = std::chrono::seconds(1);
+
+std::string bootstrap_of(const std::string& server) {
+  return nlohmann::json{{"xds_servers",
+                         {{{"server_uri", server},
+                           {"channel_creds", {{{"type", "insecure"}}}},
+                           {"server_features", {"xds_v3"}}}}},
+                        {"node", {{"id", "signalbox-demo"}}}}
+      .dump();
+}
+
+}  // namespace
+
+DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
+    : options_(options),
+      topology_(std::move(topology)),
+      log_(topology_.leaves()),
+      backends_(topology_.places()) {}
+
+DemoStage::~DemoStage() {
+  load_.reset();  // Before the runtime, whose channel it uses.
+  runtime_.reset();
+}
+
+absl::Status DemoStage::set() {
+  for (const std::string& leaf : leaves()) {
+    if (auto status = backends_.start(leaf, [] {}); !status.ok()) return status;
+  }
+  if (auto status = write_resources(0); !status.ok()) return status;
+  if (auto status = control_plane_.start(); !status.ok()) return status;
+
+  RuntimeOptions options;
+  options.bootstrap_json = bootstrap_of(control_plane_.address());
+  options.initial_backoff = kInitialBackoff;
+  options.max_backoff = kMaxBackoff;
+  options.seed = options_.seed;
+  auto runtime = Runtime::start(std::move(options));
+  if (!runtime.ok()) return runtime.status();
+  runtime_ = *std::move(runtime);
+  return absl::OkStatus();
+}
+
+absl::Status DemoStage::serve_metrics() {
+  const auto port = runtime_->serve_metrics(options_.metrics);
+  if (!port.ok()) {
+    // The library's own words for it are "null context".
+    return absl::UnavailableError(
+        absl::StrCat("--metrics ",
+                     options_.metrics,
+                     ": cannot listen there; is it in use, or not an address of this machine?"));
+  }
+  const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
+  std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also) {
+  load_ = std::make_unique<DemoLoad>(runtime_->channel(topology_.target()),
+                                     DemoLoad::Options{.rps = options_.rps, .seed = options_.seed},
+                                     [this, also = std::move(also)](const FinishedCall& call) {
+                                       with_log([&](CallLog& log) { log.add(call); });
+                                       if (also) also(call);
+                                     });
+  if (auto status = load_->warm_up(kStartTime); !status.ok()) return status;
+  load_->start();
+  return absl::OkStatus();
+}
+
+absl::Status DemoStage::finish_load() {
+  if (load_ == nullptr || load_->finish()) return absl::OkStatus();
+  return absl::InternalError("some calls were never answered");
+}
+
+absl::Status DemoStage::write_resources(std::size_t first_leaf) {
+  const auto text = topology_.resources(backends_.ports(), first_leaf);
+  return text.ok() ? control_plane_.write_resources(*text) : text.status();
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the drill tells what it saw: a table at the end, and the same as data.
+//
+//   CallLog, DrillLog ─▶ DrillResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/drill_log.hpp"
+
+namespace signalbox::tools {
+
+/// A finished drill.
+struct DrillResult {
+  struct Phase {
+    std::string name;
+    std::string brings;
+    double away_ms = 0;
+    std::uint64_t calls_meanwhile = 0;
+    std::uint64_t too_early = 0;
+    std::optional<double> reconvergence_ms;
+    double bound_ms = 0;
+  };
+
+  std::uint64_t rpcs = 0;
+  std::uint64_t failed_other = 0;  ///< All that failed: no backend is to blame.
+  std::string first_error;
+  std::uint64_t p50_us = 0;
+  std::uint64_t p99_us = 0;
+  std::vector<Phase> phases;
+};
+
+DrillResult make_result(const CallLog& calls, const DrillLog& drill);
+
+/// Empty where the drill went well: no call failed, and of every phase the change was in effect
+/// after the control plane's return, within the bound.
+std::string why_failed(const DrillResult& result);
+
+nlohmann::json to_json(const DrillResult& result);
+std::string table(const DrillResult& result);
+
+}  // namespace signalbox::tools
