@@ -158,7 +158,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
         state.watcher_delay.forget();
-        state.feed(lb::XdsConfigArrived{std::move(event.config)});
+        state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
       },
       [&state](EmitError& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;

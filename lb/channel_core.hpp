@@ -32,8 +32,10 @@ namespace signalbox::lb {
 
 // --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
 
+/// With the same pointer as before only the notes are news, and the tree hears nothing of it.
 struct XdsConfigArrived {
   XdsConfigPtr config;
+  ResolutionNotesPtr notes = nullptr;
 };
 
 /// There is no configuration (any more).
@@ -130,11 +132,16 @@ class ChannelCore {
 
   void note_refs();
   void begin(Routes next);
+  void publish_soon();
   void refer();
   void apply();
   void publish();
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
+
+  /// Something of this channel's own is published.
+  bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
+
   bool may_go(const ClusterName& name, const Kept& kept) const;
   XdsConfigPtr with_kept_clusters(const XdsConfigPtr& arrived) const;
 
@@ -147,7 +154,9 @@ class ChannelCore {
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
   bool predecessor_serves_ = false;  // What the channel published before it was restarted (C3).
+  XdsConfigPtr arrived_;  // The last configuration as it came; null: it is lost, or none came.
   XdsConfigPtr xds_;
+  ResolutionNotesPtr notes_;
   ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
   std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.
   std::map<ClusterName, Kept> kept_;
