@@ -119,8 +119,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   }
 
   const auto died = [this](const ChildName&) { feed(lb::RootDied{}); };
-  // What routes to nothing that was ever applied is not published: its picks have no route yet.
-  const auto given_up = [](const ChildName&) {};
+  const auto given_up = [this](const ChildName&) { feed(lb::RootGivenUp{}); };
   policies.open(PolicyPath(port->target),
                 policy_hooks<ChannelActor>(self, environment, watches, died, given_up));
 }

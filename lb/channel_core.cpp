@@ -134,6 +134,17 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
+// C4. The next configuration starts the root anew, and its first picker ends this.
+void ChannelCore::handle(const RootGivenUp&) {
+  if (predecessor_serves_ || is_serving()) return;
+  const bool is_lost = pending_ && !pending_->failure.ok();
+  current_.failure = is_lost ? pending_->failure
+                             : absl::UnavailableError(
+                                   "the configuration could not be applied: the policy tree died "
+                                   "of it, and is started again with the next one");
+  publish();
+}
+
 void ChannelCore::publish() {
   rebuild_pending_ = false;
   Snapshot snapshot;

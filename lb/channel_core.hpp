@@ -11,6 +11,8 @@
 //   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
 //       refers to it (A31-14, A31-15).
 //   C3  The last published snapshot serves until a better one is complete.
+//   C4  Where there is none, and the tree survives none of its configurations, calls fail: no call
+//       queues for what cannot come.
 //
 // Core of the channel actor; one per target.
 
@@ -54,6 +56,9 @@ struct RootPublished {
 /// it begins, its last picker serves.
 struct RootDied {};
 
+/// No configuration is left that the root could be restarted with: it survived none.
+struct RootGivenUp {};
+
 /// No reader sees the snapshot with this sequence, or an earlier one, any more.
 struct SnapshotGracePassed {
   std::uint64_t sequence = 0;
@@ -63,6 +68,7 @@ using ChannelEvent = std::variant<XdsConfigArrived,
                                   XdsConfigLost,
                                   RootPublished,
                                   RootDied,
+                                  RootGivenUp,
                                   SnapshotGracePassed,
                                   TimerFired,
                                   IdleExitRequested,
@@ -125,6 +131,7 @@ class ChannelCore {
   void handle(const XdsConfigLost& event);
   void handle(const RootPublished& event);
   void handle(const RootDied& event);
+  void handle(const RootGivenUp& event);
   void handle(const SnapshotGracePassed& event);
   void handle(const TimerFired& event);
   void handle(const IdleExitRequested& event);

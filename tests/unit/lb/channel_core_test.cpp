@@ -293,6 +293,39 @@ TEST_CASE("channel_core: a note waits for the routes that it came with",
   CHECK(published(channel.root(1)).snapshot.notes->target == "refused");
 }
 
+TEST_CASE("channel_core: a root that survived no configuration fails calls, until the next one",
+          "[lb][channel_core]") {
+  Channel channel;
+  SECTION("of routes") {
+    channel.config({"a"});
+    channel.step(RootDied{});
+    const auto failing = published(channel.step(RootGivenUp{}));
+    CHECK(failing.state == ConnectivityState::kTransientFailure);
+    CHECK(failing.snapshot.selector == nullptr);
+    CHECK(failing.snapshot.failure.code() == absl::StatusCode::kUnavailable);
+    CHECK_THAT(std::string(failing.snapshot.failure.message()),
+               Catch::Contains("could not be applied"));
+
+    CHECK(applied(channel.config({"a", "b"})).generation == 2);
+    const auto good = published(channel.root(2)).snapshot;
+    CHECK(good.selector != nullptr);
+    CHECK(good.failure.ok());
+    CHECK(good.sequence > failing.snapshot.sequence);
+  }
+  SECTION("of none: then calls fail for what was wrong before") {
+    channel.step(XdsConfigLost{absl::UnavailableError("no such listener")});
+    channel.step(RootDied{});
+    CHECK(published(channel.step(RootGivenUp{})).snapshot.failure.message() == "no such listener");
+  }
+  SECTION("but what serves already serves on") {
+    channel.config({"a"});
+    channel.root(1);
+    channel.config({"a", "b"});
+    channel.step(RootDied{});
+    CHECK(channel.step(RootGivenUp{}).empty());
+  }
+}
+
 TEST_CASE("channel_core: the last picker serves while the root comes back", "[lb][channel_core]") {
   Channel channel;
   channel.config({"a"});
@@ -379,6 +412,8 @@ TEST_CASE("channel_core: one that is restarted publishes nothing until its route
   const XdsConfigPtr newer = routes_to({"a", "b"});
   core.step(XdsConfigArrived{newer}, kNow);
   CHECK(core.step(XdsConfigArrived{newer, notes("refused")}, kNow).empty());
+  core.step(RootDied{}, kNow);
+  CHECK(core.step(RootGivenUp{}, kNow).empty());
   const auto root = [&](Generation generation) {
     return core.step(RootPublished{ConnectivityState::kReady, make_queue_picker(), generation},
                      kNow);
