@@ -204,4 +204,23 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
   CHECK(metric(*runtime, "signalbox_config_generation") == generation);
 }
 
+TEST_CASE("runtime: a missing cluster is passed over, or fails its aggregate, as the options say",
+          "[e2e][runtime][A37-13][D2]") {
+  const bool fails = GENERATE(false, true);
+  const BackendProcess backend("good");
+  const auto plane = start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "all") +
+                                 aggregate_yaml("all", {"nowhere", "good"}) + cluster_yaml("good") +
+                                 endpoints_yaml("good", {{backend.address}}));
+  RuntimeOptions options = impatient(plane->address());
+  options.missing_cluster_fails_aggregate = fails;
+  const auto runtime = start_runtime(options);
+  const Answer answer = call(runtime->channel("xds:///orders"));
+  if (fails) {
+    check_unavailable(answer, {"underlying cluster nowhere is missing", "does not exist"});
+  } else {
+    INFO(answer.text());
+    CHECK(answer.cluster == "good");
+  }
+}
+
 }  // namespace signalbox::test

@@ -380,6 +380,27 @@ TEST_CASE("xds_watcher: a look-up that is under way answers for a name that is w
         "127.0.0.1:80");
 }
 
+TEST_CASE("xds_watcher: what a missing cluster does to its aggregate is the environment's to say",
+          "[actors][xds_watcher][A37-13][D2]") {
+  const bool fails = GENERATE(false, true);
+  Shells shells;
+  Environment changed = *shells.environment;
+  changed.missing_leaf = fails ? xds::MissingLeaf::kFailAggregate : xds::MissingLeaf::kSkip;
+  shells.environment = std::make_shared<const Environment>(std::move(changed));
+  const auto heard = std::make_shared<Heard>();
+  const std::map<ResourceKey, std::vector<Resource>> resources{
+      {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {"agg"}))}},
+      {tests::cds("agg"), {tests::aggregate("agg", {"there", "missing"})}},
+      {tests::cds("there"), {tests::eds_cluster("there", "e")}},
+      {tests::eds("e"), {tests::endpoints({{tests::locality("l", {"1"})}})}}};
+  const auto client = shells.keep(shells.system().spawn(serve, resources));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  shells.run();
+  REQUIRE(heard->configs.size() == 1);
+  CHECK(heard->configs[0].config->clusters.at(ClusterName("agg")).ok() == !fails);
+}
+
 TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
           "[actors][xds_watcher][A88]") {
   Shells shells;
