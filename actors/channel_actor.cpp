@@ -119,8 +119,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   }
 
   const auto died = [this](const ChildName&) { feed(lb::RootDied{}); };
-  // What routes to nothing that was ever applied is not published: its picks have no route yet.
-  const auto given_up = [](const ChildName&) {};
+  const auto given_up = [this](const ChildName&) { feed(lb::RootGivenUp{}); };
   policies.open(PolicyPath(port->target),
                 policy_hooks<ChannelActor>(self, environment, watches, died, given_up));
 }
@@ -158,7 +157,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
         state.watcher_delay.forget();
-        state.feed(lb::XdsConfigArrived{std::move(event.config)});
+        state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
       },
       [&state](EmitError& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;

@@ -19,6 +19,7 @@
 #include "lb/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/discovery_codec.hpp"
+#include "xds/depend/cluster_graph.hpp"
 
 namespace signalbox::actors {
 
@@ -37,6 +38,8 @@ struct Environment {
   std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
   Duration resource_timeout = std::chrono::seconds(15);
   bool fail_on_data_errors = false;  ///< Of the control plane (A88).
+  /// What an aggregate makes of an underlying cluster that cannot be had.
+  xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
   /// Back-off of subchannels; address, settings and seed are the subchannel's own.
   lb::SubchannelOptions subchannel;

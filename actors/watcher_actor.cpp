@@ -127,6 +127,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   options.authority = port->authority;
   options.node_id = state.environment->node_id;
   options.seed = seed_of(state.environment->seed, port->target, self->id());
+  options.missing_leaf = state.environment->missing_leaf;
   state.core.emplace(std::move(options));
   state.run(state.core->start());
   return {

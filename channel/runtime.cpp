@@ -187,6 +187,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.fail_on_data_errors =
       !state->bootstrap.servers.empty() &&
       state->bootstrap.servers.front().has_feature("fail_on_data_errors");
+  if (options.missing_cluster_fails_aggregate)
+    environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.policy.failover_timeout = options.failover_timeout;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;

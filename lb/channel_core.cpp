@@ -14,7 +14,8 @@ ChannelCore::ChannelCore(MakeRef make_ref, const Snapshot& last)
       generation_(last.generation),
       sequence_(last.sequence),
       predecessor_serves_(last.generation != 0),
-      xds_(std::make_shared<const XdsConfig>()) {
+      xds_(std::make_shared<const XdsConfig>()),
+      notes_(last.notes) {
   if (last.clusters == nullptr) return;
   refs_ = *last.clusters;
   for (const auto& [name, ref] : refs_)
@@ -28,6 +29,12 @@ ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant /*now*/) {
 }
 
 void ChannelCore::handle(const XdsConfigArrived& event) {
+  notes_ = event.notes;
+  const XdsConfigPtr before = std::exchange(arrived_, event.config);
+  if (before != nullptr && before == event.config) {
+    if (is_serving()) publish_soon();
+    return;
+  }
   xds_ = with_kept_clusters(event.config);
   Routes next;
   next.clusters = clusters_of(*xds_);
@@ -43,6 +50,10 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 
 // The clusters stay until their calls have ended; new calls fail at once.
 void ChannelCore::handle(const XdsConfigLost& event) {
+  arrived_ = nullptr;
+  // The failure says it all; calls that have their route fail otherwise, and name the node.
+  if (notes_ != nullptr)
+    notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
   Routes next;
   next.failure = event.status;
   begin(std::move(next));
@@ -105,11 +116,14 @@ void ChannelCore::handle(const RootPublished& event) {
     return;
   }
   if (predecessor_serves_) return;
-  if (edge) {
+  if (edge)
     publish();
-  } else if (!std::exchange(rebuild_pending_, true)) {
-    effects_.emplace_back(RebuildSoon{});
-  }
+  else
+    publish_soon();
+}
+
+void ChannelCore::publish_soon() {
+  if (!std::exchange(rebuild_pending_, true)) effects_.emplace_back(RebuildSoon{});
 }
 
 void ChannelCore::handle(const RebuildDue&) {
@@ -120,6 +134,17 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
+// C4. The next configuration starts the root anew, and its first picker ends this.
+void ChannelCore::handle(const RootGivenUp&) {
+  if (predecessor_serves_ || is_serving()) return;
+  const bool is_lost = pending_ && !pending_->failure.ok();
+  current_.failure = is_lost ? pending_->failure
+                             : absl::UnavailableError(
+                                   "the configuration could not be applied: the policy tree died "
+                                   "of it, and is started again with the next one");
+  publish();
+}
+
 void ChannelCore::publish() {
   rebuild_pending_ = false;
   Snapshot snapshot;
@@ -128,6 +153,7 @@ void ChannelCore::publish() {
   snapshot.picker = root_.picker;
   snapshot.failure = current_.failure;
   snapshot.clusters = published_refs_;
+  snapshot.notes = notes_;
   snapshot.sequence = ++sequence_;
   const ConnectivityState state =
       current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;

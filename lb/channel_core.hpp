@@ -11,6 +11,8 @@
 //   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
 //       refers to it (A31-14, A31-15).
 //   C3  The last published snapshot serves until a better one is complete.
+//   C4  Where there is none, and the tree survives none of its configurations, calls fail: no call
+//       queues for what cannot come.
 //
 // Core of the channel actor; one per target.
 
@@ -32,8 +34,10 @@ namespace signalbox::lb {
 
 // --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
 
+/// With the same pointer as before only the notes are news, and the tree hears nothing of it.
 struct XdsConfigArrived {
   XdsConfigPtr config;
+  ResolutionNotesPtr notes = nullptr;
 };
 
 /// There is no configuration (any more).
@@ -52,6 +56,9 @@ struct RootPublished {
 /// it begins, its last picker serves.
 struct RootDied {};
 
+/// No configuration is left that the root could be restarted with: it survived none.
+struct RootGivenUp {};
+
 /// No reader sees the snapshot with this sequence, or an earlier one, any more.
 struct SnapshotGracePassed {
   std::uint64_t sequence = 0;
@@ -61,6 +68,7 @@ using ChannelEvent = std::variant<XdsConfigArrived,
                                   XdsConfigLost,
                                   RootPublished,
                                   RootDied,
+                                  RootGivenUp,
                                   SnapshotGracePassed,
                                   TimerFired,
                                   IdleExitRequested,
@@ -123,6 +131,7 @@ class ChannelCore {
   void handle(const XdsConfigLost& event);
   void handle(const RootPublished& event);
   void handle(const RootDied& event);
+  void handle(const RootGivenUp& event);
   void handle(const SnapshotGracePassed& event);
   void handle(const TimerFired& event);
   void handle(const IdleExitRequested& event);
@@ -130,11 +139,16 @@ class ChannelCore {
 
   void note_refs();
   void begin(Routes next);
+  void publish_soon();
   void refer();
   void apply();
   void publish();
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
+
+  /// Something of this channel's own is published.
+  bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
+
   bool may_go(const ClusterName& name, const Kept& kept) const;
   XdsConfigPtr with_kept_clusters(const XdsConfigPtr& arrived) const;
 
@@ -147,7 +161,9 @@ class ChannelCore {
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
   bool predecessor_serves_ = false;  // What the channel published before it was restarted (C3).
+  XdsConfigPtr arrived_;  // The last configuration as it came; null: it is lost, or none came.
   XdsConfigPtr xds_;
+  ResolutionNotesPtr notes_;
   ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
   std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.
   std::map<ClusterName, Kept> kept_;

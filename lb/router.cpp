@@ -3,8 +3,11 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "messages/overloaded.hpp"
 
@@ -37,6 +40,26 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
                                           absl::StatusCodeToString(status.code()),
                                           ": ",
                                           status.message()));
+}
+
+// A88: what is wrong with the configuration may be why a call fails; where nothing is, the text
+// names the node at least.
+void add_notes(absl::Status& status, const Snapshot& snapshot, const ClusterRef* cluster) {
+  if (snapshot.notes == nullptr || !absl::IsUnavailable(status)) return;
+  const ResolutionNotes& notes = *snapshot.notes;
+  std::vector<absl::string_view> parts;
+  const auto add = [&](absl::string_view part) {
+    if (!part.empty() && !absl::StrContains(status.message(), part)) parts.push_back(part);
+  };
+  if (cluster != nullptr) {
+    const auto found = notes.clusters.find(cluster->name());
+    if (found != notes.clusters.end()) add(found->second);
+  }
+  add(notes.target);
+  add(notes.node);
+  if (parts.empty()) return;
+  status =
+      absl::UnavailableError(absl::StrCat(status.message(), " (", absl::StrJoin(parts, "; "), ")"));
 }
 
 // What became of one question, before the references are taken.
@@ -105,6 +128,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
       complete.connection != nullptr ? Use(*complete.connection, complete.uses) : Use();
   pick.outcome_ = answer.outcome;
   pick.status_ = std::move(answer.status);
+  if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);
   cluster->stats().count_pick(answer.outcome);
 }
 
@@ -113,6 +137,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
     Answer answer = without(snapshot.failure);
     pick.outcome_ = answer.outcome;
     pick.status_ = std::move(answer.status);
+    add_notes(pick.status_, snapshot, nullptr);
     return {};
   }
   auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
@@ -120,6 +145,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
     pick.outcome_ = PickOutcome::kDrop;
     pick.status_ = allowed(std::move(*status), "routing");
+    add_notes(pick.status_, snapshot, nullptr);
     return {};
   }
   const auto& selection = std::get<Selection>(selected);

@@ -44,7 +44,8 @@ class Pick {
   /// The most that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
-  /// Why, in kFail and kDrop; never one of the codes that A54 forbids.
+  /// Why, in kFail and kDrop; never one of the codes that A54 forbids. UNAVAILABLE says in brackets
+  /// what is wrong with the configuration (A88), and the node's id.
   const absl::Status& status() const { return status_; }
 
   /// Which publication this pick saw: look again when the cell has a later one.

@@ -35,6 +35,8 @@ struct alignas(kCacheLine) Snapshot {
   /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
   /// restarted keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
+  /// Read only for calls that fail. Null: none.
+  ResolutionNotesPtr notes;
 };
 
 class SnapshotCell {

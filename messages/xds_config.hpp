@@ -9,6 +9,8 @@
 //       aggregate has an entry; one that cannot be used holds its error, and spoils no other.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates (A37-7, A37-8).
 //   X3  What did not change since the last XdsConfig is the same pointer.
+//
+// Beside it travel the ResolutionNotes: what failed calls say of a configuration that is old.
 
 #pragma once
 
@@ -55,5 +57,19 @@ struct XdsConfig {
 };
 
 using XdsConfigPtr = std::shared_ptr<const XdsConfig>;
+
+/// What is wrong beside a configuration that stays valid: for the texts of failed calls, and for
+/// nothing else (gRFC A88). No part of XdsConfig, so that it changes without one.
+struct ResolutionNotes {
+  std::string node;    ///< "node ID: n"; empty: the node has none.
+  std::string target;  ///< Of listener and routes; empty: nothing.
+  /// Of the clusters that calls can be routed to, where there is something. An aggregate's has
+  /// what is wrong with its leaves.
+  std::map<ClusterName, std::string> clusters;
+
+  friend bool operator==(const ResolutionNotes&, const ResolutionNotes&) = default;
+};
+
+using ResolutionNotesPtr = std::shared_ptr<const ResolutionNotes>;
 
 }  // namespace signalbox

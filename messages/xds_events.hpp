@@ -229,10 +229,10 @@ struct ResolveName {
   DnsName name;
 };
 
+/// The configuration is the same pointer as before where only the notes changed.
 struct EmitConfig {
   XdsConfigPtr config;
-  /// Ambient error to be added to the text of failed calls; empty: none.
-  std::string resolution_note;
+  ResolutionNotesPtr notes;
 };
 
 /// There is no configuration (any more): calls fail UNAVAILABLE with this text.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a call says when the configuration does not lead anywhere, and how it recovers.
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -163,6 +167,70 @@ TEST_CASE("runtime: a resource that was never good says what is wrong with it",
   check_unavailable(call(channel), {"CDS resource \"c\"", "connect_timeout"});
   plane->update(resources(cluster_yaml("c")));
   CHECK(call(channel, {.wait_for_ready = true}).cluster == "good");
+}
+
+TEST_CASE("runtime: with control plane and backend gone, the failed call's text says both",
+          "[e2e][runtime][A88][A57]") {
+  auto backend = std::make_optional<BackendProcess>("good");
+  const std::string backend_address = backend->address;
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend_address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "good");
+  const auto generation = metric(*runtime, "signalbox_config_generation");
+
+  plane->stop();
+  REQUIRE(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 0.0; }));
+  CHECK(call(channel).cluster == "good");
+  backend.reset();
+  const std::vector<std::string> both = {backend_address,
+                                         "LDS resource \"orders\": xDS server",
+                                         "EDS resource \"c\": xDS server",
+                                         plane->address()};
+  Answer answer;
+  REQUIRE(eventually([&] {
+    answer = call(channel);
+    return std::ranges::all_of(both, [&](const std::string& part) {
+      return absl::StrContains(answer.status.error_message(), part);
+    });
+  }));
+  check_unavailable(answer, both);
+  // The Pick API says the same.
+  const auto router = runtime->router("xds:///orders");
+  REQUIRE(router.ok());
+  const Pick pick = (*router)->pick({"/s/M", nullptr, 1});
+  INFO(pick.status().ToString());
+  for (const std::string& part : both)
+    CHECK_THAT(std::string(pick.status().message()), Contains(part));
+  CHECK_THAT(std::string(pick.status().message()), Contains("node ID: " + kNodeId));
+
+  // It comes back: the note goes, and no configuration was applied for any of this.
+  REQUIRE(plane->start_again().ok());
+  REQUIRE(eventually([&] {
+    answer = call(channel);
+    return !absl::StrContains(answer.status.error_message(), "xDS server");
+  }));
+  check_unavailable(answer, {backend_address});
+  CHECK(metric(*runtime, "signalbox_config_generation") == generation);
+}
+
+TEST_CASE("runtime: a missing cluster is passed over, or fails its aggregate, as the options say",
+          "[e2e][runtime][A37-13][D2]") {
+  const bool fails = GENERATE(false, true);
+  const BackendProcess backend("good");
+  const auto plane = start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "all") +
+                                 aggregate_yaml("all", {"nowhere", "good"}) + cluster_yaml("good") +
+                                 endpoints_yaml("good", {{backend.address}}));
+  RuntimeOptions options = impatient(plane->address());
+  options.missing_cluster_fails_aggregate = fails;
+  const auto runtime = start_runtime(options);
+  const Answer answer = call(runtime->channel("xds:///orders"));
+  if (fails) {
+    check_unavailable(answer, {"underlying cluster nowhere is missing", "does not exist"});
+  } else {
+    INFO(answer.text());
+    CHECK(answer.cluster == "good");
+  }
 }
 
 }  // namespace signalbox::test

@@ -71,6 +71,10 @@ void Calls::end(std::uint64_t number, CallState how) {
   setting_.complaints.require(call.pick.status().code() != absl::StatusCode::kInternal,
                               "no call is told of an internal error",
                               std::string(call.pick.status().message()));
+  setting_.complaints.require(!absl::IsUnavailable(call.pick.status()) ||
+                                  absl::StrContains(call.pick.status().message(), "node ID: "),
+                              "what fails names the node [A88]",
+                              std::string(call.pick.status().message()));
   if (probes_.contains(number)) {
     Ending& ending = endings_[number];
     ending.state = how;

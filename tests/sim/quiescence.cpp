@@ -118,6 +118,19 @@ void nobody_waits_without_a_reason(const Calls& calls,
   }
 }
 
+void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
+                                             FakeComplaints& complaints) {
+  if (snapshot.notes == nullptr) return;
+  const auto require = [&](const std::string& note) {
+    complaints.require(!absl::StrContains(note, "xDS server"),
+                       "no note is left of a lost control plane [A88]",
+                       note);
+  };
+  require(snapshot.notes->target);
+  for (const auto& [cluster, note] : snapshot.notes->clusters)
+    require(note);
+}
+
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints) {

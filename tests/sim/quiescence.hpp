@@ -32,6 +32,10 @@ void nobody_waits_without_a_reason(const Calls& calls,
                                    const Topology& topology,
                                    FakeComplaints& complaints);
 
+/// A88: the control plane is there, so no call that fails would say that it is not.
+void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
+                                             FakeComplaints& complaints);
+
 /// No leaked subchannel, no leaked attempt, none missing.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,

@@ -166,6 +166,10 @@ void World::calm() {
   check_calls();
   subscribed_is_what_can_be_reached(setting_, topology_, setting_.complaints);
   connections_are_those_that_are_needed(setting_, topology_, setting_.complaints);
+  for (const Channel& channel : channels_) {
+    const lb::SnapshotCell::Reader snapshot(*channel.cell);
+    no_note_is_left_of_a_lost_control_plane(*snapshot, setting_.complaints);
+  }
 }
 
 // Whoever dies now had applied all that it was given: it must come back with exactly that, and

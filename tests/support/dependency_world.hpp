@@ -103,6 +103,12 @@ class DependencyWorld {
     return names;
   }
 
+  /// What is wrong with a cluster although it has its value; empty: nothing.
+  std::string cluster_note(const std::string& name) const {
+    const auto found = notes->clusters.find(ClusterName{name});
+    return found == notes->clusters.end() ? std::string() : found->second;
+  }
+
   std::set<std::string> clusters() const {
     std::set<std::string> names;
     for (const auto& [name, entry] : config->clusters)
@@ -113,7 +119,8 @@ class DependencyWorld {
   Instant now;
   Lines started;
   XdsConfigPtr config;  ///< The last that was emitted; null after an error.
-  std::string note;
+  ResolutionNotesPtr notes;
+  std::string note;  ///< The target's.
   absl::Status error;
   StartTimer timer;  ///< The last that was started.
 
@@ -148,7 +155,8 @@ class DependencyWorld {
 
   std::string run(const EmitConfig& emit) {
     config = emit.config;
-    note = emit.resolution_note;
+    notes = emit.notes;
+    note = emit.notes->target;
     error = absl::OkStatus();
     return "config";
   }

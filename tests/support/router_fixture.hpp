@@ -63,6 +63,7 @@ class RouterFixture {
     }
     snapshot->picker = std::move(picker);
     snapshot->failure = std::move(failure);
+    snapshot->notes = notes;
     snapshot->sequence = ++sequence;
     const auto old = cell->exchange(std::move(snapshot));
     lb::SnapshotCell::wait_for_readers();
@@ -74,6 +75,7 @@ class RouterFixture {
   lb::Router router{cell};
   lb::ClusterRefs refs;
   std::uint64_t sequence = 0;
+  ResolutionNotesPtr notes;  ///< Of what is published from now on.
   std::shared_ptr<Connection> backend = std::make_shared<Connection>(Address("10.0.0.1:80"));
 };
 

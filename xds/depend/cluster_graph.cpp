@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/depend/cluster_graph.hpp"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace signalbox::xds {
@@ -34,46 +36,30 @@ class Flattening {
 
   std::vector<ClusterName> take_leaves() { return std::move(leaves_); }
 
+  /// Why there are no leaves: what the first of those that are missing says, and how many more are.
+  std::string what_is_missing() const {
+    if (missed_ == 0) return ": all that it leads to are aggregates";
+    const std::string others = missed_ == 1 ? "" : absl::StrCat(", and ", missed_ - 1, " more");
+    return absl::StrCat(": ", first_missing_, others);
+  }
+
  private:
   absl::Status pass_missing(const ClusterName& name, const absl::StatusOr<ClusterPtr>* known) {
-    if (missing_ == MissingLeaf::kSkip) return absl::OkStatus();
     const absl::string_view reason =
         known == nullptr ? "not received yet" : known->status().message();
-    return absl::UnavailableError(
-        absl::StrCat("underlying cluster ", name.str(), " is missing: ", reason));
+    std::string text = absl::StrCat("underlying cluster ", name.str(), " is missing: ", reason);
+    if (missing_ == MissingLeaf::kFailAggregate) return absl::UnavailableError(text);
+    if (++missed_ == 1) first_missing_ = std::move(text);
+    return absl::OkStatus();
   }
 
   ClusterLookup lookup_;
   MissingLeaf missing_;
   std::set<ClusterName> entered_;
   std::vector<ClusterName> leaves_;
+  std::string first_missing_;
+  std::size_t missed_ = 0;
 };
-
-// Notes the cluster; its children where it is an aggregate.
-const AggregateDiscovery* visit(const ClusterName& name,
-                                ClusterLookup lookup,
-                                ExploredClusters& found) {
-  found.reached.insert(name);
-  const auto* known = lookup(name);
-  if (known == nullptr) {
-    found.unanswered.insert(name);
-    return nullptr;
-  }
-  return known->ok() ? std::get_if<AggregateDiscovery>(&(**known)->discovery) : nullptr;
-}
-
-void explore_below(const AggregateDiscovery& aggregate,
-                   ClusterLookup lookup,
-                   std::size_t depth,
-                   std::set<ClusterName>& entered,
-                   ExploredClusters& found) {
-  if (depth == kMaxClusterDepth) return;
-  for (const ClusterName& child : aggregate.clusters) {
-    if (!entered.insert(child).second) continue;
-    if (const auto* nested = visit(child, lookup, found))
-      explore_below(*nested, lookup, depth + 1, entered, found);
-  }
-}
 
 }  // namespace
 
@@ -85,21 +71,32 @@ absl::StatusOr<std::vector<ClusterName>> flatten(const ClusterName& root,
   if (!entered.ok()) return entered;
   std::vector<ClusterName> leaves = walk.take_leaves();
   if (leaves.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("aggregate cluster ", root.str(), " has no usable leaf cluster"));
+    return absl::UnavailableError(absl::StrCat(
+        "aggregate cluster ", root.str(), " has no usable leaf cluster", walk.what_is_missing()));
   }
   return leaves;
 }
 
+// Level by level, so that each cluster is entered once for all roots, and by its shortest way. What
+// flatten() looks at is among what has a way that is short enough.
 ExploredClusters explore(const std::set<ClusterName>& roots, ClusterLookup lookup) {
   ExploredClusters found;
-  // Each root walks afresh, exactly as flatten() does: what one root reaches too deep may be
-  // near to another, and then has to be watched.
-  for (const ClusterName& root : roots) {
-    const AggregateDiscovery* aggregate = visit(root, lookup, found);
-    if (aggregate == nullptr) continue;
-    std::set<ClusterName> entered{root};
-    explore_below(*aggregate, lookup, 1, entered, found);
+  std::vector<const ClusterName*> level;
+  for (const ClusterName& root : roots)
+    level.push_back(&root);
+  for (std::size_t depth = 1; depth <= kMaxClusterDepth && !level.empty(); ++depth) {
+    std::vector<const ClusterName*> next;
+    for (const ClusterName* name : level) {
+      if (!found.reached.insert(*name).second) continue;
+      const auto* known = lookup(*name);
+      if (known == nullptr) found.unanswered.insert(*name);
+      if (known == nullptr || !known->ok()) continue;
+      const auto* aggregate = std::get_if<AggregateDiscovery>(&(**known)->discovery);
+      if (aggregate == nullptr) continue;
+      for (const ClusterName& child : aggregate->clusters)
+        next.push_back(&child);
+    }
+    level = std::move(next);
   }
   return found;
 }

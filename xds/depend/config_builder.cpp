@@ -3,7 +3,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "messages/overloaded.hpp"
+#include "xds/client/resource_text.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -49,6 +52,20 @@ class Builder {
     return built;
   }
 
+  /// What is wrong with the roots although they have a value. Precondition: is_complete().
+  std::map<ClusterName, std::string> notes(const XdsConfig& config) const {
+    std::map<ClusterName, std::string> notes;
+    for (const ClusterName& name : roots_) {
+      const auto& built = config.clusters.at(name);
+      if (!built.ok()) continue;
+      std::string note = ambient_note(name, *(*built)->cluster);
+      if (const auto* aggregate = std::get_if<AggregateLeaves>(&(*built)->children))
+        note = join_notes(note, leaf_notes(aggregate->leaves));
+      if (!note.empty()) notes.emplace(name, std::move(note));
+    }
+    return notes;
+  }
+
  private:
   static bool is_aggregate(const Cluster& cluster) {
     return std::holds_alternative<AggregateDiscovery>(cluster.discovery);
@@ -77,45 +94,67 @@ class Builder {
   absl::StatusOr<ClusterConfigPtr> build(const ClusterName& name,
                                          const absl::StatusOr<ClusterPtr>& cluster) const {
     if (!cluster.ok()) return arguments_.text.unavailable(key_of(name), cluster.status());
-    if (!is_aggregate(**cluster)) return share(name, {*cluster, leaf(name, **cluster)});
+    if (!is_aggregate(**cluster)) return share(name, {*cluster, leaf(**cluster)});
     const auto lookup = [this](const ClusterName& child) { return find(child); };
     auto leaves = flatten(name, lookup, arguments_.missing_leaf);
     if (!leaves.ok()) return arguments_.text.unavailable(leaves.status().message());
     return share(name, {*cluster, AggregateLeaves{*std::move(leaves)}});
   }
 
-  LeafEndpoints leaf(const ClusterName& name, const Cluster& cluster) const {
-    LeafEndpoints leaf =
-        std::visit(Overloaded{
-                       [&](const EdsDiscovery& eds) { return from_eds(eds.service_name); },
-                       [&](const DnsDiscovery& dns) { return from_dns(dns.name); },
-                       [](const AggregateDiscovery&) { return LeafEndpoints{}; },
-                   },
-                   cluster.discovery);
-    const absl::Status& ambient = arguments_.known.cluster(name).ambient;
-    if (!ambient.ok()) {
-      leaf.resolution_note =
-          join_notes(arguments_.text.explain(key_of(name), ambient), leaf.resolution_note);
-    }
-    return leaf;
+  LeafEndpoints leaf(const Cluster& cluster) const {
+    return std::visit(Overloaded{
+                          [&](const EdsDiscovery& eds) { return from_eds(eds.service_name); },
+                          [&](const DnsDiscovery& dns) { return from_dns(dns.name); },
+                          [](const AggregateDiscovery&) { return LeafEndpoints{}; },
+                      },
+                      cluster.discovery);
   }
 
   // Whatever was there before: an error that is not ambient takes the endpoints away (A37-24).
   LeafEndpoints from_eds(const std::string& service_name) const {
-    const Watched<Endpoints>& watched = arguments_.known.endpoints(service_name);
+    const auto& value = *arguments_.known.endpoints(service_name).value;
+    if (value.ok()) return {*value, ""};
     const ResourceKey key{ResourceType::kEndpoints, service_name};
-    if (!watched.value->ok())
-      return {nullptr, arguments_.text.explain(key, watched.value->status())};
-    LeafEndpoints leaf{**watched.value, ""};
-    if (!watched.ambient.ok()) leaf.resolution_note = arguments_.text.explain(key, watched.ambient);
-    return leaf;
+    return {nullptr, arguments_.text.explain(key, value.status())};
   }
 
   LeafEndpoints from_dns(const DnsName& name) const {
-    LeafEndpoints leaf = arguments_.known.name(name).outcome();
-    if (!leaf.resolution_note.empty())
-      leaf.resolution_note = arguments_.text.explain(leaf.resolution_note);
-    return leaf;
+    const NameResolution& resolution = arguments_.known.name(name);
+    if (resolution.endpoints() != nullptr) return {resolution.endpoints(), ""};
+    return {nullptr, arguments_.text.explain(resolution.error())};
+  }
+
+  std::string ambient_note(const ClusterName& name, const Cluster& cluster) const {
+    const auto note = [](const ResourceKey& key, const absl::Status& ambient) {
+      return ambient.ok() ? std::string() : with_resource(key, ambient.message());
+    };
+    return join_notes(note(key_of(name), arguments_.known.cluster(name).ambient),
+                      std::visit(Overloaded{
+                                     [&](const EdsDiscovery& eds) {
+                                       return note(
+                                           {ResourceType::kEndpoints, eds.service_name},
+                                           arguments_.known.endpoints(eds.service_name).ambient);
+                                     },
+                                     [&](const DnsDiscovery& dns) {
+                                       const auto& resolution = arguments_.known.name(dns.name);
+                                       return resolution.endpoints() == nullptr
+                                                  ? std::string()  // No more than that is known.
+                                                  : resolution.error();
+                                     },
+                                     [](const AggregateDiscovery&) { return std::string(); },
+                                 },
+                                 cluster.discovery));
+  }
+
+  std::string leaf_notes(const std::vector<ClusterName>& leaves) const {
+    std::string notes;
+    std::size_t noted = 0;
+    for (const ClusterName& leaf : leaves) {
+      const std::string note = ambient_note(leaf, ***find(leaf));
+      if (!note.empty() && ++noted <= kMaxLeafNotes) notes = join_notes(notes, note);
+    }
+    if (noted <= kMaxLeafNotes) return notes;
+    return join_notes(notes, absl::StrCat("and ", noted - kMaxLeafNotes, " clusters more"));
   }
 
   ClusterConfigPtr share(const ClusterName& name, ClusterConfig fresh) const {
@@ -147,12 +186,15 @@ std::set<ClusterName> clusters_of(const VirtualHost& host) {
   return clusters;
 }
 
-std::optional<XdsConfig> build_config(const Routes& routes, const BuildArguments& arguments) {
+std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments) {
   std::set<ClusterName> roots = clusters_of(*routes.virtual_host);
   roots.insert(arguments.referenced.begin(), arguments.referenced.end());
   const Builder builder(arguments, std::move(roots));
   if (!builder.is_complete()) return std::nullopt;
-  return XdsConfig{routes.listener, routes.route_config, routes.virtual_host, builder.clusters()};
+  BuiltConfig built{{routes.listener, routes.route_config, routes.virtual_host, builder.clusters()},
+                    {}};
+  built.notes = builder.notes(built.config);
+  return built;
 }
 
 bool is_unchanged(const XdsConfig& fresh, const XdsConfig& before) {

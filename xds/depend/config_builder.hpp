@@ -9,9 +9,12 @@
 
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "messages/xds_config.hpp"
 #include "xds/depend/cluster_graph.hpp"
@@ -40,7 +43,18 @@ struct BuildArguments {
   MissingLeaf missing_leaf = MissingLeaf::kSkip;
 };
 
-std::optional<XdsConfig> build_config(const Routes& routes, const BuildArguments& arguments);
+/// Of an aggregate's leaves with something wrong, this many are in its note; the others are
+/// counted.
+inline constexpr std::size_t kMaxLeafNotes = 3;
+
+struct BuiltConfig {
+  XdsConfig config;
+  /// ResolutionNotes::clusters.
+  std::map<ClusterName, std::string> notes;
+};
+
+/// Nothing while something is missing.
+std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments);
 
 /// The same pointers and the same errors throughout.
 bool is_unchanged(const XdsConfig& fresh, const XdsConfig& before);

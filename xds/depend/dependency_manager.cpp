@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "messages/overloaded.hpp"
+#include "xds/client/resource_text.hpp"
 #include "xds/depend/virtual_host.hpp"
 
 namespace signalbox::xds {
@@ -113,9 +114,9 @@ bool DependencyManager::is_revoked(const absl::Status& route_error) const {
   return in_use != nullptr && in_use->name == known_.route_name();
 }
 
-std::string DependencyManager::ambient_note() const {
-  const auto note = [this](const ResourceKey& key, const absl::Status& ambient) {
-    return ambient.ok() ? std::string() : text_.explain(key, ambient);
+std::string DependencyManager::target_note() const {
+  const auto note = [](const ResourceKey& key, const absl::Status& ambient) {
+    return ambient.ok() ? std::string() : with_resource(key, ambient.message());
   };
   return join_notes(
       note({ResourceType::kListener, known_.listener_name()}, known_.listener().ambient),
@@ -135,7 +136,7 @@ void DependencyManager::refresh(Changed changed) {
   if (emitted_ != nullptr) return settle_soon();
   // While nothing is out, all that is watched is needed.
   const auto* routes = std::get_if<Routes>(&to_come);
-  if (routes != nullptr && known_.all_answered()) try_emit(*routes, ambient_note());
+  if (routes != nullptr && known_.all_answered()) try_emit(*routes, target_note());
 }
 
 // M5.
@@ -151,7 +152,7 @@ void DependencyManager::settle() {
   settling_.reset();
   if (emitted_ == nullptr) return;
   const RoutesToCome to_come = routes_to_come();
-  std::string note = ambient_note();
+  std::string note = target_note();
   if (const auto* none = std::get_if<NoRoutes>(&to_come))
     note = join_notes(none->error.message(), note);
   if (const auto* routes = std::get_if<Routes>(&to_come)) {
@@ -174,22 +175,23 @@ void DependencyManager::follow(const RoutesToCome& to_come) {
 }
 
 // False: it is not complete.
-bool DependencyManager::try_emit(const Routes& routes, const std::string& note) {
-  auto config = build_config(
+bool DependencyManager::try_emit(const Routes& routes, std::string target_note) {
+  auto built = build_config(
       routes, BuildArguments{known_, text_, referenced_, emitted_.get(), missing_leaf_});
-  if (!config) return false;
-  const bool unchanged = emitted_ != nullptr && is_unchanged(*config, *emitted_);
-  if (unchanged && note == emitted_note_) return true;
-  if (!unchanged) emitted_ = std::make_shared<const XdsConfig>(*std::move(config));
-  emitted_note_ = note;
+  if (!built) return false;
+  ResolutionNotes notes{text_.node(), std::move(target_note), std::move(built->notes)};
+  const bool unchanged = emitted_ != nullptr && is_unchanged(built->config, *emitted_);
+  if (unchanged && notes == *emitted_notes_) return true;  // M1, M6.
+  if (!unchanged) emitted_ = std::make_shared<const XdsConfig>(std::move(built->config));
+  emitted_notes_ = std::make_shared<const ResolutionNotes>(std::move(notes));
   emitted_error_.reset();
-  effects_.emplace_back(EmitConfig{emitted_, emitted_note_});
+  effects_.emplace_back(EmitConfig{emitted_, emitted_notes_});
   return true;
 }
 
 void DependencyManager::emit_error(const absl::Status& error) {
   emitted_.reset();
-  emitted_note_.clear();
+  emitted_notes_.reset();
   if (emitted_error_ == error) return;
   emitted_error_ = error;
   effects_.emplace_back(EmitError{error});

@@ -16,10 +16,11 @@
 //       out until they replace it, and from the clusters that calls refer to (A37-15).
 //   M4  A configuration that is out keeps being updated while the routes to come are incomplete.
 //   M5  Bursts are answered once: while a configuration is out, its successor is put together
-//   behind
-//       the events that wait now (a timer without delay). Watches, errors and the first
+//       behind the events that wait now (a timer without delay). Watches, errors and the first
 //       configuration do not wait.
-//   M6  Codes of the control plane never reach a call: every error is UNAVAILABLE.
+//   M6  What is wrong beside what is out is its note. A note that changes alone goes out with the
+//       same configuration.
+//   M7  Codes of the control plane never reach a call: every error is UNAVAILABLE.
 //
 // Source: gRFC A74, A37, A88 (ambient errors become notes).
 
@@ -78,13 +79,14 @@ class DependencyManager {
   RoutesToCome routes_in(const std::shared_ptr<const Listener>& listener,
                          const std::shared_ptr<const RouteConfig>& route_config) const;
   bool is_revoked(const absl::Status& route_error) const;
-  std::string ambient_note() const;
+  /// What is wrong with listener and routes although they have a value.
+  std::string target_note() const;
 
   void refresh(Changed changed);
   void follow(const RoutesToCome& to_come);
   void settle_soon();
   void settle();
-  bool try_emit(const Routes& routes, const std::string& note);
+  bool try_emit(const Routes& routes, std::string target_note);
   void emit_error(const absl::Status& error);
 
   std::string authority_;
@@ -94,7 +96,7 @@ class DependencyManager {
   std::set<ClusterName> referenced_;
 
   XdsConfigPtr emitted_;  // Null: none yet, or an error came after it.
-  std::string emitted_note_;
+  ResolutionNotesPtr emitted_notes_;
   std::optional<absl::Status> emitted_error_;
   std::optional<TimerId> settling_;
   std::uint64_t timers_ = 0;

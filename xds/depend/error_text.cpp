@@ -20,6 +20,10 @@ std::string ErrorText::explain(absl::string_view reason) const {
   return absl::StrCat(target_, ": ", reason, " (node ID: ", node_id_, ")");
 }
 
+std::string ErrorText::node() const {
+  return node_id_.empty() ? std::string() : absl::StrCat("node ID: ", node_id_);
+}
+
 absl::Status ErrorText::unavailable(const ResourceKey& key, const absl::Status& error) const {
   return absl::UnavailableError(explain(key, error));
 }

@@ -23,6 +23,9 @@ class ErrorText {
   std::string explain(const ResourceKey& key, const absl::Status& error) const;
   std::string explain(absl::string_view reason) const;
 
+  /// `node ID: n`, for texts that name it by themselves; empty where the node has none.
+  std::string node() const;
+
   absl::Status unavailable(const ResourceKey& key, const absl::Status& error) const;
   absl::Status unavailable(absl::string_view reason) const;
 

@@ -35,7 +35,8 @@ void NameResolution::resolved(const NameResolved& event, Instant now, Dependency
   } else if (event.addresses->empty()) {
     fail("the name has no addresses", effects);
   } else {
-    outcome_ = LeafEndpoints{endpoints_from_dns(*event.addresses, outcome_.endpoints), ""};
+    endpoints_ = endpoints_from_dns(*event.addresses, endpoints_);
+    error_.clear();
     backoff_.reset();
     state_ = Resting{now};
   }
@@ -68,7 +69,7 @@ void NameResolution::wait(Duration delay, DependencyEffects& effects) {
 }
 
 void NameResolution::fail(absl::string_view reason, DependencyEffects& effects) {
-  outcome_.resolution_note = absl::StrCat("DNS resolution of ", name_.str(), " failed: ", reason);
+  error_ = absl::StrCat("DNS resolution of ", name_.str(), " failed: ", reason);
   wait(backoff_.next(), effects);
 }
 

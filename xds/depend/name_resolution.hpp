@@ -51,8 +51,11 @@ class NameResolution {
   /// There was an answer or an error.
   bool answered() const { return answered_; }
 
-  /// What is known by now; without an answer, nothing.
-  const LeafEndpoints& outcome() const { return outcome_; }
+  /// The last good answer; null: there was none.
+  const EndpointsPtr& endpoints() const { return endpoints_; }
+
+  /// Why the last look-up failed; empty: it did not, or is the first and under way.
+  const std::string& error() const { return error_; }
 
  private:
   struct Looking {};
@@ -76,7 +79,8 @@ class NameResolution {
   std::uint64_t timers_ = 0;
   std::variant<Looking, Resting, Waiting> state_;
   bool answered_ = false;
-  LeafEndpoints outcome_;
+  EndpointsPtr endpoints_;
+  std::string error_;
 };
 
 }  // namespace signalbox::xds

@@ -50,6 +50,11 @@ struct RuntimeOptions {
   /// How long a priority may take to connect before the next one is tried (gRFC A56).
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
 
+  /// What becomes of an aggregate cluster when an underlying one does not exist, or was refused and
+  /// had no good version before. Off, as gRFC A74 has it: the aggregate does without it, and fails
+  /// only when none is left. On, as the older gRFC A37 has it: the whole aggregate fails.
+  bool missing_cluster_fails_aggregate = false;
+
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);

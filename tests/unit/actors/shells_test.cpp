@@ -4,7 +4,9 @@
 // they depend on dies.
 
 #include <deque>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -175,20 +177,29 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
   };
 }
 
-// In the place of an xds_client: has all of these at once.
-protocol::BehaviorOf<protocol::XdsClientActor> serve(protocol::XdsClientActor::pointer self,
-                                                     std::map<ResourceKey, Resource> resources) {
+// In the place of an xds_client: tells all of this at once, and that there is nothing else.
+protocol::BehaviorOf<protocol::XdsClientActor> serve(
+    protocol::XdsClientActor::pointer self,
+    std::map<ResourceKey, std::vector<Resource>> resources) {
   return {
       [self, resources = std::move(resources)](const WatchesChanged& event) {
-        ResourcesChanged told;
+        const auto watcher = caf::actor_cast<protocol::ResourceObserver>(self->current_sender());
+        const auto tell = [&](const ResourceKey& key, absl::StatusOr<Resource> resource) {
+          ResourcesChanged told;
+          told.changes.emplace_back(ResourceChanged{key, std::move(resource)});
+          protocol::send(self, watcher, std::move(told));
+        };
         for (const auto& change : event.changes) {
           const auto* watch = std::get_if<Watch>(&change);
           if (watch == nullptr) continue;
-          told.changes.emplace_back(ResourceChanged{watch->key, resources.at(watch->key)});
+          const auto found = resources.find(watch->key);
+          if (found == resources.end()) {
+            tell(watch->key, absl::NotFoundError("does not exist"));
+            continue;
+          }
+          for (const Resource& resource : found->second)
+            tell(watch->key, resource);
         }
-        protocol::send(self,
-                       caf::actor_cast<protocol::ResourceObserver>(self->current_sender()),
-                       std::move(told));
       },
       [](const WatcherGone&) {},
       [](const ResourcesReceived&) {},
@@ -319,9 +330,9 @@ TEST_CASE("xds_watcher: a look-up has an actor for as long as it lasts, and no l
           "[actors][xds_watcher][dns]") {
   Shells shells;
   const auto heard = std::make_shared<Heard>();
-  const std::map<ResourceKey, Resource> resources{
-      {tests::lds("orders"), tests::inline_listener("orders", tests::routes_to("r", {"d"}))},
-      {tests::cds("d"), tests::dns_cluster("d", "host:80")}};
+  const std::map<ResourceKey, std::vector<Resource>> resources{
+      {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {"d"}))}},
+      {tests::cds("d"), {tests::dns_cluster("d", "host:80")}}};
   const auto client = shells.keep(shells.system().spawn(serve, resources));
   const auto listener = shells.keep(shells.system().spawn(listen, heard));
   const auto watcher =
@@ -341,12 +352,61 @@ TEST_CASE("xds_watcher: a look-up has an actor for as long as it lasts, and no l
   CHECK(shells.living() == before);
 }
 
+TEST_CASE("xds_watcher: a look-up that is under way answers for a name that is wanted again",
+          "[actors][xds_watcher][dns][A37-15]") {
+  Shells shells;
+  const auto heard = std::make_shared<Heard>();
+  // The cluster is of a name, then it is not, then it is again: all before the look-up has run.
+  const std::map<ResourceKey, std::vector<Resource>> resources{
+      {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {"d"}))}},
+      {tests::cds("d"),
+       {tests::dns_cluster("d", "host:80"),
+        tests::eds_cluster("d", "e"),
+        tests::dns_cluster("d", "host:80")}},
+      {tests::eds("e"), {tests::endpoints({})}}};
+  const auto client = shells.keep(shells.system().spawn(serve, resources));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  const std::size_t before = shells.living();
+  shells.run();
+  CHECK(shells.lookup->asked == 1);
+  CHECK(shells.living() == before);
+  REQUIRE_FALSE(heard->configs.empty());
+  const auto& found = heard->configs.back().config->clusters.at(ClusterName("d"));
+  REQUIRE(found.ok());
+  const auto& leaf = std::get<LeafEndpoints>((*found)->children);
+  REQUIRE(leaf.endpoints != nullptr);
+  CHECK(leaf.endpoints->priorities[0].localities[0]->endpoints[0].addresses[0].str() ==
+        "127.0.0.1:80");
+}
+
+TEST_CASE("xds_watcher: what a missing cluster does to its aggregate is the environment's to say",
+          "[actors][xds_watcher][A37-13][D2]") {
+  const bool fails = GENERATE(false, true);
+  Shells shells;
+  Environment changed = *shells.environment;
+  changed.missing_leaf = fails ? xds::MissingLeaf::kFailAggregate : xds::MissingLeaf::kSkip;
+  shells.environment = std::make_shared<const Environment>(std::move(changed));
+  const auto heard = std::make_shared<Heard>();
+  const std::map<ResourceKey, std::vector<Resource>> resources{
+      {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {"agg"}))}},
+      {tests::cds("agg"), {tests::aggregate("agg", {"there", "missing"})}},
+      {tests::cds("there"), {tests::eds_cluster("there", "e")}},
+      {tests::eds("e"), {tests::endpoints({{tests::locality("l", {"1"})}})}}};
+  const auto client = shells.keep(shells.system().spawn(serve, resources));
+  const auto listener = shells.keep(shells.system().spawn(listen, heard));
+  shells.keep(spawn_watcher(shells.system(), shells.environment, port(), client, listener));
+  shells.run();
+  REQUIRE(heard->configs.size() == 1);
+  CHECK(heard->configs[0].config->clusters.at(ClusterName("agg")).ok() == !fails);
+}
+
 TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
           "[actors][xds_watcher][A88]") {
   Shells shells;
   const auto heard = std::make_shared<Heard>();
-  const std::map<ResourceKey, Resource> resources{
-      {tests::lds("orders"), tests::inline_listener("orders", tests::routes_to("r", {}))}};
+  const std::map<ResourceKey, std::vector<Resource>> resources{
+      {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {}))}}};
   const auto client = shells.keep(shells.system().spawn(serve, resources));
   const auto listener = shells.keep(shells.system().spawn(listen, heard));
   const auto watcher =
@@ -362,7 +422,7 @@ TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
   CHECK(heard->errors.empty());
   REQUIRE(heard->configs.size() == 2);
   CHECK(heard->configs[1].config == heard->configs[0].config);
-  CHECK(absl::StrContains(heard->configs[1].resolution_note, "refused"));
+  CHECK(absl::StrContains(heard->configs[1].notes->target, "refused"));
 }
 
 TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted ever later",

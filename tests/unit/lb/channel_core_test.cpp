@@ -68,11 +68,19 @@ XdsConfigPtr routes_to(std::initializer_list<const char*> clusters) {
   return config;
 }
 
+ResolutionNotesPtr notes(const std::string& target) {
+  return std::make_shared<const ResolutionNotes>(ResolutionNotes{"node ID: n", target, {}});
+}
+
 // A channel whose root answers when it is told to.
 class Channel {
  public:
   ChannelEffects config(std::initializer_list<const char*> clusters) {
     return step(XdsConfigArrived{routes_to(clusters)});
+  }
+
+  ChannelEffects config(XdsConfigPtr config, const std::string& note) {
+    return step(XdsConfigArrived{std::move(config), notes(note)});
   }
 
   ChannelEffects root(Generation generation, ConnectivityState state = ConnectivityState::kReady) {
@@ -242,6 +250,82 @@ TEST_CASE("channel_core: state edges are published at once, mere pickers behind 
   CHECK(channel.step(RebuildDue{}).empty());
 }
 
+TEST_CASE("channel_core: a note that changes alone is published, and applied to nobody",
+          "[lb][channel_core][A88]") {
+  Channel channel;
+  const XdsConfigPtr config = routes_to({"a"});
+  channel.config(config, "");
+  CHECK(published(channel.root(1)).snapshot.notes->target.empty());
+
+  // The control plane goes, and comes back.
+  const auto lost = channel.config(config, "refused");
+  CHECK(all_of<ApplyToRoot>(lost).empty());
+  CHECK(all_of<ReferToClusters>(lost).empty());
+  CHECK(all_of<RebuildSoon>(lost).size() == 1);
+  CHECK(channel.config(config, "still refused").empty());
+  const auto noted = published(channel.step(RebuildDue{})).snapshot;
+  CHECK(noted.notes->target == "still refused");
+  CHECK(noted.generation == 1);
+  CHECK(noted.selector != nullptr);
+  channel.config(config, "");
+  const auto back = published(channel.step(RebuildDue{})).snapshot;
+  CHECK(back.notes->target.empty());
+  CHECK(back.generation == 1);
+
+  SECTION("a configuration that is lost takes its note along, but for the node") {
+    channel.config(config, "refused");
+    channel.step(XdsConfigLost{absl::UnavailableError("no such listener")});
+    const auto failing = published(channel.root(2)).snapshot;
+    CHECK(failing.notes->target.empty());
+    CHECK(failing.notes->node == "node ID: n");
+    SECTION("and when it comes again, it is applied") {
+      CHECK(applied(channel.config(config, "")).generation == 3);
+    }
+  }
+}
+
+TEST_CASE("channel_core: a note waits for the routes that it came with",
+          "[lb][channel_core][A88]") {
+  Channel channel;
+  const XdsConfigPtr config = routes_to({"a"});
+  channel.config(config, "");
+  CHECK(channel.config(config, "refused").empty());
+  CHECK(published(channel.root(1)).snapshot.notes->target == "refused");
+}
+
+TEST_CASE("channel_core: a root that survived no configuration fails calls, until the next one",
+          "[lb][channel_core]") {
+  Channel channel;
+  SECTION("of routes") {
+    channel.config({"a"});
+    channel.step(RootDied{});
+    const auto failing = published(channel.step(RootGivenUp{}));
+    CHECK(failing.state == ConnectivityState::kTransientFailure);
+    CHECK(failing.snapshot.selector == nullptr);
+    CHECK(failing.snapshot.failure.code() == absl::StatusCode::kUnavailable);
+    CHECK_THAT(std::string(failing.snapshot.failure.message()),
+               Catch::Contains("could not be applied"));
+
+    CHECK(applied(channel.config({"a", "b"})).generation == 2);
+    const auto good = published(channel.root(2)).snapshot;
+    CHECK(good.selector != nullptr);
+    CHECK(good.failure.ok());
+    CHECK(good.sequence > failing.snapshot.sequence);
+  }
+  SECTION("of none: then calls fail for what was wrong before") {
+    channel.step(XdsConfigLost{absl::UnavailableError("no such listener")});
+    channel.step(RootDied{});
+    CHECK(published(channel.step(RootGivenUp{})).snapshot.failure.message() == "no such listener");
+  }
+  SECTION("but what serves already serves on") {
+    channel.config({"a"});
+    channel.root(1);
+    channel.config({"a", "b"});
+    channel.step(RootDied{});
+    CHECK(channel.step(RootGivenUp{}).empty());
+  }
+}
+
 TEST_CASE("channel_core: the last picker serves while the root comes back", "[lb][channel_core]") {
   Channel channel;
   channel.config({"a"});
@@ -325,7 +409,11 @@ TEST_CASE("channel_core: one that is restarted publishes nothing until its route
   };
   ChannelCore core(make_ref, last);
   core.step(XdsConfigArrived{routes_to({"a"})}, kNow);
-  core.step(XdsConfigArrived{routes_to({"a", "b"})}, kNow);
+  const XdsConfigPtr newer = routes_to({"a", "b"});
+  core.step(XdsConfigArrived{newer}, kNow);
+  CHECK(core.step(XdsConfigArrived{newer, notes("refused")}, kNow).empty());
+  core.step(RootDied{}, kNow);
+  CHECK(core.step(RootGivenUp{}, kNow).empty());
   const auto root = [&](Generation generation) {
     return core.step(RootPublished{ConnectivityState::kReady, make_queue_picker(), generation},
                      kNow);

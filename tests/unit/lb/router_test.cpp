@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/route_fixture.hpp"
@@ -200,6 +201,62 @@ TEST_CASE_METHOD(RouterFixture, "router: the other codes pass as they are", "[lb
   CHECK(router.pick(kCall).status() == original);
 }
 
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a call that fails says what is wrong with the configuration",
+                 "[lb][router][A88]") {
+  const ResolutionNotes both{"node ID: n", "LDS is old", {{ClusterName("a"), "EDS is old"}}};
+
+  struct Row {
+    const char* when;
+    ResolutionNotes notes;
+    std::string said;
+    std::string text;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"cluster and target", both, "all down", "all down (EDS is old; LDS is old; node ID: n)"},
+      {"another cluster",
+       {"node ID: n", "LDS is old", {{ClusterName("b"), "EDS is old"}}},
+       "all down",
+       "all down (LDS is old; node ID: n)"},
+      {"nothing: then it names the node",
+       {"node ID: n", "", {}},
+       "all down",
+       "all down (node ID: n)"},
+      {"no node", {"", "", {}}, "all down", "all down"},
+      {"what it says itself is not said again",
+       both,
+       "xds:///a: EDS is old (node ID: n)",
+       "xds:///a: EDS is old (node ID: n) (LDS is old)"},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    notes = std::make_shared<const ResolutionNotes>(row.notes);
+    const absl::Status why = absl::UnavailableError(row.said);
+    publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{why}); }));
+    CHECK(router.pick(kCall).status() == absl::UnavailableError(row.text));
+    publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Drop{why}); }));
+    CHECK(router.pick(kCall).status() == absl::UnavailableError(row.text));
+  }
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: without a route, notes are the target's; other codes have none",
+                 "[lb][router][A88]") {
+  notes = std::make_shared<const ResolutionNotes>(
+      ResolutionNotes{"node ID: n", "RDS is old", {{ClusterName("a"), "EDS is old"}}});
+  publish(config_of({route(exact("/other"), to("a"))}), nullptr);
+  CHECK_THAT(std::string(router.pick(kCall).status().message()),
+             Catch::EndsWith(" (RDS is old; node ID: n)"));
+  publish(std::nullopt, nullptr, absl::UnavailableError("no listener"));
+  CHECK(router.pick(kCall).status().message() == "no listener (RDS is old; node ID: n)");
+  const absl::Status other = absl::DataLossError("x");
+  publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{other}); }));
+  CHECK_FALSE(absl::StrContains(router.pick(kCall).status().message(), "is old"));
+  // A call that waits is told nothing, one that was failing forgets it.
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
+  CHECK(router.pick(kCall).status().ok());
+}
+
 TEST_CASE_METHOD(RouterFixture, "router: waits while there is no configuration", "[lb][router]") {
   const Pick pick = router.pick(kCall);
   CHECK(pick.outcome() == PickOutcome::kQueue);
@@ -318,6 +375,7 @@ TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[l
   chosen.match.fraction_per_million = 1'000'000;
   const XdsConfig config =
       config_of({route(exact("/s/Other"), to("a")), route(regex("/t/.*"), to("a")), chosen});
+  notes = std::make_shared<const ResolutionNotes>(ResolutionNotes{"node ID: n", "old", {}});
   publish(config, answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
   const TestHeaders headers{{"env", "canary"}, {"shard", "4"}};
   const auto picks = [&] {

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -43,6 +44,7 @@ class Graph {
   }
 
   const absl::StatusOr<ClusterPtr>* operator()(const ClusterName& name) const {
+    ++lookups_;
     const auto found = known_.find(name);
     return found == known_.end() ? nullptr : &found->second;
   }
@@ -57,6 +59,15 @@ class Graph {
     return names;
   }
 
+  std::string error(const std::string& root, MissingLeaf missing = MissingLeaf::kSkip) const {
+    const auto flat = leaves(root, missing);
+    REQUIRE(flat.status().code() == absl::StatusCode::kUnavailable);
+    return std::string(flat.status().message());
+  }
+
+  /// How often clusters were asked for since it was last said.
+  std::size_t take_lookups() const { return std::exchange(lookups_, 0); }
+
   std::set<std::string> reached(const std::string& root) const {
     std::set<std::string> names;
     for (const ClusterName& name : explore({ClusterName{root}}, *this).reached)
@@ -66,6 +77,7 @@ class Graph {
 
  private:
   std::map<ClusterName, absl::StatusOr<ClusterPtr>> known_;
+  mutable std::size_t lookups_ = 0;
 };
 
 using Names = std::vector<std::string>;
@@ -122,26 +134,87 @@ TEST_CASE("cluster graph: an aggregate is the list of its leaves, depth-first",
   }
 }
 
-TEST_CASE("cluster graph: without a usable leaf it is UNAVAILABLE", "[xds][graph][A37-9][A75-12]") {
-  const auto graph = GENERATE(values<Graph>({
-      Graph().add(aggregate("A", {"A"})),
-      Graph().add(aggregate("A", {"B"})).add(aggregate("B", {"A"})),
-      Graph().add(aggregate("A", {"B"})).fail("B"),
-      Graph().add(aggregate("A", {"B"})),
-  }));
-  const auto leaves = graph.leaves("A");
-  CHECK(leaves.status().code() == absl::StatusCode::kUnavailable);
-  CHECK(absl::StrContains(leaves.status().message(), "A has no usable leaf"));
+TEST_CASE("cluster graph: without a usable leaf it is UNAVAILABLE, and says why",
+          "[xds][graph][A37-9][A75-12][B1][B10]") {
+  struct Row {
+    const char* when;
+    Graph graph;
+    const char* why;
+  };
+
+  const std::string none = "aggregate cluster A has no usable leaf cluster: ";
+  const std::vector<Row> rows = {
+      {"it lists itself alone",
+       Graph().add(aggregate("A", {"A"})),
+       "all that it leads to are aggregates"},
+      {"a loop of two",
+       Graph().add(aggregate("A", {"B"})).add(aggregate("B", {"A"})),
+       "all that it leads to are aggregates"},
+      {"its only leaf does not exist",
+       Graph().add(aggregate("A", {"B"})).fail("B"),
+       "underlying cluster B is missing: gone"},
+      {"its only leaf has not answered",
+       Graph().add(aggregate("A", {"B"})),
+       "underlying cluster B is missing: not received yet"},
+      {"a loop beside leaves that are missing",
+       Graph().add(aggregate("A", {"B", "C", "A"})).fail("B").add(aggregate("C", {"A", "D"})),
+       "underlying cluster B is missing: gone, and 1 more"},
+  };
+  for (const Row& row : rows) {
+    DYNAMIC_SECTION(row.when) {
+      CHECK(row.graph.error("A") == none + row.why);
+    }
+  }
 }
 
-TEST_CASE("cluster graph: where so configured, a missing leaf fails the aggregate",
-          "[xds][graph][A37-13]") {
-  const Graph graph = Graph().add(aggregate("A", {"B", "C"})).leaf("B").fail("C");
-  const auto leaves = graph.leaves("A", MissingLeaf::kFailAggregate);
-  CHECK(leaves.status().code() == absl::StatusCode::kUnavailable);
-  CHECK(absl::StrContains(leaves.status().message(), "C"));
-  CHECK(absl::StrContains(leaves.status().message(), "gone"));
-  CHECK(graph.leaves("B", MissingLeaf::kFailAggregate).ok());
+TEST_CASE(
+    "cluster graph: a loop spoils only who has nothing else, and what is outside of it nothing",
+    "[xds][graph][A37-9][A75-11][B10]") {
+  const Graph graph = Graph()
+                          .add(aggregate("A", {"B"}))
+                          .add(aggregate("B", {"C", "leaf"}))
+                          .add(aggregate("C", {"A"}))
+                          .add(aggregate("lost", {"own"}))
+                          .add(aggregate("own", {"lost"}))
+                          .add(aggregate("over", {"lost", "leaf"}))
+                          .leaf("leaf");
+  for (const char* root : {"A", "B", "C", "over", "leaf"}) {
+    INFO(root);
+    const auto leaves = graph.leaves(root);
+    REQUIRE(leaves.ok());
+    CHECK(*leaves == Names{"leaf"});
+  }
+  CHECK(absl::StrContains(graph.error("lost"), "cluster lost has no usable leaf"));
+  CHECK(absl::StrContains(graph.error("own"), "cluster own has no usable leaf"));
+}
+
+TEST_CASE("cluster graph: where so configured, a missing cluster fails the aggregate",
+          "[xds][graph][A37-13][D2]") {
+  struct Row {
+    const char* when;
+    Graph graph;
+    const char* why;
+  };
+
+  const std::vector<Row> rows = {
+      {"a leaf", Graph().add(aggregate("A", {"B", "C"})).leaf("B").fail("C"), "C is missing: gone"},
+      {"a leaf that is not needed as long as the first serves",
+       Graph().add(aggregate("A", {"B", "C", "D"})).leaf("B").leaf("C").fail("D"),
+       "D is missing: gone"},
+      {"below another aggregate",
+       Graph().add(aggregate("A", {"B", "C"})).leaf("B").add(aggregate("C", {"B", "D"})).fail("D"),
+       "D is missing: gone"},
+      {"an aggregate",
+       Graph().add(aggregate("A", {"B", "C"})).leaf("B"),
+       "C is missing: not received yet"},
+  };
+  for (const Row& row : rows) {
+    DYNAMIC_SECTION(row.when) {
+      CHECK(absl::StrContains(row.graph.error("A", MissingLeaf::kFailAggregate), row.why));
+      CHECK(row.graph.leaves("A").ok());
+      CHECK(row.graph.leaves("B", MissingLeaf::kFailAggregate).ok());
+    }
+  }
 }
 
 TEST_CASE("cluster graph: a path of 16 clusters is allowed, a 17th is not",
@@ -167,6 +240,73 @@ TEST_CASE("cluster graph: what has to be watched is all that is reached", "[xds]
   CHECK(graph.reached("A") == std::set<std::string>{"A", "B", "C", "D", "X"});
   CHECK(found.reached.size() == 6);
   CHECK(found.unanswered == std::set<ClusterName>{ClusterName{"X"}, ClusterName{"Y"}});
+}
+
+TEST_CASE("cluster graph: depth is counted where a cluster is entered first",
+          "[xds][graph][A37-8][A37-12][B10]") {
+  // c2 ▷ … ▷ c17 is too deep below "near, then far", but not for who enters c17 by the short way.
+  Graph graph = Graph().path(17);
+  graph.add(aggregate("far first", {"c2", "c16"}));
+  graph.add(aggregate("near first", {"c16", "c2"}));
+  CHECK(absl::StrContains(graph.error("far first"), "deeper than 16 at cluster c17"));
+  CHECK(*graph.leaves("near first") == Names{"c17"});
+  // What any way that is short enough leads to is watched, whatever way is walked first.
+  CHECK(graph.reached("far first").contains("c17"));
+  // Whose path is too deep fails; what is below it does not.
+  CHECK(graph.leaves("c2").ok());
+  CHECK(graph.leaves("c16").ok());
+}
+
+TEST_CASE("cluster graph: a diamond on a diamond is walked once, not along its 2^n paths",
+          "[xds][graph][A37-8][B10]") {
+  // d1 ▷ {a1, b1} ▷ d2 ▷ … in layers, up to the depth that is allowed.
+  Graph graph;
+  for (int i = 1; i <= 7; ++i) {
+    const std::string next = absl::StrCat("d", i + 1);
+    graph.add(aggregate(absl::StrCat("d", i), {absl::StrCat("a", i), absl::StrCat("b", i)}));
+    graph.add(aggregate(absl::StrCat("a", i), {next})).add(aggregate(absl::StrCat("b", i), {next}));
+  }
+  graph.leaf("d8");
+  CHECK(*graph.leaves("d1") == Names{"d8"});
+  CHECK(graph.take_lookups() == 22);
+  CHECK(graph.reached("d1").size() == 22);
+  CHECK(graph.take_lookups() == 22);
+
+  // Every cluster of a layer leads to every one of the next: 40^14 paths.
+  Graph dense;
+  for (int layer = 1; layer <= 15; ++layer) {
+    Names below;
+    for (int i = 0; i < 40; ++i)
+      below.push_back(absl::StrCat("l", layer + 1, "-", i));
+    for (int i = 0; i < 40; ++i)
+      dense.add(aggregate(absl::StrCat("l", layer, "-", i), below));
+  }
+  for (int i = 0; i < 40; ++i)
+    dense.leaf(absl::StrCat("l16-", i));
+  dense.take_lookups();
+  CHECK(dense.leaves("l1-0")->size() == 40);
+  CHECK(dense.take_lookups() == 1 + 15 * 40);
+  CHECK(dense.reached("l1-0").size() == 1 + 15 * 40);
+  CHECK(dense.take_lookups() == 1 + 15 * 40);
+}
+
+TEST_CASE("cluster graph: thousands of clusters are looked at once each, for all roots together",
+          "[xds][graph][A37-6]") {
+  Graph graph;
+  Names all;
+  std::set<ClusterName> roots;
+  for (int i = 0; i < 5'000; ++i)
+    all.push_back(absl::StrCat("leaf", i));
+  for (const std::string& name : all)
+    graph.leaf(name);
+  for (int i = 0; i < 20; ++i) {
+    graph.add(aggregate(absl::StrCat("agg", i), all));
+    roots.emplace(absl::StrCat("agg", i));
+  }
+  CHECK(*graph.leaves("agg0") == all);
+  CHECK(graph.take_lookups() == 5'001);
+  CHECK(explore(roots, std::cref(graph)).reached.size() == 5'020);
+  CHECK(graph.take_lookups() == 5'020);
 }
 
 TEST_CASE("cluster graph: walks of any graph end, without duplicates",

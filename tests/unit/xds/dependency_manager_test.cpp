@@ -370,12 +370,18 @@ TEST_CASE("dependency manager: an ambient error keeps the endpoints, and is thei
   DependencyWorld world;
   world.route_to({"a"});
   world.add_leaf("a");
-  const EndpointsPtr before = world.leaf("a").endpoints;
+  const XdsConfigPtr before = world.config;
   CHECK(world.ambient(eds("a-eds"), kLost) == Lines{"config"});
+  CHECK(world.cluster_note("a") == "EDS resource \"a-eds\": xDS server cp: refused");
   CHECK(world.ambient(cds("a"), absl::UnavailableError("was rejected")) == Lines{"config"});
-  CHECK(world.leaf("a").endpoints == before);
-  CHECK(contains(world.leaf("a").resolution_note, "refused"));
-  CHECK(contains(world.leaf("a").resolution_note, "was rejected"));
+  CHECK(world.cluster_note("a") ==
+        "CDS resource \"a\": was rejected; EDS resource \"a-eds\": xDS server cp: refused");
+  CHECK(world.config == before);
+  CHECK(world.leaf("a").resolution_note.empty());
+  world.ambient(eds("a-eds"), absl::OkStatus());
+  CHECK(world.ambient(cds("a"), absl::OkStatus()) == Lines{"config"});
+  CHECK(world.notes->clusters.empty());
+  CHECK(world.config == before);
 }
 
 TEST_CASE("dependency manager: a client that took another's place takes nothing away",
@@ -395,7 +401,8 @@ TEST_CASE("dependency manager: a client that took another's place takes nothing 
     CHECK(world.fail(eds("a-eds"), kLost) == Lines{"config"});
     CHECK(contains(world.note, "refused"));
     CHECK(world.leaf("a").endpoints != nullptr);
-    CHECK(contains(world.leaf("a").resolution_note, "does not exist"));
+    CHECK(contains(world.cluster_note("a"), "does not exist"));
+    CHECK(world.config == config);
 
     world.set(lds("orders"), rds_listener("orders", "r"));
     world.set(rds("r"), routes_to("r", {"a"}));
@@ -491,7 +498,7 @@ TEST_CASE("dependency manager: a failed look-up keeps the addresses known before
     CHECK(world.resolve("h:1", {}) == Lines{"timer", "config"});
   }
   CHECK(world.leaf("d").endpoints == before);
-  CHECK_FALSE(world.leaf("d").resolution_note.empty());
+  CHECK(contains(world.cluster_note("d"), "DNS resolution of h:1 failed"));
 }
 
 TEST_CASE("dependency manager: asked to, it resolves all names again, 30 s apart at least",
