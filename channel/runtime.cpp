@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signalbox/runtime.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -21,6 +22,7 @@
 #include "xds/bootstrap.hpp"
 #include "xds/node.hpp"
 #include "xds/parse/parse_resource.hpp"
+#include "xds/server_uri.hpp"
 
 namespace signalbox {
 namespace {
@@ -65,6 +67,33 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
+std::shared_ptr<actors::AdsTransport> make_server_transport(
+    const RuntimeOptions& options,
+    const xds::ServerConfig& server,
+    const std::shared_ptr<metrics::Instruments>& instruments) {
+  const auto log = options.log ? options.log : log_to_stderr;
+  for (const char* reason : {"limit", "parse", "certificate"})
+    instruments->count_config_rejected(reason, 0);
+  if (std::holds_alternative<xds::InsecureCredentials>(server.channel_creds) &&
+      !xds::is_loopback(server.server_uri)) {
+    log(absl::StrCat("xDS server ",
+                     server.server_uri,
+                     ": channel_creds are \"insecure\": configuration crosses the network in "
+                     "plaintext, and anybody on the way can change it"));
+  }
+  actors::GrpcAdsOptions ads;
+  ads.server_uri = server.server_uri;
+  ads.credentials = actors::make_credentials(
+      server.channel_creds, [log, instruments, name = server.server_uri](const std::string& text) {
+        instruments->count_config_rejected("certificate");
+        log(absl::StrCat("xDS server ", name, ": ", text));
+      });
+  ads.max_message_bytes = options.max_xds_message_bytes;
+  ads.keepalive_time =
+      std::chrono::duration_cast<std::chrono::milliseconds>(options.xds_keepalive_time);
+  return actors::make_grpc_ads_transport(std::move(ads));
+}
+
 // A resource file is a server like any other.
 absl::StatusOr<std::shared_ptr<actors::AdsTransport>> make_ads_transport(
     const RuntimeOptions& options,
@@ -74,11 +103,7 @@ absl::StatusOr<std::shared_ptr<actors::AdsTransport>> make_ads_transport(
     return actors::make_file_ads_transport(
         file_options(options, *bootstrap.resources_file, instruments));
   }
-  actors::GrpcAdsOptions ads;
-  ads.server_uri = bootstrap.servers.front().server_uri;
-  ads.credentials = grpc::InsecureChannelCredentials();
-  ads.max_message_bytes = options.max_xds_message_bytes;
-  return actors::make_grpc_ads_transport(std::move(ads));
+  return make_server_transport(options, bootstrap.servers.front(), instruments);
 }
 
 std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
@@ -94,10 +119,16 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
 }
 
 // The environment is asked at each response (A75-8).
-xds::ResponseDecoder make_decoder() {
-  return [](absl::string_view bytes) {
-    return xds::decode_response(
-        bytes, xds::parse_options_from([](const char* name) { return std::getenv(name); }));
+xds::ResponseDecoder make_decoder(const RuntimeOptions& options, const xds::Bootstrap& bootstrap) {
+  xds::NameSet providers;
+  for (const auto& [name, files] : bootstrap.certificate_providers)
+    providers.insert(name);
+  const auto most = static_cast<std::size_t>(std::max(options.max_xds_message_bytes, 0));
+  return [providers = std::move(providers), most](absl::string_view bytes) {
+    auto parse = xds::parse_options_from([](const char* name) { return std::getenv(name); });
+    parse.certificate_providers = providers;
+    parse.limits.max_message_bytes = most;
+    return xds::decode_response(bytes, parse);
   };
 }
 
@@ -163,7 +194,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transport = *std::move(ads_transport);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder();
+  environment.decode_response = make_decoder(options, state->bootstrap);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());

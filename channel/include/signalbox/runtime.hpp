@@ -57,8 +57,12 @@ struct RuntimeOptions {
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   grpc::ChannelArguments channel_arguments;
 
-  /// The largest xDS response that is accepted, in bytes.
+  /// The largest xDS response that is accepted, in bytes. A larger one is an error of its server, and
+  /// counted; what was good before stays in use.
   int max_xds_message_bytes = 64 << 20;
+  /// How often a silent control plane is pinged; one that does not answer within 20 s is lost. Doubled
+  /// each time that the server complains: many allow no less than five minutes (gRFC A8).
+  std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
   /// block. Called on a thread of the runtime.
