@@ -118,15 +118,13 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// The environment is asked at each response (A75-8).
-xds::ResponseDecoder make_decoder(const RuntimeOptions& options, const xds::Bootstrap& bootstrap) {
-  xds::NameSet providers;
-  for (const auto& [name, files] : bootstrap.certificate_providers)
-    providers.insert(name);
+// The environment is asked at each response (A75-8). The bootstrap's certificate providers are not
+// named: connections to endpoints cannot use them yet, and a cluster that asks for TLS is refused
+// rather than reached in plaintext (A29).
+xds::ResponseDecoder make_decoder(const RuntimeOptions& options) {
   const auto most = static_cast<std::size_t>(std::max(options.max_xds_message_bytes, 0));
-  return [providers = std::move(providers), most](absl::string_view bytes) {
+  return [most](absl::string_view bytes) {
     auto parse = xds::parse_options_from([](const char* name) { return std::getenv(name); });
-    parse.certificate_providers = providers;
     parse.limits.max_message_bytes = most;
     return xds::decode_response(bytes, parse);
   };
@@ -194,7 +192,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transport = *std::move(ads_transport);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder(options, state->bootstrap);
+  environment.decode_response = make_decoder(options);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());

@@ -28,6 +28,9 @@ namespace {
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
+// How gRPC 1.51 words a GOAWAY that says ENHANCE_YOUR_CALM, too_many_pings.
+const char kTooManyPings[] = "Too many pings";
+
 std::string to_bytes(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   std::string bytes;
@@ -183,8 +186,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void finished(bool /*ok*/) {
     const std::lock_guard lock(mutex_);
-    if (absl::StrContains(status_.error_message(), "too_many_pings"))
-      keepalive_->double_of(pinged_);
+    if (absl::StrContains(status_.error_message(), kTooManyPings)) keepalive_->double_of(pinged_);
     if (events_) events_->closed(status_of(status_, max_message_bytes_));
   }
 

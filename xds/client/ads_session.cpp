@@ -130,12 +130,12 @@ void AdsSession::ask(Live& live, ResourceType type) {
   const bool first_of_stream = live.asked.empty();
   Asked& asked = live.asked[type];
   asked.names = names;
-  // A NACK that waits goes along: without it the request would pass for something else.
-  const bool was_held = std::exchange(asked.held, std::nullopt).has_value();
-  send(live,
-       type,
-       was_held ? asked.refused->detail : "",
-       first_of_stream ? options_.node : std::string());
+  // A NACK that waits goes along: without it the request would pass for something else. What comes
+  // next answers another question, and repeats nothing.
+  const std::string held = asked.held ? asked.refused->detail : "";
+  asked.held.reset();
+  asked.refused.reset();
+  send(live, type, held, first_of_stream ? options_.node : std::string());
   effects_.emplace_back(SubscriptionSent{type, names});
 }
 

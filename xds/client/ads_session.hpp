@@ -27,10 +27,11 @@
 //   S5  The node travels in the first request of each stream only.
 //   S6  Of a type of which nothing is wanted we have nothing, and so no version: who asks again
 //       with a version may be taken to have its resources still, and never be answered.
-//   S7  Where a response repeats a refused one (type, version and errors are equal), its NACK waits
-//       for `nack_backoff`: there are servers that answer a NACK with the same response at once,
-//       for ever. The answer to a newer response takes its place, and a changed subscription takes
-//       it along. No other type is held up, nor another version: it may hold good news (A46).
+//   S7  Where a response repeats a refused one (type, version and errors are equal, and the
+//       subscription is), its NACK waits for `nack_backoff`: there are servers that answer a NACK
+//       with the same response at once, for ever. The answer to a newer response takes its place,
+//       and a changed subscription takes it along. No other type is held up, nor another version:
+//       it may hold good news (A46).
 //   S8  A response beyond the limit, or that is no DiscoveryResponse, has no nonce to answer with:
 //       it ends its stream, is told and counted, and what was accepted before stays (B7).
 //

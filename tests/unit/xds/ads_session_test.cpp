@@ -501,6 +501,9 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
     CHECK(session.subscribe(kCds, {"a", "b"}) ==
           Lines{"send 1: CDS v1/n3 [a b] NACK 3: bad", "asked CDS [a b]"});
     CHECK(session.elapse().empty());
+    // The answer to another question repeats nothing.
+    CHECK(session.bytes(1, "CDS v2 n4 bad").front() == "send 1: CDS v1/n4 [a b] NACK 3: bad");
+    CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "timer nack");
   }
   SECTION("the end of the stream: the next one knows of nothing refused") {
     const StartTimer nack = session.timer;
