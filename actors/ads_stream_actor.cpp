@@ -47,6 +47,8 @@ struct AdsStreamState {
     stream = transport->open(std::move(events));
   }
 
+  void run(CloseStream&) { stream.reset(); }
+
   void run(SendBytes& order) {
     if (stream) stream->send(std::move(order.bytes));
   }
@@ -55,6 +57,10 @@ struct AdsStreamState {
   void run(ResourcesReceived& order) {
     environment->instruments->set_xds_connected(transport->server(), true);
     protocol::send(self, sink, std::move(order));
+  }
+
+  void run(ResponseRefused& order) {
+    environment->instruments->count_config_rejected(to_string(order.reason));
   }
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }

@@ -49,7 +49,7 @@ struct AdsBytesReceived {
 
 struct AdsStreamClosed {
   std::uint64_t stream = 0;
-  absl::Status status;
+  absl::Status status;  ///< RESOURCE_EXHAUSTED: by us, as a response was beyond the limit.
 };
 
 using AdsSessionEvent =
@@ -57,6 +57,11 @@ using AdsSessionEvent =
 
 /// Opens stream number `stream`; answered by AdsStreamOpened or AdsStreamClosed.
 struct OpenStream {
+  std::uint64_t stream = 0;
+};
+
+/// Nothing more is wanted of the stream; it is not answered.
+struct CloseStream {
   std::uint64_t stream = 0;
 };
 
@@ -101,15 +106,22 @@ struct SubscriptionSent {
   std::set<std::string> names;
 };
 
-/// The server cannot be reached, or closed the stream without a response: an error for all
-/// watchers. OK: the stream is up again.
+/// A whole response was of no use: beyond the limit, or no DiscoveryResponse; to be counted.
+struct ResponseRefused {
+  RejectionReason reason = RejectionReason::kParse;
+};
+
+/// The server cannot be reached, closed the stream without a response, or sent one that is of no
+/// use: an error for all watchers. OK: the stream is up again.
 struct ServerStatusChanged {
   absl::Status status;
 };
 
 using AdsSessionEffect = std::variant<OpenStream,
+                                      CloseStream,
                                       SendBytes,
                                       ResourcesReceived,
+                                      ResponseRefused,
                                       SubscriptionSent,
                                       ServerStatusChanged,
                                       StartTimer,

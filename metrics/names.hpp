@@ -153,7 +153,7 @@ inline constexpr std::array kMetrics{
               MetricKind::kCounter,
               "signalbox_config_rejected_total",
               {Label{"reason"}},
-              "Resource files refused as a whole: unreadable, or not resources (parse)."},
+              "Resource files, xDS responses and certificates that were refused as a whole."},
     MetricRow{Metric::kActorMessages,
               MetricKind::kCounter,
               "signalbox_actor_messages_total",

@@ -2,6 +2,7 @@
 #include "xds/bootstrap.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include <google/protobuf/util/time_util.h>
 #include <nlohmann/json.hpp>
 
 #include "messages/overloaded.hpp"
@@ -25,28 +27,88 @@ namespace {
 
 using Presence = JsonReader::Presence;
 
-constexpr absl::string_view kUsableCredentials[] = {"insecure"};
 constexpr const char* kPathVariable = "GRPC_XDS_BOOTSTRAP";
 constexpr const char* kTextVariable = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
-// The usable types in their order. One of them must be there.
-std::vector<std::string> read_credentials(const JsonReader& server) {
-  std::vector<std::string> usable;
+// JSON's form of google.protobuf.Duration: "600s", "1.5s".
+Duration read_duration(const JsonReader& parent, const std::string& key, Duration otherwise) {
+  const std::string text = parent.string(key, Presence::kOptional);
+  if (text.empty()) return otherwise;
+  ::google::protobuf::Duration duration;
+  const bool parsed = ::google::protobuf::util::TimeUtil::FromString(text, &duration);
+  if (!parsed || duration.seconds() < 0 || duration.nanos() < 0 ||
+      (duration.seconds() == 0 && duration.nanos() == 0)) {
+    parent.error(key,
+                 absl::StrCat("expected a duration above zero (\"600s\"), found \"", text, "\""));
+    return otherwise;
+  }
+  // No Duration of ours holds more than some 292 years; a day is as good as for ever.
+  const auto seconds = std::min<std::int64_t>(duration.seconds(), std::int64_t{24} * 60 * 60);
+  return std::chrono::seconds(seconds) + std::chrono::nanoseconds(duration.nanos());
+}
+
+CertificateFiles read_certificate_files(const JsonReader& config) {
+  CertificateFiles files;
+  files.ca_certificate_file = config.string("ca_certificate_file", Presence::kOptional);
+  files.certificate_file = config.string("certificate_file", Presence::kOptional);
+  files.private_key_file = config.string("private_key_file", Presence::kOptional);
+  files.refresh_interval = read_duration(config, "refresh_interval", files.refresh_interval);
+  if (files.certificate_file.empty() != files.private_key_file.empty()) {
+    const bool has_key = files.certificate_file.empty();
+    config.error(has_key ? "certificate_file" : "private_key_file",
+                 absl::StrCat("expected it together with ",
+                              has_key ? "private_key_file" : "certificate_file",
+                              ", found only that"));
+  }
+  return files;
+}
+
+// nullopt: a type that we do not have.
+std::optional<ChannelCredentials> read_usable(const JsonReader& credentials,
+                                              absl::string_view type) {
+  if (type == "insecure") return InsecureCredentials{};
+  if (type != "tls") return std::nullopt;
+  TlsCredentials tls;
+  credentials.object("config",
+                     [&](const JsonReader& config) { tls.files = read_certificate_files(config); });
+  return tls;
+}
+
+// The first of a usable type; what stands behind it is not looked at (A27). One must be there.
+ChannelCredentials read_credentials(const JsonReader& server) {
+  std::optional<ChannelCredentials> chosen;
   std::vector<std::string> written;
   server.each_object("channel_creds", Presence::kRequired, [&](const JsonReader& credentials) {
     const std::string type = credentials.string("type", Presence::kRequired);
     if (type.empty()) return;
     written.push_back(absl::StrCat("\"", type, "\""));
-    if (absl::c_linear_search(kUsableCredentials, type)) usable.push_back(type);
+    if (!chosen) chosen = read_usable(credentials, type);
   });
-  if (usable.empty() && !written.empty()) {
+  if (!chosen && !written.empty()) {
     server.error("channel_creds",
-                 absl::StrCat("expected a usable type (\"",
-                              absl::StrJoin(kUsableCredentials, "\", \""),
-                              "\"), found ",
+                 absl::StrCat("expected a usable type (\"insecure\", \"tls\"), found ",
                               absl::StrJoin(written, ", ")));
   }
-  return usable;
+  return chosen.value_or(InsecureCredentials{});
+}
+
+// A provider of another plugin is left out: what refers to it is told that there is none (A29).
+std::map<std::string, CertificateFiles> read_certificate_providers(const JsonReader& root) {
+  std::map<std::string, CertificateFiles> providers;
+  root.object("certificate_providers", [&](const JsonReader& instances) {
+    instances.each_member([&](const std::string& name, const JsonReader& provider) {
+      if (provider.string("plugin_name", Presence::kRequired) != "file_watcher") return;
+      CertificateFiles files;
+      provider.object("config",
+                      [&](const JsonReader& config) { files = read_certificate_files(config); });
+      if (files.ca_certificate_file.empty() && files.certificate_file.empty()) {
+        provider.error("config",
+                       "expected a ca_certificate_file or a certificate_file, found neither");
+      }
+      providers.emplace(name, std::move(files));
+    });
+  });
+  return providers;
 }
 
 std::vector<ServerConfig> read_servers(const JsonReader& parent, Presence presence) {
@@ -109,6 +171,7 @@ Bootstrap read_bootstrap(const JsonReader& root) {
       bootstrap.authorities.emplace(name, std::move(config));
     });
   });
+  bootstrap.certificate_providers = read_certificate_providers(root);
   root.object("node", [&](const JsonReader& node) { bootstrap.node = read_node(node); });
   const std::string name_template =
       root.string("client_default_listener_resource_name_template", Presence::kOptional);

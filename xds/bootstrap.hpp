@@ -7,13 +7,16 @@
 //
 // The format is gRPC's own, so that existing deployments work unchanged; one key is ours,
 // `signalbox.resources`, which names a resource file (resource_file.hpp). Unknown keys are ignored,
-// and so are types of channel credentials that we do not have, as long as one is usable. Whatever
-// is wrong is told at once; every error names the source, the field and what was found there.
+// and so are types of channel credentials that we do not have, as long as one is usable, and
+// plugins of certificate providers. Whatever is wrong is told at once; every error names the
+// source, the field and what was found there. Files that it names are not opened here.
 //
-// gRFC A27 (bootstrap), A30 (server features), A47 (authorities).
+// gRFC A27 (bootstrap), A29 (certificate providers), A30 (server features), A47 (authorities), A65
+// (tls).
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,12 +27,36 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "messages/ids.hpp"
+
 namespace signalbox::xds {
+
+/// Where certificates are: the config of `tls` (A65) and of the plugin file_watcher (A29).
+struct CertificateFiles {
+  std::string ca_certificate_file;  ///< Whom to trust; empty: the system's root certificates.
+  std::string certificate_file;     ///< Who we are; empty: we do not say.
+  std::string private_key_file;     ///< Its key: set if and only if that is.
+  Duration refresh_interval = std::chrono::minutes(10);
+
+  friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
+};
+
+struct InsecureCredentials {
+  friend bool operator==(const InsecureCredentials&, const InsecureCredentials&) = default;
+};
+
+struct TlsCredentials {
+  CertificateFiles files;
+
+  friend bool operator==(const TlsCredentials&, const TlsCredentials&) = default;
+};
+
+using ChannelCredentials = std::variant<InsecureCredentials, TlsCredentials>;
 
 /// One control-plane server. Equal ones share a stream (A47).
 struct ServerConfig {
   std::string server_uri;
-  std::vector<std::string> channel_creds;    ///< The usable types, best first; never empty.
+  ChannelCredentials channel_creds;          ///< The first of a usable type.
   std::vector<std::string> server_features;  ///< As written, whether we know them or not (A30).
 
   bool has_feature(absl::string_view feature) const;
@@ -65,6 +92,8 @@ struct NodeConfig {
 struct Bootstrap {
   std::vector<ServerConfig> servers;  ///< Best first (A71); empty only with a resource file.
   std::map<std::string, AuthorityConfig> authorities;
+  /// By instance name; those of the plugin file_watcher only.
+  std::map<std::string, CertificateFiles> certificate_providers;
   NodeConfig node;
   std::string client_default_listener_resource_name_template = "%s";
   std::optional<std::string> resources_file;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/grpc_ads_transport.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -10,6 +13,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <grpc/support/time.h>
+#include <grpcpp/alarm.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -21,6 +27,9 @@ namespace {
 
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+// How gRPC 1.51 words a GOAWAY that says ENHANCE_YOUR_CALM, too_many_pings.
+const char kTooManyPings[] = "Too many pings";
 
 std::string to_bytes(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
@@ -38,21 +47,82 @@ grpc::ByteBuffer to_buffer(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// How often all streams to a server ping it. gRPC keeps count itself, but for one channel only.
+class KeepaliveTime {
+ public:
+  explicit KeepaliveTime(std::chrono::milliseconds time)
+      : milliseconds_(static_cast<int>(std::min<std::int64_t>(time.count(), kLongest))) {}
+
+  int milliseconds() const { return milliseconds_; }
+
+  // `pinged`: what the stream that the server complained of was made with; streams that were made
+  // before the last complaint say nothing new.
+  void double_of(int pinged) {
+    milliseconds_.compare_exchange_strong(pinged, std::min(pinged, kLongest / 2) * 2);
+  }
+
+ private:
+  static constexpr int kLongest = 1 << 30;
+  std::atomic<int> milliseconds_;
+};
+
+grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive) {
+  grpc::ChannelArguments arguments = options.arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   static_cast<int>(options.keepalive_timeout.count()));
+  // A stream is silent for as long as nothing changes: by default gRPC gives up pinging then.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+  return arguments;
+}
+
+// T4. gRPC says with one code what a server has too little of and what we refuse to read.
+absl::Status status_of(const grpc::Status& status, int max_message_bytes) {
+  if (status.ok()) return absl::UnavailableError("the server closed the stream");
+  if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
+    return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+  if (absl::StrContains(status.error_message(), "Received message larger than max")) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the server's message must not be longer than ",
+                     max_message_bytes,
+                     " bytes (limit max_message_bytes): have the server send less, or raise "
+                     "RuntimeOptions::limits.max_message_bytes; gRPC says: ",
+                     status.error_message()));
+  }
+  return absl::UnavailableError(status.error_message());
+}
+
 // One stream. Each started operation owns a Tag; the call goes with the last of them.
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  Call(const GrpcAdsOptions& options, AdsTransport::Events events) : events_(std::move(events)) {
-    grpc::ChannelArguments arguments = options.arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-    arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-    arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-    channel_ = grpc::CreateCustomChannel(options.server_uri, options.credentials, arguments);
+  Call(const GrpcAdsOptions& options,
+       std::shared_ptr<KeepaliveTime> keepalive,
+       AdsTransport::Events events)
+      : keepalive_(std::move(keepalive)),
+        pinged_(keepalive_->milliseconds()),
+        max_message_bytes_(options.max_message_bytes),
+        events_(std::move(events)) {
+    const auto credentials = options.credentials();
+    if (!credentials.ok()) {
+      refusal_ = credentials.status();
+      return;
+    }
+    channel_ =
+        grpc::CreateCustomChannel(options.server_uri, *credentials, arguments_of(options, pinged_));
     stub_.emplace(channel_);
   }
 
   void start() {
     const std::lock_guard lock(mutex_);
+    if (!refusal_.ok()) {  // T1: not from inside open().
+      finishing_ = true;
+      alarm_.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
+      return;
+    }
     stream_ = stub_->PrepareCall(&context_, kMethod, &GrpcPoller::queue());
     stream_->StartCall(tag(&Call::started));
   }
@@ -116,12 +186,13 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void finished(bool /*ok*/) {
     const std::lock_guard lock(mutex_);
-    if (!events_) return;
-    const auto code = status_.ok() ? absl::StatusCode::kUnavailable
-                                   : static_cast<absl::StatusCode>(status_.error_code());
-    std::string why = status_.ok() ? "the server closed the stream" : status_.error_message();
-    if (absl::StrContains(why, "message larger than max")) why += " (limit max_message_bytes)";
-    events_->closed({code, why});
+    if (absl::StrContains(status_.error_message(), kTooManyPings)) keepalive_->double_of(pinged_);
+    if (events_) events_->closed(status_of(status_, max_message_bytes_));
+  }
+
+  void refused(bool /*ok*/) {
+    const std::lock_guard lock(mutex_);
+    if (events_) events_->closed(refusal_);
   }
 
   void read_next() { stream_->Read(&incoming_, tag(&Call::read)); }
@@ -138,8 +209,14 @@ class Call : public std::enable_shared_from_this<Call> {
     stream_->Finish(&status_, tag(&Call::finished));
   }
 
+  const std::shared_ptr<KeepaliveTime> keepalive_;
+  const int pinged_;
+  const int max_message_bytes_;
+  absl::Status refusal_;  // There are no credentials, and so there is no channel.
+
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
+  grpc::Alarm alarm_;
   std::shared_ptr<grpc::Channel> channel_;
   std::optional<grpc::GenericStub> stub_;
   grpc::ClientContext context_;
@@ -166,7 +243,9 @@ class StreamHandle final : public AdsTransport::Stream {
 
 class GrpcAdsTransport final : public AdsTransport {
  public:
-  explicit GrpcAdsTransport(GrpcAdsOptions options) : options_(std::move(options)) {}
+  explicit GrpcAdsTransport(GrpcAdsOptions options)
+      : options_(std::move(options)),
+        keepalive_(std::make_shared<KeepaliveTime>(options_.keepalive_time)) {}
 
   // Calls tell this of their end.
   ~GrpcAdsTransport() override {
@@ -179,14 +258,15 @@ class GrpcAdsTransport final : public AdsTransport {
   std::unique_ptr<Stream> open(Events events) override {
     // The deleter says when the last operation of the call is over. Unlisted first: the destructor
     // cancels what is listed.
-    std::shared_ptr<Call> call(new Call(options_, std::move(events)), [this](Call* ended) {
-      {
-        const std::lock_guard lock(mutex_);
-        calls_.erase(ended);
-        ended_.notify_all();
-      }
-      delete ended;
-    });
+    std::shared_ptr<Call> call(new Call(options_, keepalive_, std::move(events)),
+                               [this](Call* ended) {
+                                 {
+                                   const std::lock_guard lock(mutex_);
+                                   calls_.erase(ended);
+                                   ended_.notify_all();
+                                 }
+                                 delete ended;
+                               });
     {
       const std::lock_guard lock(mutex_);
       calls_.insert(call.get());
@@ -200,6 +280,7 @@ class GrpcAdsTransport final : public AdsTransport {
 
  private:
   const GrpcAdsOptions options_;
+  const std::shared_ptr<KeepaliveTime> keepalive_;
   const GrpcPoller::Interest interest_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -179,7 +179,11 @@ void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& byt
     complaints_.require(nack || request.version_info() == expected->second.version,
                         "an ACK carries the version of the response",
                         absl::StrCat(to_string(*type), " nonce ", nonce));
+    const std::uint64_t age = expected->second.age;
     subscription.unanswered.erase(expected);
+    std::erase_if(subscription.unanswered, [&](const auto& other) {
+      return other.second.repeats && other.second.age < age;
+    });
   } else {
     complaints_.require(is_first || names_changed,
                         "each response is answered by exactly one ACK or NACK with its nonce",
@@ -252,7 +256,9 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
 
   subscription.sent_version = version_;
   expected.version = absl::StrCat(epoch_, ".", version_);
-  subscription.nonce = absl::StrCat("n", ++nonces_);
+  expected.age = ++nonces_;
+  expected.repeats = expected.nack && !subscription.bad_versions.insert(expected.version).second;
+  subscription.nonce = absl::StrCat("n", nonces_);
   subscription.unanswered.emplace(subscription.nonce, expected);
   response.set_version_info(expected.version);
   response.set_type_url(std::string(xds::type_url_of(type)));

@@ -7,8 +7,9 @@
 //
 // State of the world: for each type that a stream asked for it answers with all that exists of
 // what was named. Everything takes time; order is kept within a stream. It complains when a
-// response is not answered by exactly one ACK or NACK with its nonce, and when streams come
-// faster than one a second.
+// response is not answered by exactly one ACK or NACK with its nonce (but for a repeated one that
+// is to be NACKed: the answer to a later one may stand for that), and when streams come faster than
+// one a second.
 
 #pragma once
 
@@ -72,6 +73,9 @@ class FakeControlPlane final : public actors::AdsTransport {
   struct Expected {
     std::string version;
     bool nack = false;
+    std::uint64_t age = 0;  ///< Rises from response to response.
+    /// It repeats a response that is to be NACKed: the answer to a later one may stand for its own.
+    bool repeats = false;
   };
 
   struct Subscription {
@@ -80,6 +84,7 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::uint64_t sent_version = 0;
     std::string nonce;                           ///< Of the newest response.
     std::map<std::string, Expected> unanswered;  ///< By nonce.
+    std::set<std::string> bad_versions;          ///< Of responses that are to be NACKed.
     bool push_ordered = false;
   };
 

@@ -14,23 +14,31 @@
 //     └──────────── Waiting ◀──────────────────┘
 //       nothing wanted
 //
-// A stream that closes is an error for all watchers only if it brought no response (A57). The
-// next one then waits for the back-off; otherwise only until a second after the last opening.
+// A stream that closes is an error for all watchers only if it brought no response (A57), or one
+// that is of no use (B7). StreamPace says how long the server is left alone then.
 //
 // Invariants
-//   S1  Streams are opened at least `min_interval` apart, always (B8).
-//   S2  Each response to what was asked is answered by one ACK or NACK that carries its nonce.
+//   S1  Streams are opened at least `pace.min_interval` apart, always (B8).
+//   S2  Each response to what was asked is answered at once by one ACK or NACK that carries its
+//       nonce; but for S7.
 //   S3  A NACK keeps the last accepted version; versions outlive streams, nonces do not.
 //   S4  No request is a wildcard by accident: a type's first request on a stream names something.
 //       Later an empty list unsubscribes.
 //   S5  The node travels in the first request of each stream only.
 //   S6  Of a type of which nothing is wanted we have nothing, and so no version: who asks again
 //       with a version may be taken to have its resources still, and never be answered.
+//   S7  Where a response repeats a refused one (type, version and errors are equal, and the
+//       subscription is), its NACK waits for `nack_backoff`: there are servers that answer a NACK
+//       with the same response at once, for ever. The answer to a newer response takes its place,
+//       and a changed subscription takes it along. No other type is held up, nor another version:
+//       it may hold good news (A46).
+//   S8  A response beyond the limit, or that is no DiscoveryResponse, has no nonce to answer with:
+//       it ends its stream, is told and counted, and what was accepted before stays (B7).
 //
-// What cannot be answered, because it is no envelope or of a type that was never asked for on
-// this stream, is ignored, as gRPC's own client does.
+// What is of a type that was never asked for on this stream, or that we do not know, is ignored, as
+// gRPC's own client does.
 //
-// Source: gRFC A27, A46, A57; the xDS transport protocol.
+// Source: gRFC A27, A46, A57, A88; the xDS transport protocol.
 
 #pragma once
 
@@ -45,6 +53,7 @@
 #include "messages/xds_events.hpp"
 #include "xds/client/backoff.hpp"
 #include "xds/client/discovery_codec.hpp"
+#include "xds/client/stream_pace.hpp"
 
 namespace signalbox::xds {
 
@@ -53,8 +62,9 @@ struct AdsSessionOptions {
   std::string node;    ///< Serialised envoy.config.core.v3.Node.
   std::uint64_t seed = 0;
   ResponseDecoder decode;
-  BackoffOptions backoff;
-  Duration min_interval = std::chrono::seconds(1);
+  StreamPaceOptions pace;
+  /// Of S7. Short at its longest: some servers send nothing new before the NACK has come.
+  BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
 };
 
 class AdsSession {
@@ -64,10 +74,19 @@ class AdsSession {
   AdsSessionEffects step(const AdsSessionEvent& event, Instant now);
 
  private:
+  // The newest response of a type, where it was refused.
+  struct Refused {
+    std::string version;
+    std::string detail;
+    Backoff brake;
+  };
+
   // What this stream was asked for, of one type.
   struct Asked {
     std::set<std::string> names;
     std::string nonce;
+    std::optional<Refused> refused;
+    std::optional<TimerId> held;  // Only with `refused`: its NACK waits for this timer.
   };
 
   struct Idle {};
@@ -95,21 +114,29 @@ class AdsSession {
   void on(const TimerFired& event, Instant now);
 
   void open(Instant now);
+  void leave(StreamPace::Ending ending, Instant now);
+  void refuse(const absl::Status& why, Instant now);
+  TimerId start_timer(const char* name, Duration delay);
+
   void ask(Live& live, ResourceType type);
   void answer(Live& live, const DecodedResponse& response);
+  void send_held(Live& live, const TimerId& timer);
+  void send(const Live& live,
+            ResourceType type,
+            const std::string& rejection = "",
+            const std::string& node = "");
+
   void note_answer(Live& live);
   void report_lost(const Live& live);
   void report_failure(const absl::Status& status);
-  void wait(Duration delay, Instant now);
 
   AdsSessionOptions options_;
-  Backoff backoff_;
+  StreamPace pace_;
   State state_;
   std::map<ResourceType, std::set<std::string>> wanted_;  // No empty sets.
   std::map<ResourceType, std::string> versions_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
-  Instant last_opened_;
   bool failing_ = false;  // What was last reported.
   AdsSessionEffects effects_;
 };

@@ -34,7 +34,8 @@ struct DiscoveryRequest {
 
 std::string encode(const DiscoveryRequest& request);
 
-/// Fails where no ACK or NACK is possible: no envelope, or a type that we never ask for.
+/// Fails where no ACK or NACK is possible: UNIMPLEMENTED for a type that we never ask for,
+/// RESOURCE_EXHAUSTED for too many bytes, any other code for what is no envelope.
 using ResponseDecoder = std::function<absl::StatusOr<DecodedResponse>(absl::string_view bytes)>;
 
 }  // namespace signalbox::xds

@@ -172,7 +172,7 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
   }
   const auto type = resource_type_of(proto.type_url());
   if (!type.has_value()) {
-    return absl::InvalidArgumentError(
+    return absl::UnimplementedError(
         absl::StrCat("a DiscoveryResponse must be of a type that was asked for, found type_url ",
                      quoted(proto.type_url())));
   }

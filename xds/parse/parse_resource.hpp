@@ -33,8 +33,8 @@ ReceivedResource parse_resource(ResourceType type,
                                 const ParseOptions& options = {});
 
 /// An error where there is nothing to answer to: the bytes are too many (RESOURCE_EXHAUSTED), or no
-/// DiscoveryResponse, or its type is none of the four. Each name occurs once in the result; one
-/// that the response had twice is an error.
+/// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED). Each name
+/// occurs once in the result; one that the response had twice is an error.
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
                                                 const ParseOptions& options = {});
 

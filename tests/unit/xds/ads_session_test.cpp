@@ -28,6 +28,7 @@ constexpr auto kCds = ResourceType::kCluster;
 constexpr auto kEds = ResourceType::kEndpoints;
 
 // Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed.
+// "other" is of a type that nobody knows, "large" beyond the limit, and all else no response.
 absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
   const std::vector<std::string> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 3));
   for (const ResourceType type : {kLds, kRds, kCds, kEds}) {
@@ -39,6 +40,8 @@ absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
     if (words.size() > 3) response.nack_detail = words[3];
     return response;
   }
+  if (bytes == "other") return absl::UnimplementedError("no type of ours");
+  if (bytes == "large") return absl::ResourceExhaustedError("beyond the limit");
   return absl::InvalidArgumentError("no response");
 }
 
@@ -74,11 +77,15 @@ std::string describe(const AdsSessionEffect& effect) {
   return std::visit(
       Overloaded{
           [](const OpenStream& open) { return absl::StrCat("open ", open.stream); },
+          [](const CloseStream& close) { return absl::StrCat("close ", close.stream); },
           [](const SendBytes& send) {
             return absl::StrCat("send ", send.stream, ": ", describe_request(send.bytes));
           },
           [](const ResourcesReceived& received) {
             return absl::StrCat("received ", to_string(received.type), " ", received.version);
+          },
+          [](const ResponseRefused& refused) {
+            return absl::StrCat("refused: ", to_string(refused.reason));
           },
           [](const SubscriptionSent& sent) {
             return absl::StrCat(
@@ -94,7 +101,7 @@ std::string describe(const AdsSessionEffect& effect) {
 class Session {
  public:
   explicit Session(std::uint64_t seed = 1)
-      : core_(AdsSessionOptions{"cp:1", serialised_node(), seed, decode, {}, 1s}) {}
+      : core_(AdsSessionOptions{"cp:1", serialised_node(), seed, decode}) {}
 
   Lines step(const AdsSessionEvent& event) {
     Lines lines;
@@ -238,7 +245,7 @@ TEST_CASE("ads session: what is wanted again after nothing was is asked for with
   }
   SECTION("nor on the next stream") {
     session.subscribe(kRds, {"r"});
-    session.now += 5s;
+    session.now += 10s;
     session.closed(1);
     CHECK(session.opened(2) == Lines{"send 2: LDS / [l] node=node-1",
                                      "asked LDS [l]",
@@ -253,7 +260,7 @@ TEST_CASE("ads session: what was never asked for on this stream is not answered"
   session.subscribe(kLds, {"l"});
   session.opened(1);
   CHECK(session.bytes(1, "CDS v1 n1").empty());
-  CHECK(session.bytes(1, "not a response").empty());
+  CHECK(session.bytes(1, "other").empty());
   CHECK(session.bytes(1, "LDS v1 n1").size() == 2);
 }
 
@@ -264,7 +271,7 @@ TEST_CASE("ads session: versions outlive the stream, nonces and the node's intro
   session.opened(1);
   session.bytes(1, "LDS v7 n9");
   session.bytes(1, "LDS v8 n10 bad");
-  session.now += 5s;
+  session.now += 10s;
   CHECK(session.closed(1) == Lines{"asked LDS []", "open 2"});
   CHECK(session.opened(2) == Lines{"send 2: LDS v7/ [l] node=node-1", "asked LDS [l]"});
 }
@@ -288,15 +295,24 @@ TEST_CASE("ads session: a stream that closes without a response is an error unti
 
 TEST_CASE("ads session: a stream that closes after a response is no error",
           "[xds][ads_session][A57]") {
-  Session session;
-  session.subscribe(kLds, {"l"});
-  session.opened(1);
-  session.bytes(1, "LDS v1 n1");
-  session.now += 400ms;
-  CHECK(session.closed(1, absl::UnavailableError("reset")) ==
-        Lines{"asked LDS []", "timer reopen"});
-  CHECK(session.timer.delay == 600ms);
-  CHECK(session.elapse() == Lines{"open 2"});
+  struct Row {
+    const char* when;
+    Duration age;
+    Lines told;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"at once, where it had lasted", 10s, {"asked LDS []", "open 2"}},
+      {"after a back-off, where it had not", 9'999ms, {"asked LDS []", "timer reopen"}},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    Session session;
+    session.subscribe(kLds, {"l"});
+    session.opened(1);
+    session.bytes(1, "LDS v1 n1");
+    session.now += row.age;
+    CHECK(session.closed(1, absl::UnavailableError("reset")) == row.told);
+  }
 }
 
 TEST_CASE("ads session: backs off 1 s x 1.6 up to 120 s, 20 % either way, until a response",
@@ -351,6 +367,151 @@ TEST_CASE("ads session: never opens two streams within a second", "[xds][ads_ses
     REQUIRE(session.elapse() == Lines{absl::StrCat("open ", stream + 1)});
     REQUIRE(session.now - last_opened >= 1s);
     last_opened = session.now;
+  }
+}
+
+TEST_CASE("ads session: a response that is of no use ends its stream, is told and counted",
+          "[xds][ads_session][B7]") {
+  struct Row {
+    const char* when;
+    const char* bytes;
+    Lines told;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"beyond the limit",
+       "large",
+       {"close 1",
+        "asked LDS []",
+        "refused: limit",
+        "UNAVAILABLE: xDS server cp:1: beyond the limit",
+        "timer reopen"}},
+      {"no response at all",
+       "garbage",
+       {"close 1",
+        "asked LDS []",
+        "refused: parse",
+        "UNAVAILABLE: xDS server cp:1: no response",
+        "timer reopen"}},
+  }));
+  const bool is_answered = GENERATE(false, true);
+  DYNAMIC_SECTION(row.when << (is_answered ? ", after a good one" : ", as the first")) {
+    Session session;
+    session.subscribe(kLds, {"l"});
+    session.opened(1);
+    if (is_answered) session.bytes(1, "LDS v1 n1");
+    session.now += 1h;
+    CHECK(session.bytes(1, row.bytes) == row.told);
+    CHECK(session.timer.delay >= 800ms);
+    // What the stream still brings is not heard, and a good response on the next one ends it all.
+    CHECK(session.bytes(1, "LDS v2 n2").empty());
+    CHECK(session.closed(1).empty());
+    session.elapse();
+    session.opened(2);
+    CHECK(session.bytes(2, "LDS v3 n3").front() == "OK");
+  }
+}
+
+TEST_CASE("ads session: a response that was too large for the transport is told and counted",
+          "[xds][ads_session][B7]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.opened(1);
+  session.bytes(1, "LDS v1 n1");
+  session.now += 1h;
+  CHECK(session.closed(1, absl::ResourceExhaustedError("65 MiB of at most 64")) ==
+        Lines{"asked LDS []",
+              "refused: limit",
+              "UNAVAILABLE: xDS server cp:1: 65 MiB of at most 64",
+              "timer reopen"});
+}
+
+TEST_CASE("ads session: a response that is of no use again and again is never a hot loop",
+          "[xds][ads_session][B7][S9]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  std::uint64_t stream = 1;
+  for (; session.now < Instant{} + 1h; ++stream) {
+    session.opened(stream);
+    session.bytes(stream, "LDS v1 n1");  // This one is small.
+    session.bytes(stream, "large");
+    session.elapse();
+  }
+  CHECK(stream < 50);
+}
+
+TEST_CASE("ads session: the NACK of what repeats a refused response waits longer each time",
+          "[xds][ads_session][B8]") {
+  Session session;
+  session.subscribe(kCds, {"a"});
+  session.subscribe(kEds, {"e"});
+  session.opened(1);
+  session.bytes(1, "CDS v1 n1");
+  CHECK(session.bytes(1, "CDS v2 n2 bad") ==
+        Lines{"send 1: CDS v1/n2 [a] NACK 3: bad", "received CDS v2"});
+
+  // For an hour the server answers each NACK at once with the same.
+  int nacks = 0;
+  double base = 1.0;
+  for (int n = 3; session.now < Instant{} + 1h; ++n, ++nacks) {
+    REQUIRE(session.bytes(1, absl::StrCat("CDS v2 n", n, " bad")) ==
+            Lines{"timer nack", "received CDS v2"});
+    const double seconds = std::chrono::duration<double>(session.timer.delay).count();
+    REQUIRE(seconds >= 0.8 * base - 1e-6);
+    REQUIRE(seconds <= 1.2 * base + 1e-6);
+    base = std::min(base * 1.6, 10.0);
+    // Another type is not held up.
+    REQUIRE(session.bytes(1, absl::StrCat("EDS v", n, " m", n)).size() == 2);
+    REQUIRE(session.elapse() == Lines{absl::StrCat("send 1: CDS v1/n", n, " [a] NACK 3: bad")});
+  }
+  CHECK(nacks < 450);
+}
+
+TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_session][B8]") {
+  Session session;
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  session.bytes(1, "CDS v1 n1");
+  session.bytes(1, "CDS v2 n2 bad");
+  REQUIRE(session.bytes(1, "CDS v2 n3 bad").front() == "timer nack");
+
+  SECTION("nothing: it goes out when its time has come, once") {
+    CHECK(session.elapse() == Lines{"send 1: CDS v1/n3 [a] NACK 3: bad"});
+    CHECK(session.elapse().empty());
+  }
+  SECTION("the same again: there is one wait, and the newest nonce is answered") {
+    CHECK(session.bytes(1, "CDS v2 n4 bad") == Lines{"received CDS v2"});
+    CHECK(session.elapse() == Lines{"send 1: CDS v1/n4 [a] NACK 3: bad"});
+  }
+  SECTION("a good response: it is ACKed at once") {
+    CHECK(session.bytes(1, "CDS v3 n4").front() == "send 1: CDS v3/n4 [a]");
+    CHECK(session.elapse().empty());
+    // What was refused before is news now.
+    CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "send 1: CDS v3/n5 [a] NACK 3: bad");
+  }
+  SECTION("another version with the same errors: it is NACKed at once") {
+    CHECK(session.bytes(1, "CDS v3 n4 bad").front() == "send 1: CDS v1/n4 [a] NACK 3: bad");
+    CHECK(session.elapse().empty());
+  }
+  SECTION("the same version with other errors: it is NACKed at once") {
+    CHECK(session.bytes(1, "CDS v2 n4 worse").front() == "send 1: CDS v1/n4 [a] NACK 3: worse");
+    CHECK(session.elapse().empty());
+  }
+  SECTION("a changed subscription takes it along") {
+    CHECK(session.subscribe(kCds, {"a", "b"}) ==
+          Lines{"send 1: CDS v1/n3 [a b] NACK 3: bad", "asked CDS [a b]"});
+    CHECK(session.elapse().empty());
+    // The answer to another question repeats nothing.
+    CHECK(session.bytes(1, "CDS v2 n4 bad").front() == "send 1: CDS v1/n4 [a b] NACK 3: bad");
+    CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "timer nack");
+  }
+  SECTION("the end of the stream: the next one knows of nothing refused") {
+    const StartTimer nack = session.timer;
+    session.closed(1);
+    CHECK(session.step(TimerFired{nack.timer}).empty());
+    session.elapse();
+    session.opened(2);
+    CHECK(session.bytes(2, "CDS v2 m1 bad").front() == "send 2: CDS v1/m1 [a] NACK 3: bad");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/bootstrap.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -29,7 +30,11 @@ constexpr const char* kFull = R"json({
   "node": {"id": "n1", "cluster": "c", "locality": {"region": "r", "zone": "z", "sub_zone": "s"},
            "metadata": {"k": [1, "x"]}, "build_version": "ignored"},
   "client_default_listener_resource_name_template": "xdstp://plain/%s",
-  "certificate_providers": {"ignored": {}}
+  "certificate_providers": {
+    "files": {"plugin_name": "file_watcher",
+              "config": {"certificate_file": "c", "private_key_file": "k",
+                         "ca_certificate_file": "ca", "refresh_interval": "90s"}},
+    "vault": {"plugin_name": "vault", "config": {"certificate_file": 7}}}
 })json";
 
 Bootstrap parse(absl::string_view text) {
@@ -50,6 +55,11 @@ std::string with_server(const std::string& server) {
 
 std::string with_more(const std::string& more) {
   return std::string(R"({"xds_servers": [)") + kServer + "], " + more + "}";
+}
+
+std::string with_tls(const std::string& config) {
+  return with_server(R"({"server_uri": "a", "channel_creds": [{"type": "tls", "config": )" +
+                     config + "}]}");
 }
 
 // A folder that goes with the test.
@@ -88,7 +98,7 @@ TEST_CASE("bootstrap: reads gRPC's format whole", "[xds][A27][A30][A47]") {
   const Bootstrap bootstrap = parse(kFull);
   REQUIRE(bootstrap.servers.size() == 2);
   CHECK(bootstrap.servers[0].server_uri == "one:18000");
-  CHECK(bootstrap.servers[0].channel_creds == std::vector<std::string>{"insecure"});
+  CHECK(bootstrap.servers[0].channel_creds == ChannelCredentials(InsecureCredentials{}));
   CHECK(bootstrap.servers[0].server_features ==
         std::vector<std::string>{"xds_v3", "fail_on_data_errors"});
   CHECK(bootstrap.servers[0].has_feature("fail_on_data_errors"));
@@ -131,6 +141,56 @@ TEST_CASE("bootstrap: a resource file makes servers optional", "[xds]") {
     CHECK(bootstrap.servers.empty());
     CHECK(bootstrap.resources_file == "a.yaml");
   }
+}
+
+TEST_CASE("bootstrap: the first credentials of a usable type are taken", "[xds][A27][A65]") {
+  struct Row {
+    const char* when;
+    const char* creds;
+    ChannelCredentials taken;
+  };
+
+  const CertificateFiles roots{.ca_certificate_file = "ca"};
+  const auto row = GENERATE_COPY(values<Row>({
+      {"insecure", R"({"type": "insecure"})", InsecureCredentials{}},
+      {"tls by itself: the system's roots, ten minutes", R"({"type": "tls"})", TlsCredentials{}},
+      {"tls with roots",
+       R"({"type": "tls", "config": {"ca_certificate_file": "ca", "later": 1}})",
+       TlsCredentials{roots}},
+      {"mTLS",
+       R"({"type": "tls", "config": {"certificate_file": "c", "private_key_file": "k",
+                                     "refresh_interval": "1.5s"}})",
+       TlsCredentials{{"", "c", "k", std::chrono::milliseconds(1500)}}},
+      {"for ever is a day",
+       R"({"type": "tls", "config": {"refresh_interval": "315576000000s"}})",
+       TlsCredentials{{"", "", "", std::chrono::hours(24)}}},
+      {"behind unknown ones",
+       R"({"type": "google_default"}, {"type": "jwt", "config": 3}, {"type": "tls"})",
+       TlsCredentials{}},
+      {"what stands behind it is not looked at",
+       R"({"type": "insecure"}, {"type": "tls", "config": {"certificate_file": 1}})",
+       InsecureCredentials{}},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const std::string server =
+        std::string(R"({"server_uri": "a", "channel_creds": [)") + row.creds + "]}";
+    CHECK(parse(with_server(server)).servers.at(0).channel_creds == row.taken);
+  }
+}
+
+TEST_CASE("bootstrap: servers are equal where their credentials are", "[xds][A47][A65]") {
+  const auto server = [](const char* config) { return parse(with_tls(config)).servers.at(0); };
+  const ServerConfig plain = server("{}");
+  CHECK(plain == server(R"({"refresh_interval": "600s"})"));
+  CHECK_FALSE(plain == server(R"({"refresh_interval": "1s"})"));
+  CHECK_FALSE(plain == server(R"({"ca_certificate_file": "ca"})"));
+}
+
+TEST_CASE("bootstrap: certificate providers are those of the plugin file_watcher", "[xds][A29]") {
+  const Bootstrap bootstrap = parse(kFull);
+  REQUIRE(bootstrap.certificate_providers.size() == 1);
+  CHECK(bootstrap.certificate_providers.at("files") ==
+        CertificateFiles{"ca", "c", "k", std::chrono::seconds(90)});
 }
 
 TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27][A47]") {
@@ -177,9 +237,48 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
        with_server(R"({"server_uri": "a", "channel_creds": [{"type": "insecure"}, {}]})"),
        "xds_servers[0].channel_creds[1].type: expected a string, found nothing"},
       {"no type is usable",
-       with_server(R"({"server_uri": "a", "channel_creds": [{"type": "alts"}, {"type": "tls"}]})"),
-       "xds_servers[0].channel_creds: expected a usable type (\"insecure\"), found \"alts\", "
-       "\"tls\""},
+       with_server(R"({"server_uri": "a", "channel_creds": [{"type": "alts"}, {"type": "jwt"}]})"),
+       "xds_servers[0].channel_creds: expected a usable type (\"insecure\", \"tls\"), found "
+       "\"alts\", \"jwt\""},
+      {"tls has a certificate without key [A65]",
+       with_tls(R"({"certificate_file": "c"})"),
+       "xds_servers[0].channel_creds[0].config.private_key_file: expected it together with "
+       "certificate_file, found only that"},
+      {"tls has a key without certificate [A65]",
+       with_tls(R"({"private_key_file": "k"})"),
+       "xds_servers[0].channel_creds[0].config.certificate_file: expected it together with "
+       "private_key_file, found only that"},
+      {"a file of tls is a number [A65]",
+       with_tls(R"({"ca_certificate_file": 1})"),
+       "xds_servers[0].channel_creds[0].config.ca_certificate_file: expected a string, found "
+       "number 1"},
+      {"the config of tls is a list [A65]",
+       with_tls("[]"),
+       "xds_servers[0].channel_creds[0].config: expected an object, found a list"},
+      {"the interval of tls has no unit [A65]",
+       with_tls(R"({"refresh_interval": "600"})"),
+       "refresh_interval: expected a duration above zero (\"600s\"), found \"600\""},
+      {"the interval of tls is a number [A65]",
+       with_tls(R"({"refresh_interval": 600})"),
+       "refresh_interval: expected a string, found number 600"},
+      {"the interval of tls is zero [A65]",
+       with_tls(R"({"refresh_interval": "0s"})"),
+       "refresh_interval: expected a duration above zero (\"600s\"), found \"0s\""},
+      {"the interval of tls is negative [A65]",
+       with_tls(R"({"refresh_interval": "-0.5s"})"),
+       "refresh_interval: expected a duration above zero (\"600s\"), found \"-0.5s\""},
+      {"a certificate provider has no plugin [A29]",
+       with_more(R"("certificate_providers": {"p": {}})"),
+       "certificate_providers.\"p\".plugin_name: expected a string, found nothing"},
+      {"a file_watcher has no file [A29]",
+       with_more(R"("certificate_providers": {"p": {"plugin_name": "file_watcher"}})"),
+       "certificate_providers.\"p\".config: expected a ca_certificate_file or a certificate_file, "
+       "found neither"},
+      {"a file_watcher has half a pair [A29]",
+       with_more(R"("certificate_providers": {"p": {"plugin_name": "file_watcher",
+                    "config": {"certificate_file": "c"}}})"),
+       "certificate_providers.\"p\".config.private_key_file: expected it together with "
+       "certificate_file, found only that"},
       {"features are no list",
        with_server(R"({"server_uri": "a", "channel_creds": [{"type": "insecure"}],
                        "server_features": "xds_v3"})"),

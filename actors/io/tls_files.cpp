@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/tls_files.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+namespace signalbox::actors {
+namespace {
+
+struct Release {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+
+  void operator()(X509* certificate) const { X509_free(certificate); }
+
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+
+using BioPtr = std::unique_ptr<BIO, Release>;
+using CertificatePtr = std::unique_ptr<X509, Release>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Release>;
+
+absl::Status wrong(absl::string_view field, const std::string& path, absl::string_view what) {
+  return absl::FailedPreconditionError(absl::StrCat(field, " ", path, ": ", what));
+}
+
+absl::StatusOr<std::string> read_file(absl::string_view field, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code ignored;
+  if (!file.is_open() || std::filesystem::is_directory(path, ignored))
+    return wrong(field, path, "the file cannot be read");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+BioPtr reader_of(const std::string& pem) {
+  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+// The first certificate, if there is one and all that follow can be read.
+CertificatePtr first_certificate(const std::string& pem) {
+  ERR_clear_error();
+  const BioPtr reader = reader_of(pem);
+  CertificatePtr first(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr));
+  if (first == nullptr) return nullptr;
+  while (CertificatePtr(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)) != nullptr) {
+  }
+  const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  return is_end ? std::move(first) : nullptr;
+}
+
+// Nobody is there to be asked for a password.
+int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) {
+  return -1;
+}
+
+KeyPtr private_key(const std::string& pem) {
+  const BioPtr reader = reader_of(pem);
+  KeyPtr key(PEM_read_bio_PrivateKey(reader.get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  return key;
+}
+
+absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
+  constexpr const char* kNoCertificate = "expected certificates in PEM, found something else";
+  PemTexts texts;
+  if (!files.ca_certificate_file.empty()) {
+    auto roots = read_file("ca_certificate_file", files.ca_certificate_file);
+    if (!roots.ok()) return roots.status();
+    if (first_certificate(*roots) == nullptr)
+      return wrong("ca_certificate_file", files.ca_certificate_file, kNoCertificate);
+    texts.roots = *std::move(roots);
+  }
+  if (files.certificate_file.empty()) return texts;
+
+  auto chain = read_file("certificate_file", files.certificate_file);
+  if (!chain.ok()) return chain.status();
+  auto key_text = read_file("private_key_file", files.private_key_file);
+  if (!key_text.ok()) return key_text.status();
+  const CertificatePtr certificate = first_certificate(*chain);
+  if (certificate == nullptr)
+    return wrong("certificate_file", files.certificate_file, kNoCertificate);
+  const KeyPtr key = private_key(*key_text);
+  if (key == nullptr) {
+    return wrong("private_key_file",
+                 files.private_key_file,
+                 "expected a private key in PEM, without password, found something else");
+  }
+  const bool belongs = X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (!belongs) {
+    return wrong("private_key_file",
+                 files.private_key_file,
+                 absl::StrCat("expected the key of ", files.certificate_file, ", found another"));
+  }
+  texts.certificate_chain = *std::move(chain);
+  texts.private_key = *std::move(key_text);
+  return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<PemTexts> TlsFiles::read() {
+  const std::lock_guard lock(mutex_);
+  auto now = read_now(files_);
+  if (now.ok()) {
+    complained_.clear();
+    good_ = *now;
+    return now;
+  }
+  if (!good_) return now.status();
+  if (complained_ != now.status().message()) {
+    complained_ = std::string(now.status().message());
+    complain_(absl::StrCat(complained_, "; the last good certificates stay in use"));
+  }
+  return *good_;
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both ends of an ADS stream, of bytes alone, for tests of the transport between them.
+//
+//   [AdsEnd] ─▶ AdsTransport ─▶ a real gRPC stream ─▶ [AdsPeer], which answers each message
+//
+// Nothing here sleeps; whoever waits has kPatience.
+
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include "actors/io/ads_transport.hpp"
+#include "tests/support/process.hpp"
+
+namespace signalbox::test {
+
+/// A server in this process: it answers every message of every stream with `answer`.
+class AdsPeer {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1:0";
+    std::string answer = "answer";
+    std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+    std::function<void(grpc::ServerBuilder&)> more = [](grpc::ServerBuilder&) {};
+  };
+
+  explicit AdsPeer(const Options& options) : service_(options.answer) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(options.address, options.credentials, &port);
+    builder.RegisterCallbackGenericService(&service_);
+    options.more(builder);
+    server_ = builder.BuildAndStart();
+    REQUIRE(server_ != nullptr);
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
+
+  ~AdsPeer() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  AdsPeer(const AdsPeer&) = delete;
+  AdsPeer& operator=(const AdsPeer&) = delete;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  class Stream final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Stream(const std::string& answer) {
+      const grpc::Slice slice(answer);
+      answer_ = grpc::ByteBuffer(&slice, 1);
+      StartRead(&incoming_);
+    }
+
+    void OnReadDone(bool ok) override {
+      if (ok)
+        StartWrite(&answer_);
+      else
+        Finish(grpc::Status::OK);
+    }
+
+    void OnWriteDone(bool /*ok*/) override { StartRead(&incoming_); }
+
+    void OnDone() override { delete this; }
+
+   private:
+    grpc::ByteBuffer incoming_;
+    grpc::ByteBuffer answer_;
+  };
+
+  class Service final : public grpc::CallbackGenericService {
+   public:
+    explicit Service(std::string answer) : answer_(std::move(answer)) {}
+
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext* /*context*/) override {
+      return new Stream(answer_);
+    }
+
+   private:
+    const std::string answer_;
+  };
+
+  Service service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// One stream of a transport, which sends `request` at once, and what became of it.
+class AdsEnd {
+ public:
+  explicit AdsEnd(actors::AdsTransport& transport, const std::string& request = "request") {
+    actors::AdsTransport::Events events;
+    events.opened = [] {};
+    events.received = [news = news_](std::string bytes) {
+      news->change([&] { news->received.push_back(std::move(bytes)); });
+    };
+    events.closed = [news = news_](absl::Status why) {
+      news->change([&] { news->closed = std::move(why); });
+    };
+    stream_ = transport.open(std::move(events));
+    stream_->send(request);
+  }
+
+  /// Whether a message came before the stream was closed.
+  bool is_answered() {
+    return news_->wait([&] { return !news_->received.empty() || news_->closed; }) &&
+           !news_->received.empty();
+  }
+
+  /// Why the stream was closed; OK where it was not.
+  absl::Status closed() {
+    news_->wait([&] { return news_->closed.has_value(); });
+    return news_->closed.value_or(absl::OkStatus());
+  }
+
+ private:
+  struct News {
+    template <typename Change>
+    void change(Change change_it) {
+      const std::lock_guard lock(mutex);
+      change_it();
+      changed.notify_all();
+    }
+
+    template <typename Condition>
+    bool wait(Condition condition) {
+      std::unique_lock lock(mutex);
+      return changed.wait_for(lock, kPatience, condition);
+    }
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> received;
+    std::optional<absl::Status> closed;
+  };
+
+  const std::shared_ptr<News> news_ = std::make_shared<News>();
+  std::unique_ptr<actors::AdsTransport::Stream> stream_;
+};
+
+}  // namespace signalbox::test

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TLS to the control plane: who is trusted, who we are, and both exchanged while we run.
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <grpcpp/security/server_credentials.h>
+
+#include "actors/io/grpc_ads_transport.hpp"
+#include "tests/e2e/ads_peer.hpp"
+#include "tests/support/certificates.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace signalbox::test {
+namespace {
+
+// A server that asks for certificates of `clients`, where it is given one.
+std::shared_ptr<grpc::ServerCredentials> server_of(const Authority& own,
+                                                   const Authority* clients = nullptr) {
+  const Issued issued = own.issue("server");
+  grpc::SslServerCredentialsOptions options(
+      clients == nullptr ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                         : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_key_cert_pairs.push_back({issued.key, issued.certificate});
+  if (clients != nullptr) options.pem_root_certs = clients->certificate();
+  return grpc::SslServerCredentials(options);
+}
+
+// The client's files, and a transport that uses them.
+class Client {
+ public:
+  explicit Client(bool has_certificate) : has_certificate_(has_certificate) {}
+
+  void trust(const Authority& ca) const { folder_.write("ca.pem", ca.certificate()); }
+
+  void be(const Issued& issued) const {
+    folder_.write("cert.pem", issued.certificate);
+    folder_.write("key.pem", issued.key);
+  }
+
+  void spoil() const { folder_.write("key.pem", "garbage"); }
+
+  void connect_to(const std::string& address) {
+    actors::GrpcAdsOptions options;
+    options.server_uri = address;
+    xds::TlsCredentials tls;
+    tls.files.ca_certificate_file = folder_.path("ca.pem");
+    if (has_certificate_) {
+      tls.files.certificate_file = folder_.path("cert.pem");
+      tls.files.private_key_file = folder_.path("key.pem");
+    }
+    options.credentials = actors::make_credentials(
+        tls, [this](const std::string& text) { complaints.push_back(text); });
+    transport_ = actors::make_grpc_ads_transport(options);
+  }
+
+  actors::AdsTransport& transport() const { return *transport_; }
+
+  std::vector<std::string> complaints;
+
+ private:
+  const bool has_certificate_;
+  const TemporaryFolder folder_;
+  std::shared_ptr<actors::AdsTransport> transport_;
+};
+
+}  // namespace
+
+TEST_CASE("ads tls: a server is trusted if its authority is", "[e2e][ads][A65]") {
+  const Authority ca("ca");
+  const Authority other("other");
+  AdsPeer peer({.credentials = server_of(ca)});
+  Client client(false);
+  client.trust(other);
+  client.connect_to(peer.address());
+  {
+    AdsEnd end(client.transport());
+    CHECK_FALSE(end.is_answered());
+    CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+  }
+  // The next connection reads the file again.
+  client.trust(ca);
+  CHECK(AdsEnd(client.transport()).is_answered());
+}
+
+TEST_CASE("ads tls: a server that speaks no TLS is not spoken to", "[e2e][ads][A65]") {
+  AdsPeer peer({});
+  const Authority ca("ca");
+  Client client(false);
+  client.trust(ca);
+  client.connect_to(peer.address());
+  CHECK_FALSE(AdsEnd(client.transport()).is_answered());
+}
+
+TEST_CASE("ads tls: without roots of its own the system's are trusted, which know no test",
+          "[e2e][ads][A65]") {
+  const Authority ca("ca");
+  AdsPeer peer({.credentials = server_of(ca)});
+  actors::GrpcAdsOptions options;
+  options.server_uri = peer.address();
+  options.credentials = actors::make_credentials(xds::TlsCredentials{}, [](const std::string&) {});
+  const auto transport = actors::make_grpc_ads_transport(options);
+  AdsEnd end(*transport);
+  CHECK_FALSE(end.is_answered());
+  CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+}
+
+TEST_CASE("ads tls: a rotated certificate is shown with the next connection", "[e2e][ads][A65]") {
+  const Authority servers("servers");
+  const Authority old_clients("old clients");
+  const Authority new_clients("new clients");
+  Client client(true);
+  client.trust(servers);
+  client.be(old_clients.issue("client"));
+  std::string address;
+  {
+    AdsPeer before({.credentials = server_of(servers, &old_clients)});
+    address = before.address();
+    client.connect_to(address);
+    CHECK(AdsEnd(client.transport()).is_answered());
+  }
+  AdsPeer after({.address = address, .credentials = server_of(servers, &new_clients)});
+  CHECK_FALSE(AdsEnd(client.transport()).is_answered());
+  client.be(new_clients.issue("client"));
+  CHECK(AdsEnd(client.transport()).is_answered());
+
+  // What cannot be read changes nothing but that it is told.
+  client.spoil();
+  CHECK(AdsEnd(client.transport()).is_answered());
+  REQUIRE(client.complaints.size() == 1);
+  CHECK_THAT(client.complaints[0], Catch::Contains("private_key_file"));
+}
+
+TEST_CASE("ads tls: files that were never good are the stream's error", "[e2e][ads][A65]") {
+  const Authority ca("ca");
+  AdsPeer peer({.credentials = server_of(ca)});
+  Client client(false);
+  client.connect_to(peer.address());
+  const absl::Status why = AdsEnd(client.transport()).closed();
+  CHECK_THAT(std::string(why.message()),
+             Catch::StartsWith("ca_certificate_file ") && Catch::EndsWith("cannot be read"));
+  // They may come later.
+  client.trust(ca);
+  CHECK(AdsEnd(client.transport()).is_answered());
+}
+
+}  // namespace signalbox::test

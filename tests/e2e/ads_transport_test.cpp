@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ADS transport over real sockets: what is too large, what does not answer any more.
+#include <chrono>
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "actors/io/grpc_ads_transport.hpp"
+#include "tests/e2e/ads_peer.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "xds/client/discovery_codec.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+actors::GrpcAdsOptions plaintext_to(const std::string& server) {
+  actors::GrpcAdsOptions options;
+  options.server_uri = server;
+  options.credentials =
+      actors::make_credentials(xds::InsecureCredentials{}, [](const std::string&) {});
+  return options;
+}
+
+const char* const kOneCluster =
+    "resources:\n"
+    "  - {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a,\n"
+    "     type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n";
+
+}  // namespace
+
+TEST_CASE("ads transport: a message beyond the limit ends the stream, and the text says so",
+          "[e2e][ads][B7]") {
+  AdsPeer peer({.answer = std::string(1001, 'x')});
+  actors::GrpcAdsOptions options = plaintext_to(peer.address());
+  options.max_message_bytes = 1000;
+  const auto transport = actors::make_grpc_ads_transport(options);
+  const absl::Status why = AdsEnd(*transport).closed();
+  CHECK(why.code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(why.message()),
+             Catch::Contains("must not be longer than 1000 bytes (limit max_message_bytes)") &&
+                 Catch::Contains("RuntimeOptions::limits.max_message_bytes") &&
+                 Catch::Contains("1001"));
+
+  options.max_message_bytes = 1001;
+  CHECK(AdsEnd(*actors::make_grpc_ads_transport(options)).is_answered());
+}
+
+TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads][S11][S7]") {
+  const TemporaryFolder folder;
+  auto process = start_program({SIGNALBOX_PROGRAM,
+                                "serve",
+                                "--resources",
+                                folder.write("resources.yaml", kOneCluster),
+                                "--listen",
+                                "127.0.0.1:0"});
+  const auto line = process.read_line(kPatience);
+  REQUIRE(line.ok());
+  actors::GrpcAdsOptions options = plaintext_to(nlohmann::json::parse(*line)["address"]);
+  options.keepalive_time = 500ms;
+  options.keepalive_timeout = 2s;
+  const auto transport = actors::make_grpc_ads_transport(options);
+  AdsEnd end(*transport, xds::encode({.type = ResourceType::kCluster, .names = {"a"}}));
+  REQUIRE(end.is_answered());
+
+  process.send_signal(SIGSTOP);
+  const absl::Status why = end.closed();
+  process.send_signal(SIGCONT);
+  INFO(why);
+  CHECK(why.code() == absl::StatusCode::kUnavailable);
+}
+
+TEST_CASE("ads transport: a server that complains of pings is pinged half as often each time",
+          "[e2e][ads][S11][A8]") {
+  AdsPeer strict({.more = [](grpc::ServerBuilder& builder) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 3'600'000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
+  }});
+  actors::GrpcAdsOptions options = plaintext_to(strict.address());
+  options.keepalive_time = 1s;  // gRPC sends no pings that are closer.
+  const auto transport = actors::make_grpc_ads_transport(options);
+  // One ping is suffered, and one strike: at least two intervals pass. That is a lower bound, which
+  // no slow machine breaks. Undoubled, the second stream would end after three seconds.
+  for (const auto interval : {1s, 2s}) {
+    const auto begun = std::chrono::steady_clock::now();
+    AdsEnd end(*transport);
+    REQUIRE(end.is_answered());
+    const absl::Status why = end.closed();
+    CHECK(why == absl::UnavailableError("Too many pings"));
+    CHECK(std::chrono::steady_clock::now() - begun >= 2 * interval);
+  }
+}
+
+}  // namespace signalbox::test

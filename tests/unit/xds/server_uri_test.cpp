@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/server_uri.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::xds {
+
+TEST_CASE("server URI: whether it stays on this machine", "[xds][A27]") {
+  struct Row {
+    const char* uri;
+    bool here;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"127.0.0.1:18000", true},
+      {"127.255.0.9:1", true},
+      {"localhost:18000", true},
+      {"LOCALHOST", true},
+      {"[::1]:18000", true},
+      {"::1", true},
+      {"dns:localhost:1", true},
+      {"dns:///localhost:1", true},
+      {"dns://8.8.8.8/127.0.0.1:1", true},
+      {"ipv4:127.0.0.1:1", true},
+      {"ipv6:[::1]:1", true},
+      {"ipv6:%5B::1%5D:1", true},
+      {"unix:/run/xds.sock", true},
+      {"unix:///run/xds.sock", true},
+      {"unix-abstract:xds", true},
+      {"10.0.0.1:1", false},
+      {"127.example:1", false},
+      {"127.0.0.1.example:1", false},
+      {"localhost.example:1", false},
+      {"xds.example:443", false},
+      {"dns:///xds.example:443", false},
+      {"dns://127.0.0.1/xds.example:443", false},
+      {"dns://127.0.0.1", false},
+      {"[2001:db8::1]:1", false},
+      {"[::11]:1", false},
+      {"ipv6:[2001:db8::1]:1", false},
+      {"", false},
+  }));
+  DYNAMIC_SECTION(row.uri) {
+    CHECK(is_loopback(row.uri) == row.here);
+  }
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/server_uri.hpp"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace signalbox::xds {
+namespace {
+
+// "[::1]:80" and "a.b:80" without the port; a bare IPv6 address as it is.
+absl::string_view host_of(absl::string_view address) {
+  if (absl::ConsumePrefix(&address, "[")) return address.substr(0, address.find(']'));
+  const std::size_t colon = address.find(':');
+  return address.rfind(':') == colon ? address.substr(0, colon) : address;
+}
+
+}  // namespace
+
+bool is_loopback(absl::string_view server_uri) {
+  if (absl::StartsWith(server_uri, "unix:") || absl::StartsWith(server_uri, "unix-abstract:"))
+    return true;
+  for (const absl::string_view scheme : {"dns:", "ipv4:", "ipv6:", "passthrough:"}) {
+    if (!absl::ConsumePrefix(&server_uri, scheme)) continue;
+    // "///host" and "//resolver/host": the path is what is connected to.
+    if (absl::ConsumePrefix(&server_uri, "//")) {
+      const std::size_t path = server_uri.find('/');
+      server_uri.remove_prefix(path == absl::string_view::npos ? server_uri.size() : path + 1);
+    }
+    break;
+  }
+  const std::string address =
+      absl::StrReplaceAll(server_uri, {{"%5B", "["}, {"%5b", "["}, {"%5D", "]"}, {"%5d", "]"}});
+  const absl::string_view host = host_of(address);
+  if (absl::EqualsIgnoreCase(host, "localhost") || host == "::1") return true;
+  // "127.example" is a name.
+  return absl::StartsWith(host, "127.") &&
+         host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+}  // namespace signalbox::xds
