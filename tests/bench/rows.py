@@ -3,10 +3,10 @@
 number yet, an Experiment."""
 
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 from comparison import Target
-from experiments import Calls, CallsAtRate, Experiment, Failover
+from experiments import Calls, CallsAtRate, ColdStart, EdsUpdate, Experiment, Failover, Refused
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Row:
     name: str
     number: str  # Of what a run of the experiment yields.
     unit: str
-    target: Target
+    target: Optional[Target]
     notes: tuple[str, ...] = ()  # Other numbers of the run that are worth a line.
 
 
@@ -24,6 +24,7 @@ class Plan:
 
     make: Callable[[], Experiment]
     rows: tuple[Row, ...]
+    most_pairs: Optional[int] = None  # Where a pair takes long.
 
 
 def pick(name: str, endpoints: int, threads: int, bound: float) -> Plan:
@@ -44,6 +45,15 @@ PLANS = (
          (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),
           Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
+    Plan(EdsUpdate,
+         (Row("eds_update_10000_cpu", "cpu_ms", "ms", Target(0.01)),
+          Row("eds_new_endpoint_10000_ms", "new_endpoint_ms", "ms", Target(0.1)),
+          Row("memory_10000_connected", "connected_mb", "MB", Target(1.05))), most_pairs=3),
+    Plan(Refused,
+         (Row("memory_10000_refused", "rss_mb", "MB", Target(0.35), ("peak_mb", "refused_ms", "cpu_s")),),
+         most_pairs=5),
+    Plan(ColdStart,
+         (Row("cold_start_10000_ms", "first_answer_ms", "ms", None, ("connected_ms", "cpu_s")),), most_pairs=5),
 )
 
 NAMES = tuple(row.name for plan in PLANS for row in plan.rows)
