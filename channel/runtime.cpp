@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
@@ -105,11 +106,12 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// The environment is asked at each response (A75-8).
+// The environment is asked at each response (A75-8). Each session decodes with a copy, which knows
+// what its own server sent.
 xds::ResponseDecoder make_decoder() {
-  return [](absl::string_view bytes) {
+  return [known = xds::KnownResources()](absl::string_view bytes) mutable {
     return xds::decode_response(
-        bytes, xds::parse_options_from([](const char* name) { return std::getenv(name); }));
+        bytes, xds::parse_options_from([](const char* name) { return std::getenv(name); }), &known);
   };
 }
 
@@ -160,6 +162,8 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
+  if (!options.detect_deadlocks)
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
   const auto node = xds::make_node(bootstrap->node);
