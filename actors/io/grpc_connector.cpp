@@ -28,6 +28,8 @@
 namespace signalbox::actors {
 namespace {
 
+constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
+
 bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
 }
@@ -255,8 +257,10 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& 
   // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
   // CPU.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // gRPC's own limits must not end an attempt before ours does, nor start another after it.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, backoff);
+  // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
+  // channel has been given up: so that one is as short as gRPC lets it be. Its other limits must
+  // not end an attempt before ours does.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY,
