@@ -55,6 +55,8 @@ struct SubchannelState {
   void run(DropConnection&) { connection.reset(); }
 
   void run(NotifyState& order) {
+    // Of an attempt that failed there is nothing to hold: in back-off an endpoint costs little.
+    if (order.state.state == ConnectivityState::kTransientFailure) connection.reset();
     count_state(order.state.state);
     protocol::send(self, map, std::move(order.state));
   }

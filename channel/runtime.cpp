@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
@@ -127,14 +128,15 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// The environment is asked at each response (A75-8). The bootstrap's certificate providers are not
-// named: connections to endpoints cannot use them yet, and a cluster that asks for TLS is refused
-// rather than reached in plaintext (A29).
+// The environment is asked at each response (A75-8). Each session decodes with a copy, which knows
+// what its own server sent. The bootstrap's certificate providers are not named: connections to
+// endpoints cannot use them yet, and a cluster that asks for TLS is refused rather than reached in
+// plaintext (A29).
 xds::ResponseDecoder make_decoder(const xds::Limits& limits) {
-  return [limits](absl::string_view bytes) {
+  return [limits, known = xds::KnownResources()](absl::string_view bytes) mutable {
     auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
     options.limits = limits;
-    return xds::decode_response(bytes, options);
+    return xds::decode_response(bytes, options, &known);
   };
 }
 
@@ -185,6 +187,8 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
+  if (!options.detect_deadlocks)
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
   const auto node = xds::make_node(bootstrap->node);

@@ -49,6 +49,8 @@ struct Limits {
   std::size_t max_any_nesting = kMaxAnyNesting;
   /// A load_balancing_policy inside another (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
+
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 struct NamedLimit {

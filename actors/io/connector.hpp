@@ -46,8 +46,9 @@ class Connector {
 
   virtual ~Connector() = default;
 
-  /// Begins to connect; thread-safe, never blocks. `failed` is called at the latest when
-  /// `timeout` is over. The connector outlives its attempts.
+  /// Begins to connect, or has it wait for its turn; thread-safe, never blocks. `failed` is called
+  /// at the latest when `timeout` is over, which counts from the turn. The connector outlives its
+  /// attempts.
   virtual std::unique_ptr<Attempt> connect(const Address& address,
                                            Duration timeout,
                                            Events events) = 0;

@@ -20,12 +20,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include <grpc/support/alloc.h>
+#include <grpcpp/alarm.h>
 
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
 
 namespace signalbox::actors {
 namespace {
+
+constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
 
 bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
@@ -55,10 +58,15 @@ absl::string_view reason_in(absl::string_view message) {
 // the attempt up waits for it (C2); it is recursive for those who do so from inside a callback.
 class Listener {
  public:
-  Listener(Connector::Events events, Instant deadline)
-      : events_(std::move(events)), deadline_(deadline) {}
+  Listener(Connector::Events events, Duration timeout)
+      : events_(std::move(events)), timeout_(timeout) {}
+
+  /// Its time limit counts from now. Once, before anything is told.
+  void begin() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
   Instant deadline() const { return deadline_; }
+
+  Duration timeout() const { return timeout_; }
 
   void connected(const ConnectionPtr& connection) {
     const std::lock_guard lock(mutex_);
@@ -83,22 +91,23 @@ class Listener {
  private:
   std::recursive_mutex mutex_;
   const Connector::Events events_;
-  const Instant deadline_;
+  const Duration timeout_;
+  Instant deadline_;
   bool connected_ = false;
   bool silent_ = false;
 };
 
 using ListenerPtr = std::shared_ptr<Listener>;
 
-//   Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//       └────▶ Failing ─▶ gone        Failing: down, and a probe is asking for the reason.
+//   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
+//                  └────▶ Failing ─▶ gone     Failing: down, and a probe is asking for the reason.
 struct Transport {
-  enum class Phase { kConnecting, kFailing, kReady };
+  enum class Phase { kWaiting, kConnecting, kFailing, kReady };
 
   explicit Transport(Address to) : address(std::move(to)) {}
 
   const Address address;
-  Phase phase = Phase::kConnecting;
+  Phase phase = Phase::kWaiting;
   std::shared_ptr<grpc::Channel> connecting;  ///< Until it is ready: then the connection owns it.
   ConnectionPtr held;                         ///< While attempts want it.
   std::weak_ptr<const Connection> connection;
@@ -128,12 +137,12 @@ bool never_reached_transport(grpc_call* call) {
 class GrpcConnector::Pool {
  public:
   explicit Pool(GrpcConnectorOptions options)
-      : options_(std::move(options)), gate_(std::make_shared<Gate>()) {
+      : options_(std::move(options)), gate_(std::make_shared<Gate>()), turns_(options_.attempts) {
     gate_->pool = this;
   }
 
   void close();
-  TransportPtr join(const Address& address, Duration timeout, const ListenerPtr& listener);
+  TransportPtr join(const Address& address, const ListenerPtr& listener);
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
@@ -144,7 +153,11 @@ class GrpcConnector::Pool {
   };
 
   struct Watch;
+  struct Nudge;
 
+  void begin_due();
+  void begin(const TransportPtr& transport);
+  void finish(const TransportPtr& transport);
   std::shared_ptr<grpc::Channel> make_channel(const Address& address, Duration timeout) const;
   void watch(const TransportPtr& transport,
              const std::shared_ptr<grpc::Channel>& channel,
@@ -165,6 +178,8 @@ class GrpcConnector::Pool {
   const std::shared_ptr<Gate> gate_;
   std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
   std::map<Address, TransportPtr> transports_;
+  AttemptTurns<TransportPtr> turns_;
+  bool is_nudged_ = false;  ///< A Nudge is under way.
 };
 
 // One question to gRPC: tell me when the channel is not in `last` any more.
@@ -182,6 +197,54 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   }
 };
 
+// Says that it is somebody's turn, though nothing has happened.
+struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
+  std::shared_ptr<Gate> gate;
+  grpc::Alarm alarm;
+
+  void done(bool /*ok*/) override {
+    const std::unique_ptr<Nudge> self(this);
+    const std::shared_lock lock(gate->mutex);
+    if (gate->pool == nullptr) return;
+    const std::lock_guard pool_lock(gate->pool->mutex_);
+    gate->pool->is_nudged_ = false;
+    gate->pool->begin_due();
+  }
+};
+
+// Precondition of this and the next two: the mutex is held.
+void GrpcConnector::Pool::begin_due() {
+  for (const TransportPtr& transport : turns_.begin(std::chrono::steady_clock::now()))
+    begin(transport);
+  const auto next = turns_.next_turn();
+  if (!next.has_value() || std::exchange(is_nudged_, true)) return;
+  auto* const nudge = new Nudge;
+  nudge->gate = gate_;
+  nudge->alarm.Set(&GrpcPoller::queue(), grpc_deadline(*next), nudge);
+}
+
+void GrpcConnector::Pool::begin(const TransportPtr& transport) {
+  const ListenerPtr& first = transport->listeners.front();
+  transport->phase = Transport::Phase::kConnecting;
+  transport->connecting = make_channel(transport->address, first->timeout());
+  state_of(*transport->connecting, /*connect=*/true);
+  GrpcPoller::hurry();
+  for (const ListenerPtr& listener : transport->listeners) {
+    listener->begin();
+    watch(transport, transport->connecting, listener, GRPC_CHANNEL_IDLE);
+  }
+}
+
+// The attempt is over, whatever came of it: the next ones may begin.
+void GrpcConnector::Pool::finish(const TransportPtr& transport) {
+  if (transport->phase == Transport::Phase::kWaiting) {
+    turns_.withdraw(transport);
+  } else {
+    turns_.done(transport);
+  }
+  begin_due();
+}
+
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& address,
                                                                  Duration timeout) const {
   grpc::ChannelArguments arguments = options_.arguments;
@@ -194,8 +257,10 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& 
   // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
   // CPU.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // gRPC's own limits must not end an attempt before ours does, nor start another after it.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, backoff);
+  // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
+  // channel has been given up: so that one is as short as gRPC lets it be. Its other limits must
+  // not end an attempt before ours does.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY,
@@ -203,29 +268,31 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& 
   return grpc::CreateCustomChannel(grpc_target(address), options_.credentials, arguments);
 }
 
-TransportPtr GrpcConnector::Pool::join(const Address& address,
-                                       Duration timeout,
-                                       const ListenerPtr& listener) {
+TransportPtr GrpcConnector::Pool::join(const Address& address, const ListenerPtr& listener) {
   const std::lock_guard lock(mutex_);
-  TransportPtr& transport = transports_[address];
+  TransportPtr& place = transports_[address];
   std::shared_ptr<grpc::Channel> channel;
-  if (transport != nullptr && transport->phase == Transport::Phase::kReady) {
-    transport->held = transport->connection.lock();
-    if (transport->held != nullptr) {
-      channel = static_cast<const GrpcConnection&>(*transport->held).channel();
+  if (place != nullptr && place->phase == Transport::Phase::kReady) {
+    place->held = place->connection.lock();
+    if (place->held != nullptr) {
+      channel = static_cast<const GrpcConnection&>(*place->held).channel();
     }
-  } else if (transport != nullptr) {
-    channel = transport->connecting;
+  } else if (place != nullptr) {
+    channel = place->connecting;
   }
-  if (channel == nullptr) {
-    transport = std::make_shared<Transport>(address);
-    transport->connecting = channel = make_channel(address, timeout);
-    state_of(*channel, /*connect=*/true);
-    GrpcPoller::hurry();
-  }
+  const bool is_waiting = place != nullptr && place->phase == Transport::Phase::kWaiting;
+  const bool is_new = channel == nullptr && !is_waiting;
+  if (is_new) place = std::make_shared<Transport>(address);
+  const TransportPtr transport = place;
   transport->listeners.push_back(listener);
-  // A connection that is there already is told by a watch too: it is in another state than IDLE.
-  watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
+  if (is_new) {
+    turns_.want(transport);
+    begin_due();
+  } else if (!is_waiting) {
+    listener->begin();
+    // A connection that is there already is told by a watch too: it is in another state than IDLE.
+    watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
+  }
   return transport;
 }
 
@@ -239,8 +306,9 @@ void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr
   dropped = std::move(transport->held);
   unwanted = std::move(transport->connecting);
   const auto found = transports_.find(transport->address);
-  const bool ready = transport->phase == Transport::Phase::kReady;
-  if (!ready && found != transports_.end() && found->second == transport) transports_.erase(found);
+  if (transport->phase == Transport::Phase::kReady) return;
+  if (found != transports_.end() && found->second == transport) transports_.erase(found);
+  finish(transport);
 }
 
 void GrpcConnector::Pool::close() {
@@ -249,8 +317,10 @@ void GrpcConnector::Pool::close() {
     gate_->pool = nullptr;
   }
   std::map<Address, TransportPtr> transports;
+  AttemptTurns<TransportPtr> turns;
   const std::lock_guard lock(mutex_);
   transports.swap(transports_);
+  std::swap(turns, turns_);
 }
 
 void GrpcConnector::Pool::watch(const TransportPtr& transport,
@@ -317,6 +387,7 @@ void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
       transport->connecting = nullptr;
       transport->phase = Transport::Phase::kReady;
       watch(transport, channel, nullptr, GRPC_CHANNEL_READY);
+      finish(transport);
     }
   }
   tell_connected(transport);
@@ -374,6 +445,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     listeners.swap(transport->listeners);
     given_up = std::move(transport->connecting);
     dropped = std::move(transport->held);
+    finish(transport);
   }
   // Whoever has not heard yet that it was connected hears that first (C1).
   for (const auto& listener : listeners) {
@@ -415,9 +487,8 @@ std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Address& addres
     const ListenerPtr listener_;
   };
 
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  auto listener = std::make_shared<Listener>(std::move(events), deadline);
-  auto transport = pool_->join(address, timeout, listener);
+  auto listener = std::make_shared<Listener>(std::move(events), timeout);
+  auto transport = pool_->join(address, listener);
   return std::make_unique<Place>(pool_, std::move(transport), std::move(listener));
 }
 

@@ -14,7 +14,9 @@
 //       connection lives, share it. (Settings are the connector's: one connector per settings.)
 //   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
 //       retires destroys it once in_use() is false.
-//   G3  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
+//   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
+//       go, together cost neither all CPU nor the memory of ten thousand half-made channels.
+//   G4  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
 //       be proved to have never reached a transport (channel/unsent_call).
 
 #pragma once
@@ -25,6 +27,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "actors/io/attempt_turns.hpp"
 #include "actors/io/connector.hpp"
 
 namespace signalbox::actors {
@@ -47,6 +50,7 @@ struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
+  AttemptLimits attempts = {};
   /// See G2. Any thread, and after the connector's end too: it owns what it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };

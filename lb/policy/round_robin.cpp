@@ -71,6 +71,24 @@ struct Member {
   std::uint64_t named_in = 0;  // The newest list that has it.
 };
 
+// Where we are in the list before this one. Most of a list is as it was: whoever stands there again
+// needs no look-up, though one before him came, went, or was replaced.
+struct Place {
+  const std::vector<Member*>& list;
+  std::size_t at = 0;
+
+  // The member for this endpoint, if it is the next one or the one after.
+  Member* next(const Endpoint& endpoint) {
+    for (std::size_t step = 0; step < 2 && at + step < list.size(); ++step) {
+      Member* const member = list[at + step];
+      if (member->addresses != endpoint.addresses) continue;
+      at += step + 1;
+      return member;
+    }
+    return nullptr;
+  }
+};
+
 // An address that is held. Endpoints should not share one; where they do, they share the hold.
 struct Held {
   std::vector<Member*> users;
@@ -116,11 +134,13 @@ class RoundRobin final : public Policy {
     generation_ = update.generation;
     ++list_;
     std::vector<Member*> left = std::exchange(order_, {});
+    order_.reserve(left.size());
     if (update.endpoints != nullptr) {
+      Place place{left};
       for (const Priority& priority : update.endpoints->priorities) {
         for (const LocalityPtr& locality : priority.localities) {
           for (const Endpoint& endpoint : locality->endpoints)
-            take_in(endpoint, effects);
+            take_in(endpoint, place, effects);
         }
       }
     }
@@ -148,13 +168,18 @@ class RoundRobin final : public Policy {
 
   // --- members ---
 
-  void take_in(const Endpoint& endpoint, LbEffects& effects) {
+  Member& member_of(const Endpoint& endpoint) {
     std::unique_ptr<Member>& slot = members_[key_of(endpoint)];
     if (slot == nullptr) {
       slot = std::make_unique<Member>();
       ++counts_[index(slot->counted)];
     }
-    Member& member = *slot;
+    return *slot;
+  }
+
+  void take_in(const Endpoint& endpoint, Place& place, LbEffects& effects) {
+    Member* const expected = place.next(endpoint);
+    Member& member = expected != nullptr ? *expected : member_of(endpoint);
     if (member.named_in == list_) return;  // Named twice: one endpoint all the same.
     member.named_in = list_;
     order_.push_back(&member);

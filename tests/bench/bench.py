@@ -24,6 +24,7 @@ from world import MeasurementFailed, Programs, World
 ROOT = Path(__file__).resolve().parents[2]
 FULL = Scale(pairs=15, seconds=2.0)
 QUICK = Scale(pairs=5, seconds=1.0)
+FILES = 11_000
 
 
 def say(text: str) -> None:
@@ -85,19 +86,21 @@ def run_plan(plan: Plan, wanted: list[str], programs: Programs, scale: Scale) ->
     names = ", ".join(row.name for row in rows)
     say(f"{names}: preparing")
     runs = []
+    pairs = min(scale.pairs, plan.most_pairs or scale.pairs)
     with World(programs) as world:
         experiment = plan.make()
         load = experiment.prepare(world, scale)
-        for pair in range(scale.pairs):
+        for pair in range(pairs):
             results: dict[str, Optional[dict]] = {side: experiment.run(side, pair) for side in sides_of(pair)}
             runs.append(results)
             for row, comparison in zip(rows, comparisons):
                 peer = results["peer"]
                 comparison.pairs.append((results["ours"][row.number], peer[row.number] if peer else None))
             ratios = ", ".join(as_text(comparison.ratio(), 3) for comparison in comparisons)
-            say(f"{names}: pair {pair + 1} of {scale.pairs}: ratio so far {ratios}")
+            say(f"{names}: pair {pair + 1} of {pairs}: ratio so far {ratios}")
     kept = Plan(plan.make, tuple(rows))
-    return comparisons, [f"{names}: {load}", *medians(kept, runs)]
+    fewer = f"; {pairs} pairs" if pairs < scale.pairs else ""
+    return comparisons, [f"{names}: {load}{fewer}", *medians(kept, runs)]
 
 
 def run_all(options: argparse.Namespace) -> int:
@@ -147,9 +150,11 @@ def main() -> int:
         return 0
     for number in SIGNALS:
         signal.signal(number, end_by_signal)
-    # A thousand connections, and as many at the backend, which inherits this.
+    # Ten thousand connections, and as many at the backend, which inherits this.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    if limit != resource.RLIM_INFINITY and limit < FILES:
+        say(f"a process may have only {limit} open files: rows with 10,000 connections need {FILES} (ulimit -Hn)")
     return run_all(options)
 
 

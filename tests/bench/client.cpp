@@ -25,6 +25,9 @@ const std::map<std::string, Measure> kMeasures = {
     {"cpu", measure_cpu},
     {"failover", measure_failover},
     {"outage", measure_outage},
+    {"eds_update", measure_eds_update},
+    {"cold_start", measure_cold_start},
+    {"refused", measure_refused},
 };
 
 int run(int argc, char** argv) {
@@ -42,6 +45,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seconds", seconds)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

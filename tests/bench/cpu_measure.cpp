@@ -8,25 +8,16 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include <sys/resource.h>
 
 #include "tests/bench/measures.hpp"
 #include "tests/bench/open_loop.hpp"
 #include "tests/bench/percentiles.hpp"
+#include "tests/bench/process_usage.hpp"
 
 namespace signalbox::bench {
 namespace {
 
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // Of the whole machine, in the kernel's ticks since it started.
 struct MachineTime {

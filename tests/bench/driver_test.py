@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import sides_of
 from comparison import Comparison, Target, as_text, ratio_of, table
-from experiments import failover_numbers
+from experiments import eds_update_numbers, failover_numbers
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
 
@@ -93,6 +93,23 @@ class FailoverTest(unittest.TestCase):
                 failover_numbers(seen, killed, listening=3_000_000_000)
 
 
+class EdsUpdateTest(unittest.TestCase):
+    SEEN = {"served_ns": [2_030_000_000, 4_010_000_000, 6_500_000_000], "cpu_ms": [12.0, 10.0, 90.0],
+            "connected_mb": 300.0}
+
+    def test_a_run_is_the_median_of_its_updates(self) -> None:
+        self.assertEqual(eds_update_numbers(self.SEEN, [2_000_000_000, 4_000_000_000, 6_000_000_000]),
+                         {"new_endpoint_ms": 30.0, "cpu_ms": 12.0, "connected_mb": 300.0})
+
+    def test_cpu_that_is_lost_in_the_noise_is_not_nothing(self) -> None:
+        numbers = eds_update_numbers({**self.SEEN, "cpu_ms": [-1.0, 0.0, 0.0]}, [1, 2, 3])
+        self.assertEqual(numbers["cpu_ms"], 0.1)
+
+    def test_an_endpoint_that_serves_before_it_is_set_is_refused(self) -> None:
+        with self.assertRaises(MeasurementFailed):
+            eds_update_numbers(self.SEEN, [2_000_000_000, 4_020_000_000, 6_000_000_000])
+
+
 class DriverTest(unittest.TestCase):
     def run_it(self, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, str(BENCH), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
@@ -135,7 +152,7 @@ class DriverTest(unittest.TestCase):
     def test_a_world_ends_its_processes_when_something_fails(self) -> None:
         started = []
         with self.assertRaises(MeasurementFailed):
-            with World(Programs(Path("/bin/cat"), Path("/bin/cat"), Path("none"))) as world:
+            with World(Programs(Path("/bin/cat"), Path("/bin/cat"), Path("none"), Path("none"))) as world:
                 started.append(world._start(["tail", "-f", "/dev/null"]))  # pylint: disable=protected-access
                 raise MeasurementFailed("on purpose")
         self.assertIsNotNone(started[0].popen.returncode)

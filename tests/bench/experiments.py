@@ -5,6 +5,8 @@ that one row or several are made of.
     with Experiment: prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
 
 import random
+import socket
+import statistics
 import time
 from dataclasses import dataclass
 from typing import Optional
@@ -13,6 +15,9 @@ import resources
 from world import CLIENT_SECONDS, START_SECONDS, MeasurementFailed, Process, World, wait_readable
 
 SIDES = ("ours", "peer")
+
+
+ENDPOINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,82 @@ class ControlPlaneKill(Calls):
         client.finish(START_SECONDS)
         self._world.end(client)
         return {**seen, "away_s": away}
+class EdsUpdate(Experiment):
+    """Of 10,000 connected endpoints two change: one among the many, and one whose locality takes nearly all calls, so
+    that its first call comes as soon as there can be one."""
+
+    RATE = 200
+    UPDATES = 3
+    WEIGHT = 10_000  # Of the locality that is looked at, beside 1.
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world = world
+        _, self._port = world.start_backend("0.0.0.0:0", "many")
+        seen = [("127.0.3.1", world.start_backend("127.0.3.1:0", "even")[1]),
+                ("127.0.3.2", world.start_backend("127.0.3.2:0", "odd")[1])]
+        *many, spare = resources.loopback(ENDPOINTS, self._port)
+        changed = [*many]
+        changed[len(many) // 2] = spare
+        self._plane = world.serve_in_turn([
+            resources.route_to("bench") + resources.weighted_cluster("bench", [(1, those), (self.WEIGHT, [one])])
+            for those, one in [(many, seen[0]), (changed, seen[1])]])
+        self._is_changed = False
+        return f"{self.RATE:,} calls/s, open loop; medians of {self.UPDATES} updates for each side of a pair"
+
+    def run(self, side: str, pair: int) -> dict:
+        if self._is_changed:
+            self._change()  # Back to where every client starts.
+        client = self._world.start_client(side, "eds_update", rate=self.RATE, endpoints=ENDPOINTS - 1, port=self._port,
+                                          updates=self.UPDATES)
+        set_ns = []
+        for _ in range(self.UPDATES):
+            client.read(CLIENT_SECONDS)
+            set_ns.append(self._change())
+        seen = client.read(CLIENT_SECONDS)
+        client.finish(START_SECONDS)
+        self._world.end(client)
+        return eds_update_numbers(seen, set_ns)
+
+    def _change(self) -> int:
+        self._plane.write_line()
+        self._is_changed = not self._is_changed
+        return self._plane.read(START_SECONDS)["set_ns"]
+
+
+def eds_update_numbers(seen: dict, set_ns: list[int]) -> dict:
+    """From what the client saw and when the plane set the endpoints, on one clock."""
+    served = [(served - change) / 1e6 for served, change in zip(seen["served_ns"], set_ns)]
+    if min(served) < 0:
+        raise MeasurementFailed("the new endpoint served before it was set")
+    return {"new_endpoint_ms": statistics.median(served), "cpu_ms": max(0.1, statistics.median(seen["cpu_ms"])),
+            "connected_mb": seen["connected_mb"]}
+
+
+class ColdStart(Calls):
+    """A process starts, with 10,000 endpoints."""
+
+    def __init__(self) -> None:
+        super().__init__("cold_start", ENDPOINTS)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        super().prepare(world, scale)
+        return "one call, which waits until it is ready"
+
+
+class Refused(Experiment):
+    """10,000 endpoints where nobody listens."""
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, max(scale.seconds, 2.0)
+        # Bound, and not listening: the port is nobody's, and refuses.
+        self._nobody = socket.socket()
+        self._nobody.bind(("127.0.0.1", 0))
+        world.serve(resources.route_to("bench")
+                    + resources.eds_cluster("bench", resources.loopback(ENDPOINTS, self._nobody.getsockname()[1])))
+        return f"{self._seconds:g} s after every endpoint has refused"
+
+    def run(self, side: str, pair: int) -> dict:
+        return self._world.measure(side, "refused", seconds=self._seconds)
 
 
 class Failover(Experiment):

@@ -25,6 +25,7 @@ struct MeasureOptions {
   std::size_t threads = 1;
   std::chrono::duration<double> length{1};
   double rate = 1000;  ///< Calls a second, of open loops.
+  int updates = 1;     ///< How often the driver will change the endpoints.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
@@ -47,5 +48,18 @@ Measured measure_failover(const MeasureOptions& options, Side& side);
 /// Async calls at a rate while the driver kills the control plane and starts it again. Writes a
 /// line when the load runs: `calls`, `failed`.
 Measured measure_outage(const MeasureOptions& options, Side& side);
+/// A quiet load while the driver changes the endpoints. Writes a line before each update, when it
+/// is ready for it: the odd ones bring a backend of cluster `odd`, the even ones one of `even`.
+/// Of each update `served_ns`, the instant (CLOCK_MONOTONIC) of that backend's first answer, and
+/// `cpu_ms`, what this process used until it was quiet again, less what the load takes; and
+/// `connected_mb`, its memory before.
+Measured measure_eds_update(const MeasureOptions& options, Side& side);
+
+/// `first_answer_ms` and `connected_ms` (all endpoints) since the side was begun; `cpu_s` so far.
+Measured measure_cold_start(const MeasureOptions& options, Side& side);
+
+/// Endpoints that all refuse. Once a call has failed for it (`refused_ms`), and `length` later:
+/// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
+Measured measure_refused(const MeasureOptions& options, Side& side);
 
 }  // namespace signalbox::bench

@@ -74,7 +74,8 @@ void OpenLoop::take_answers() {
                   .ended = Clock::now(),
                   .ok = call->status.ok(),
                   .cluster = call->reply.cluster(),
-                  .pid = call->reply.pid()});
+                  .pid = call->reply.pid(),
+                  .error = call->status.error_message()});
   }
 }
 

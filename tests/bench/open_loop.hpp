@@ -26,6 +26,7 @@ struct AnsweredCall {
   bool ok = false;
   std::string cluster;  ///< Of the backend that answered.
   std::uint32_t pid = 0;
+  std::string error;  ///< Why, where it is not `ok`.
 };
 
 class OpenLoop {

@@ -23,13 +23,20 @@ def route_to(cluster: str) -> list[dict]:
 
 def eds_cluster(name: str, addresses: list[Address]) -> list[dict]:
     """A round_robin cluster of one locality."""
+    return weighted_cluster(name, [(1, addresses)])
+
+
+def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]]) -> list[dict]:
+    """A cluster of localities, each with its weight and its endpoints; round_robin within each."""
     return [
         {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "type": "EDS",
          "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": "ROUND_ROBIN"},
         {"@type": ENVOY + "config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name, "endpoints": [
-            {"locality": {"region": "here", "zone": "a"}, "load_balancing_weight": 1, "lb_endpoints": [
-                {"endpoint": {"address": {"socket_address": {"address": host, "port_value": port}}}}
-                for host, port in addresses]}]},
+            {"locality": {"region": "here", "zone": chr(ord("a") + number)}, "load_balancing_weight": weight,
+             "lb_endpoints": [
+                 {"endpoint": {"address": {"socket_address": {"address": host, "port_value": port}}}}
+                 for host, port in addresses]}
+            for number, (weight, addresses) in enumerate(localities)]},
     ]
 
 

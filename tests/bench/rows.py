@@ -3,10 +3,11 @@
 number yet, an Experiment."""
 
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 from comparison import Target
-from experiments import Calls, CallsAtRate, ControlPlaneKill, Experiment, Failover
+from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
+                         Refused)
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Row:
     name: str
     number: str  # Of what a run of the experiment yields.
     unit: str
-    target: Target
+    target: Optional[Target]
     notes: tuple[str, ...] = ()  # Other numbers of the run that are worth a line.
 
 
@@ -24,6 +25,7 @@ class Plan:
 
     make: Callable[[], Experiment]
     rows: tuple[Row, ...]
+    most_pairs: Optional[int] = None  # Where a pair takes long.
 
 
 def pick(name: str, endpoints: int, threads: int, bound: float) -> Plan:
@@ -46,6 +48,15 @@ PLANS = (
           Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
     Plan(ControlPlaneKill,
          (Row("control_plane_kill_failed", "failed", "calls", Target(1.0), ("calls", "away_s")),)),
+    Plan(EdsUpdate,
+         (Row("eds_update_10000_cpu", "cpu_ms", "ms", Target(0.01)),
+          Row("eds_new_endpoint_10000_ms", "new_endpoint_ms", "ms", Target(0.1)),
+          Row("memory_10000_connected", "connected_mb", "MB", Target(1.05))), most_pairs=3),
+    Plan(Refused,
+         (Row("memory_10000_refused", "rss_mb", "MB", Target(0.35), ("peak_mb", "refused_ms", "cpu_s")),),
+         most_pairs=5),
+    Plan(ColdStart,
+         (Row("cold_start_10000_ms", "first_answer_ms", "ms", None, ("connected_ms", "cpu_s")),), most_pairs=5),
 )
 
 NAMES = tuple(row.name for plan in PLANS for row in plan.rows)

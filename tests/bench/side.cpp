@@ -4,7 +4,9 @@
 #include <chrono>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
@@ -15,10 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kConnectTime = std::chrono::seconds(60);
+constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 constexpr auto kCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
+constexpr auto kGlanceEvery = std::chrono::milliseconds(200);  // 10,000 lines take a while.
 
 // Established connections to the port, of a file in the form of /proc/net/tcp:
 //   sl  local_address rem_address   st …
@@ -44,12 +47,20 @@ int connections_to(int port) {
   return connections_in("/proc/net/tcp", port) + connections_in("/proc/net/tcp6", port);
 }
 
-grpc::Status call_once(Stub& stub) {
-  grpc::ClientContext context;
-  context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
-  demo::v1::PlaceReply reply;
-  return stub.Place(&context, {}, &reply);
+// `meanwhile` is done between any two looks.
+absl::Status look_until_connected(int endpoints,
+                                  int port,
+                                  absl::FunctionRef<absl::Status()> meanwhile) {
+  const auto deadline = Clock::now() + kConnectTime;
+  for (;;) {
+    if (auto status = meanwhile(); !status.ok()) return status;
+    const int connected = connections_to(port);
+    if (connected >= endpoints) return absl::OkStatus();
+    if (Clock::now() > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("only ", connected, " of ", endpoints, " endpoints are connected"));
+    }
+  }
 }
 
 absl::Status call_for(Stub& stub, Clock::duration length) {
@@ -82,17 +93,25 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target) {
   return side;
 }
 
+grpc::Status call_once(Stub& stub) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  demo::v1::PlaceReply reply;
+  return stub.Place(&context, {}, &reply);
+}
+
+absl::Status wait_for_connections(int endpoints, int port) {
+  return look_until_connected(endpoints, port, [] {
+    std::this_thread::sleep_for(kGlanceEvery);
+    return absl::OkStatus();
+  });
+}
+
 absl::Status warm_up(Stub& stub, int endpoints, int port) {
-  const auto deadline = Clock::now() + kConnectTime;
-  for (;;) {
-    if (auto status = call_for(stub, kLookEvery); !status.ok()) return status;
-    const int connected = connections_to(port);
-    if (connected >= endpoints) return call_for(stub, kSettleTime);
-    if (Clock::now() > deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("only ", connected, " of ", endpoints, " endpoints are connected"));
-    }
-  }
+  const auto call = [&stub] { return call_for(stub, kLookEvery); };
+  if (auto status = look_until_connected(endpoints, port, call); !status.ok()) return status;
+  return call_for(stub, kSettleTime);
 }
 
 }  // namespace signalbox::bench

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -26,12 +27,19 @@ using Stub = demo::v1::Orders::Stub;
 inline constexpr const char* kMethodPath = "/signalbox.demo.v1.Orders/Place";
 
 struct Side {
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   std::unique_ptr<Runtime> runtime;  ///< Null: the peer.
   std::shared_ptr<Router> router;    ///< Null: the peer.
   std::unique_ptr<Stub> stub;
 };
 
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target);
+
+/// A call that waits for a backend.
+grpc::Status call_once(Stub& stub);
+
+/// Until `endpoints` connections to `port` are established, whoever made them.
+absl::Status wait_for_connections(int endpoints, int port);
 
 /// Calls until `endpoints` connections to `port` are established, whoever made them, and then for a
 /// moment more.

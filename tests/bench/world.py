@@ -29,12 +29,13 @@ class Programs:
     signalbox: Path
     client: Path
     peer_shim: Path
+    plane: Path
 
     @staticmethod
     def of_build(build: Path) -> "Programs":
         bench = build / "tests" / "bench"
         return Programs(build / "tools" / "signalbox", bench / "signalbox_bench_client",
-                        bench / "signalbox_peer_pick_shim.so")
+                        bench / "signalbox_peer_pick_shim.so", bench / "signalbox_bench_plane")
 
 
 class Process:
@@ -46,7 +47,7 @@ class Process:
         # In a session of its own: Ctrl-C reaches the driver alone, which ends everything in order.
         try:
             self.popen = subprocess.Popen(
-                self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
+                self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
                 env={**os.environ, **(environment or {})}, start_new_session=True)
         except OSError as error:
             raise MeasurementFailed(f"{self.argv[0]}: {error.strerror}") from None
@@ -58,6 +59,14 @@ class Process:
             return json.loads(line)
         except ValueError:
             raise MeasurementFailed(f"{self._name()} wrote {line!r} {self.errors()}".rstrip()) from None
+
+    def write_line(self) -> None:
+        """An empty line for its stdin: go on."""
+        try:
+            self.popen.stdin.write(b"\n")
+            self.popen.stdin.flush()
+        except OSError:
+            raise MeasurementFailed(f"{self._name()} has ended {self.errors()}".rstrip()) from None
 
     def finish(self, seconds: float) -> None:
         """Waits for its end, which has to be a good one."""
@@ -75,6 +84,10 @@ class Process:
         self.popen.kill()
         self.popen.wait()
         self.popen.stdout.close()
+        try:
+            self.popen.stdin.close()
+        except OSError:  # A line that it has not read.
+            pass
         self._errors.close()
 
     def errors(self) -> str:
@@ -139,8 +152,20 @@ class World:
         # An address of its own: while it is away, no other connection of this machine takes its port.
         self._address = "127.0.3.1:0"
         self.start_control_plane()
+        self._write_bootstrap(self._address)
+
+    def serve_in_turn(self, worlds: list[list[dict]]) -> Process:
+        """As serve(), the first of them. A line to the process: the next one; its answer: the instant."""
+        paths = [Path(self._folder.name) / f"world{number}.json" for number in range(len(worlds))]
+        for path, resources in zip(paths, worlds):
+            path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
+        process = self._start([self._programs.plane, *paths])
+        self._write_bootstrap(process.read(START_SECONDS)["address"])
+        return process
+
+    def _write_bootstrap(self, address: str) -> None:
         self._bootstrap.write_text(json.dumps({
-            "xds_servers": [{"server_uri": self._address, "channel_creds": [{"type": "insecure"}],
+            "xds_servers": [{"server_uri": address, "channel_creds": [{"type": "insecure"}],
                              "server_features": ["xds_v3"]}],
             "node": {"id": "bench"}}), encoding="utf-8")
 

@@ -209,6 +209,55 @@ TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
   CHECK(absl::StrContains(record.status().message(), mute.address().str()));
 }
 
+TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its time begins then",
+          "[io][connector][scale]") {
+  Graveyard graveyard;
+  Record slow;
+  Record next;
+  MuteSocket mute;
+  mute.listen();
+  EchoServer server;
+  GrpcConnectorOptions one_at_a_time = options(graveyard);
+  one_at_a_time.attempts = {.at_once = 1, .slow_after = 1h};
+  GrpcConnector connector(one_at_a_time);
+
+  auto first = connector.connect(mute.address(), 400ms, slow.events());
+  const auto second = connector.connect(server.address(), 10s, next.events());
+
+  SECTION("until the one before it has failed") {
+    REQUIRE(next.wait_for(1));
+    CHECK(next.words() == std::vector<std::string>{"connected"});
+    CHECK(slow.words() == std::vector<std::string>{"failed"});
+  }
+  SECTION("until the one before it is given up") {
+    CHECK(next.words().empty());
+    first.reset();
+    REQUIRE(next.wait_for(1));
+    CHECK(next.words() == std::vector<std::string>{"connected"});
+    CHECK(slow.words().empty());
+  }
+}
+
+TEST_CASE("grpc_connector: a slow attempt does not hold up those who wait",
+          "[io][connector][scale]") {
+  Graveyard graveyard;
+  Record slow;
+  Record next;
+  MuteSocket mute;
+  mute.listen();
+  EchoServer server;
+  GrpcConnectorOptions quick_turns = options(graveyard);
+  quick_turns.attempts = {.at_once = 1, .slow_after = 50ms};
+  GrpcConnector connector(quick_turns);
+
+  const auto first = connector.connect(mute.address(), 60s, slow.events());
+  const auto second = connector.connect(server.address(), 10s, next.events());
+
+  REQUIRE(next.wait_for(1));
+  CHECK(next.words() == std::vector<std::string>{"connected"});
+  CHECK(slow.words().empty());
+}
+
 TEST_CASE("grpc_connector: attempts to one address share one channel while it lives",
           "[io][connector]") {
   Graveyard graveyard;

@@ -14,6 +14,9 @@
 
 namespace signalbox::test {
 
+// To check a map takes as long as it is large.
+constexpr std::size_t kCheckedSubchannels = 1'000;
+
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
 };
@@ -179,6 +182,7 @@ void TreeHarness::stop(Node& node) {
 }
 
 void TreeHarness::post(std::uint64_t node, LbEvent event) {
+  ++messages_;
   letters_.push_back({node, std::move(event)});
 }
 
@@ -282,9 +286,10 @@ TreeHarness::Node* TreeHarness::map_of(Node& node) {
 
 void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
   SIGNALBOX_INVARIANT(owner != nullptr, "D1: whoever acquires has a subchannel map above");
+  ++messages_;
   for (const SubchannelMapEffect& effect : owner->map->step(event, now_))
     run_map(*owner, effect);
-  owner->map->check_invariants();
+  if (owner->map->size() <= kCheckedSubchannels) owner->map->check_invariants();
 }
 
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {

@@ -58,6 +58,9 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
+  /// How many messages actors would have sent so far: to policies, and to subchannel maps.
+  std::size_t messages() const { return messages_; }
+
   /// What happened since the last call, one line each.
   std::vector<std::string> take_log();
 
@@ -101,6 +104,7 @@ class TreeHarness {
   std::map<Address, Network> network_;
   std::map<Address, int> connections_;
   int reresolutions_ = 0;
+  std::size_t messages_ = 0;
   std::vector<std::string> log_;
 };
 

@@ -49,6 +49,8 @@ struct ParseOptions {
   bool http_connect = false;
   /// auto_host_rewrite, which only servers that the bootstrap trusts may ask for (A81).
   bool authority_rewrite = false;
+
+  friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };
 
 /// Everything that the parser knows: to check resources without running them.

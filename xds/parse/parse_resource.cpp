@@ -116,7 +116,8 @@ std::vector<ResourceError> resource_errors(const DiscoveryResponse& response) {
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
-                                const ParseOptions& options) {
+                                const ParseOptions& options,
+                                const KnownResources* known) {
   ::google::protobuf::Any any;
   std::string wrapper_name;
   const std::string wrapper_url = type_url_of<ResourceWrapper>();
@@ -142,6 +143,8 @@ ReceivedResource parse_resource(ResourceType type,
         wrapper_name,
         absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
   }
+  const ReceivedResource* before = known == nullptr ? nullptr : known->find(type, bytes);
+  if (before != nullptr) return *before;
   ReceivedResource resource = parse_unwrapped(type, bytes, options);
   if (resource.resource.ok()) {
     resource.bytes = std::make_shared<const std::string>(bytes);
@@ -154,7 +157,8 @@ ReceivedResource parse_resource(ResourceType type,
 }
 
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
-                                                const ParseOptions& options) {
+                                                const ParseOptions& options,
+                                                KnownResources* known) {
   const Limits& limits = options.limits;
   if (bytes.size() > limits.max_message_bytes) {
     return absl::ResourceExhaustedError(
@@ -181,10 +185,11 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
   ResourcesReceived& received = response.received;
   received.type = *type;
   received.version = proto.version_info();
+  if (known != nullptr) known->parse_with(options);
   absl::flat_hash_map<std::string, std::size_t> places;
   for (int i = 0; i < proto.resources_size(); ++i) {
     const ::google::protobuf::Any& any = proto.resources(i);
-    ReceivedResource resource = parse_resource(*type, any.type_url(), any.value(), options);
+    ReceivedResource resource = parse_resource(*type, any.type_url(), any.value(), options, known);
     // What is beyond is refused by its name: a cluster that we have is kept, not gone.
     if (*type == ResourceType::kCluster && static_cast<std::size_t>(i) >= limits.max_clusters) {
       resource = over_limit(*type,
@@ -204,6 +209,7 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
     }
   }
   received.resource_errors = resource_errors(proto);
+  if (known != nullptr) known->keep(received);
   response.nack_detail = nack_detail(received);
   return response;
 }

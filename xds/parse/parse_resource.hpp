@@ -20,6 +20,7 @@
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
 #include "xds/decoded_response.hpp"
+#include "xds/parse/known_resources.hpp"
 #include "xds/parse/parse_options.hpp"
 
 namespace signalbox::xds {
@@ -30,12 +31,15 @@ namespace signalbox::xds {
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
-                                const ParseOptions& options = {});
+                                const ParseOptions& options = {},
+                                const KnownResources* known = nullptr);
 
+/// `known`: what is in it is not parsed again, and then it knows this response's resources.
 /// An error where there is nothing to answer to: the bytes are too many (RESOURCE_EXHAUSTED), or no
 /// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED). Each name
 /// occurs once in the result; one that the response had twice is an error.
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
-                                                const ParseOptions& options = {});
+                                                const ParseOptions& options = {},
+                                                KnownResources* known = nullptr);
 
 }  // namespace signalbox::xds

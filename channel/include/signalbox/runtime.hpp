@@ -79,6 +79,12 @@ struct RuntimeOptions {
   /// line on stderr. Called on a thread of the runtime: it must not throw, nor destroy the runtime.
   std::function<void(const std::string& text)> log;
 
+  /// Abseil can look for deadlocks at every lock that gRPC takes. As Debian builds it, it does so
+  /// in every process, which takes a good part of gRPC's CPU, and memory for each of its mutexes.
+  /// With false, start() turns that off: for the whole process
+  /// (absl::SetMutexDeadlockDetectionMode).
+  bool detect_deadlocks = false;
+
   /// Of the actors' scheduler.
   std::size_t scheduler_threads = 2;
   /// Seed of all chance of the control plane (jitter, shuffles); unset: from the system.

@@ -43,6 +43,27 @@ class DeadlyConnector final : public Connector {
   int asked = 0;
 };
 
+// Answers when the test says so, and knows how many attempts are held.
+class CountingConnector final : public Connector {
+ public:
+  std::unique_ptr<Attempt> connect(const Address&, Duration, Events events) override {
+    asked.push_back(std::move(events));
+    return std::make_unique<Held>(held);
+  }
+
+  std::vector<Events> asked;
+  int held = 0;
+
+ private:
+  struct Held final : Attempt {
+    explicit Held(int& count) : counted(count) { ++counted; }
+
+    ~Held() override { --counted; }
+
+    int& counted;
+  };
+};
+
 // Streams that are heard of only when the test says so.
 class ScriptedTransport final : public AdsTransport {
  public:
@@ -434,6 +455,27 @@ TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted e
   CHECK(shells.connector->asked == 1);
   shells.pass(seconds(1));
   CHECK(shells.connector->asked == 4);  // After 0.1, 0.3 and 0.7 s.
+}
+
+TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
+          "[actors][subchannel][scale]") {
+  Shells shells;
+  const auto connector = std::make_shared<CountingConnector>();
+  auto environment = std::make_shared<Environment>(*shells.environment);
+  environment->connector = connector;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), environment));
+  shells.keep(shells.system().spawn(hold, map));
+  shells.run();
+  REQUIRE(connector->asked.size() == 1);
+  CHECK(connector->held == 1);
+
+  connector->asked[0].failed(absl::UnavailableError("refused"));
+  shells.run();
+  CHECK(connector->held == 0);
+
+  shells.pass(seconds(2));
+  CHECK(connector->asked.size() == 2);
+  CHECK(connector->held == 1);
 }
 
 }  // namespace signalbox::actors

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AttemptTurns — which attempts to connect may begin, when many are wanted at once.
+//
+//   want(attempt) ─▶ [AttemptTurns] ─▶ begin(now): those whose turn it is
+//   withdraw, done ─▶
+//
+// An attempt costs CPU and memory while it is being made. Ten thousand at once would take all of
+// both, and each would outlast its time limit. One that waits for a silent address costs nothing:
+// after `slow_after` it holds nobody up any more.
+//
+// Invariants
+//   T1  At most `at_once` attempts are being made that began less than `slow_after` ago.
+//   T2  Whoever waits begins as soon as T1 allows, by turns the oldest and the newest of them: none
+//       waits for ever, and the few that calls fail over to do not wait for ten thousand dead.
+//
+// A plain value: whoever owns it sees to threads, and to the time.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::actors {
+
+struct AttemptLimits {
+  std::size_t at_once = 64;
+  Duration slow_after = std::chrono::milliseconds(100);
+};
+
+/// `Key` names an attempt; its type is ordered and cheap to copy.
+template <typename Key>
+class AttemptTurns {
+ public:
+  explicit AttemptTurns(AttemptLimits limits = {}) : limits_(limits) {}
+
+  void want(Key key) { waiting_.push_back(std::move(key)); }
+
+  /// It is wanted no more, and has not begun.
+  void withdraw(const Key& key) { std::erase(waiting_, key); }
+
+  /// It had begun, and came to an end.
+  void done(const Key& key) { making_.erase(key); }
+
+  /// The attempts that begin now.
+  std::vector<Key> begin(Instant now) {
+    while (!begun_.empty() && is_over(begun_.front(), now)) {
+      making_.erase(begun_.front().key);
+      begun_.pop_front();
+    }
+    std::vector<Key> turns;
+    while (making_.size() < limits_.at_once && !waiting_.empty()) {
+      turns.push_back(take());
+      making_.insert(turns.back());
+      begun_.push_back({now, turns.back()});
+    }
+    return turns;
+  }
+
+  /// When begin() should be called at the latest; nullopt: not before something is wanted or done.
+  std::optional<Instant> next_turn() const {
+    if (waiting_.empty() || begun_.empty()) return std::nullopt;
+    return begun_.front().at + limits_.slow_after;
+  }
+
+ private:
+  struct Begun {
+    Instant at;
+    Key key;
+  };
+
+  Key take() {
+    const bool newest = std::exchange(newest_is_next_, !newest_is_next_);
+    Key key = newest ? waiting_.back() : waiting_.front();
+    newest ? waiting_.pop_back() : waiting_.pop_front();
+    return key;
+  }
+
+  // Of one that is done already, nothing depends on its place.
+  bool is_over(const Begun& begun, Instant now) const {
+    return !making_.contains(begun.key) || begun.at + limits_.slow_after <= now;
+  }
+
+  AttemptLimits limits_;
+  std::deque<Key> waiting_;  ///< In the order of wanting.
+  bool newest_is_next_ = false;
+  std::deque<Begun> begun_;  ///< In order of time; some are done.
+  std::set<Key> making_;     ///< What counts (T1).
+};
+
+}  // namespace signalbox::actors

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// signalbox_bench_plane: a control plane whose changes happen at known instants.
+//
+//   resource files ─▶ parsed at the start ─▶ [ControlPlane] ─▶ clients
+//   a line on stdin: the next file's resources are set ─▶ {"set_ns": …} (CLOCK_MONOTONIC)
+//
+// After the last file comes the first again. `signalbox serve` would parse the file that has
+// changed after the clock has started. Ends with its stdin. Exit status: 0, 1, or 2 for arguments.
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "actors/io/watched_file.hpp"
+#include "tools/child_process.hpp"
+#include "tools/control_plane.hpp"
+#include "xds/resource_file.hpp"
+
+namespace {
+
+using signalbox::xds::ResourceBytes;
+
+absl::StatusOr<std::vector<ResourceBytes>> resources_of(const std::string& path) {
+  auto text = signalbox::actors::read_file(path);
+  if (!text.ok()) return text.status();
+  return signalbox::xds::parse_resources_text(*text, signalbox::xds::format_of(path), path);
+}
+
+int run(const std::vector<std::string>& paths) {
+  signalbox::tools::die_with_parent(::getppid());
+  std::vector<std::vector<ResourceBytes>> worlds;
+  for (const std::string& path : paths) {
+    auto resources = resources_of(path);
+    if (!resources.ok()) {
+      std::cerr << "signalbox_bench_plane: " << resources.status().message() << "\n";
+      return 1;
+    }
+    worlds.push_back(*std::move(resources));
+  }
+  const auto plane = signalbox::tools::ControlPlane::start("127.0.0.1:0");
+  if (!plane.ok()) {
+    std::cerr << "signalbox_bench_plane: " << plane.status().message() << "\n";
+    return 1;
+  }
+  (*plane)->set_resources(worlds.front());
+  std::cout << nlohmann::json{{"address", (*plane)->address()}}.dump() << std::endl;
+
+  std::string line;
+  for (std::size_t next = 1; std::getline(std::cin, line); ++next) {
+    const auto now = std::chrono::steady_clock::now();
+    (*plane)->set_resources(worlds[next % worlds.size()]);
+    std::cout << nlohmann::json{{"set_ns", now.time_since_epoch().count()}}.dump() << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: signalbox_bench_plane FILE...\n";
+    return 2;
+  }
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "signalbox_bench_plane: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this process has used so far: CPU of all its threads, resident memory.
+
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include <sys/resource.h>
+
+namespace signalbox::bench {
+
+inline double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// A line of /proc/self/status, in MB of 10^6 bytes: "VmRSS" is resident now, "VmHWM" the most
+/// there ever was. 0 where there is no such line.
+inline double status_megabytes(absl::string_view name) {
+  std::ifstream lines("/proc/self/status");
+  std::string word;
+  while (lines >> word) {
+    double kib = 0;
+    if (word == std::string(name) + ":" && lines >> kib) return kib * 1024 / 1e6;
+    std::getline(lines, word);
+  }
+  return 0;
+}
+
+}  // namespace signalbox::bench

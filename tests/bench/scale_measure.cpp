@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many endpoints: what one change costs, what they cost where nobody answers, how long a start is.
+//
+//   driver: ready ─▶ plane sets the next world ─▶ …
+//   client: quiet load ─ baseline ─ ready ─ first answer of the new endpoint ─ quiet again
+#include <condition_variable>
+#include <iostream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/client_context.h>
+
+#include "tests/bench/measures.hpp"
+#include "tests/bench/open_loop.hpp"
+#include "tests/bench/process_usage.hpp"
+
+namespace signalbox::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kWindow = std::chrono::milliseconds(100);
+constexpr int kBaselineWindows = 10;
+constexpr int kQuietWindows = 5;
+/// CPU of a window that still counts as quiet, beside twice what an idle one takes.
+constexpr double kSlackSeconds = 0.003;
+
+/// Says when a cluster's backend has first answered since it was expected.
+class FirstAnswer {
+ public:
+  void expect(std::string cluster) {
+    const std::lock_guard lock(mutex_);
+    expected_ = std::move(cluster);
+    seen_ns_ = 0;
+  }
+
+  void see(const AnsweredCall& call) {
+    const std::lock_guard lock(mutex_);
+    if (!call.ok) {
+      ++failed_;
+      error_ = call.error;
+    }
+    if (!call.ok || call.cluster != expected_ || seen_ns_ != 0) return;
+    seen_ns_ = call.ended.time_since_epoch().count();
+    changed_.notify_all();
+  }
+
+  /// 0: it has not answered.
+  std::int64_t wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [this] { return seen_ns_ != 0; });
+    return seen_ns_;
+  }
+
+  /// An error where a call has failed.
+  absl::Status failures() const {
+    const std::lock_guard lock(mutex_);
+    if (failed_ == 0) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(failed_, " calls failed, the last with: ", error_));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string expected_;
+  std::int64_t seen_ns_ = 0;
+  int failed_ = 0;
+  std::string error_;  // Of the last that failed.
+};
+
+double cpu_of_a_window() {
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(kWindow);
+  return cpu_seconds() - before;
+}
+
+/// CPU of an idle window: what the load costs by itself.
+double baseline() {
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(kBaselineWindows * kWindow);
+  return (cpu_seconds() - before) / kBaselineWindows;
+}
+
+/// Sleeps until `idle` is reached again, and returns the CPU above it since `cpu_before`, `since`.
+double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) {
+  double busy = 0;
+  int quiet = 0;
+  while (quiet < kQuietWindows && Clock::now() - since < kPatience) {
+    const bool is_quiet = cpu_of_a_window() <= 2 * idle + kSlackSeconds;
+    quiet = is_quiet ? quiet + 1 : 0;
+    if (!is_quiet || busy == 0) {
+      const double windows = std::chrono::duration<double>(Clock::now() - since) / kWindow;
+      busy = cpu_seconds() - cpu_before - windows * idle;
+    }
+  }
+  return busy;
+}
+
+}  // namespace
+
+Measured measure_eds_update(const MeasureOptions& options, Side& side) {
+  if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
+    return status;
+  }
+  const double connected_mb = status_megabytes("VmRSS");
+  FirstAnswer first;
+  std::vector<std::int64_t> served_ns;
+  std::vector<double> cpu_ms;
+  const OpenLoop load(*side.stub,
+                      {.rate = options.rate, .work = {}},
+                      [&first](const AnsweredCall& call) { first.see(call); });
+  for (int update = 0; update < options.updates; ++update) {
+    const double idle = baseline();
+    first.expect(update % 2 == 0 ? "odd" : "even");
+    const auto since = Clock::now();
+    const double before = cpu_seconds();
+    std::cout << R"({"ready":true})" << std::endl;
+    served_ns.push_back(first.wait());
+    if (served_ns.back() == 0) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "update ", update + 1, ": the new endpoint has not answered within two minutes"));
+    }
+    cpu_ms.push_back(cpu_until_quiet(idle, before, since) * 1e3);
+  }
+  if (auto status = first.failures(); !status.ok()) return status;
+  return nlohmann::json{
+      {"served_ns", served_ns}, {"cpu_ms", cpu_ms}, {"connected_mb", connected_mb}};
+}
+
+Measured measure_cold_start(const MeasureOptions& options, Side& side) {
+  const auto milliseconds = [&side] {
+    return std::chrono::duration<double, std::milli>(Clock::now() - side.begun).count();
+  };
+  const grpc::Status status = call_once(*side.stub);
+  if (!status.ok()) return absl::UnavailableError(status.error_message());
+  const double answered = milliseconds();
+  if (auto connected = wait_for_connections(options.endpoints, options.port); !connected.ok()) {
+    return connected;
+  }
+  return nlohmann::json{
+      {"first_answer_ms", answered}, {"connected_ms", milliseconds()}, {"cpu_s", cpu_seconds()}};
+}
+
+Measured measure_refused(const MeasureOptions& options, Side& side) {
+  // Until every endpoint has failed once, a call waits.
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  demo::v1::PlaceReply reply;
+  const grpc::Status status = side.stub->Place(&context, {}, &reply);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "expected a call to be refused, found ", status.error_code(), " ", status.error_message()));
+  }
+  const double refused_ms =
+      std::chrono::duration<double, std::milli>(Clock::now() - side.begun).count();
+  std::this_thread::sleep_for(options.length);
+  return nlohmann::json{{"rss_mb", status_megabytes("VmRSS")},
+                        {"peak_mb", status_megabytes("VmHWM")},
+                        {"refused_ms", refused_ms},
+                        {"cpu_s", cpu_seconds()}};
+}
+
+}  // namespace signalbox::bench

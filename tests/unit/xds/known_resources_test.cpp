@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/known_resources.hpp"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/unit/xds/parse_support.hpp"
+#include "xds/parse/parse_resource.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+using envoy::service::discovery::v3::DiscoveryResponse;
+
+const std::string kCluster(kClusterTypeUrl);
+
+std::string cluster(const std::string& name, int connect_seconds = 5) {
+  return absl::StrCat(
+      "[",
+      kCluster,
+      "] { name: \"",
+      name,
+      "\" type: EDS eds_cluster_config { eds_config { self {} } } connect_timeout { seconds: ",
+      connect_seconds,
+      " } } ");
+}
+
+std::string bad(const std::string& name) {
+  return absl::StrCat("[", kCluster, "] { name: \"", name, "\" } ");
+}
+
+std::string response(const std::vector<std::string>& resources) {
+  std::string text = "version_info: \"7\" nonce: \"n3\" type_url: \"" + kCluster + "\" ";
+  for (const std::string& resource : resources)
+    text += "resources { " + resource + " } ";
+  return serialise<DiscoveryResponse>(text);
+}
+
+/// One session's decoder.
+struct Session {
+  DecodedResponse decode(const std::vector<std::string>& resources) {
+    auto result = decode_response(response(resources), options, &known);
+    REQUIRE(result.ok());
+    return *std::move(result);
+  }
+
+  ParseOptions options;
+  KnownResources known;
+};
+
+const Cluster* value(const DecodedResponse& decoded, std::size_t place) {
+  return &value_of<Cluster>(decoded.received.resources.at(place));
+}
+
+}  // namespace
+
+TEST_CASE("known_resources: of 1,000 clusters the one that changed is parsed, the others are found",
+          "[xds][parse][scale]") {
+  constexpr std::size_t kClusters = 1'000;
+  constexpr std::size_t kChanged = 500;
+  std::vector<std::string> clusters;
+  for (std::size_t number = 0; number < kClusters; ++number)
+    clusters.push_back(cluster(absl::StrCat("c", number)));
+  Session session;
+  const DecodedResponse first = session.decode(clusters);
+
+  clusters[kChanged] = cluster(absl::StrCat("c", kChanged), 6);
+  const DecodedResponse second = session.decode(clusters);
+
+  std::size_t found = 0;
+  for (std::size_t place = 0; place < kClusters; ++place)
+    found += value(first, place) == value(second, place) ? 1 : 0;
+  CHECK(found == kClusters - 1);
+  CHECK(value(second, kChanged)->connect_timeout == std::chrono::seconds(6));
+  CHECK(second.received.resources.at(7).name == "c7");
+  CHECK(second.received.resources.at(7).bytes == first.received.resources.at(7).bytes);
+}
+
+TEST_CASE("known_resources: an error is told again, and beside what is known [R1][A46]",
+          "[xds][parse][scale]") {
+  Session session;
+  const DecodedResponse first = session.decode({cluster("a"), bad("b")});
+  REQUIRE_FALSE(first.nack_detail.empty());
+
+  const DecodedResponse second = session.decode({cluster("a"), bad("b")});
+
+  CHECK(second.nack_detail == first.nack_detail);
+  CHECK(value(second, 0) == value(first, 0));
+}
+
+TEST_CASE("known_resources: only the last response of a type is known [R2]",
+          "[xds][parse][scale]") {
+  Session session;
+  const DecodedResponse first = session.decode({cluster("a"), cluster("b")});
+  session.decode({cluster("b")});
+
+  const DecodedResponse third = session.decode({cluster("a"), cluster("b")});
+
+  CHECK(value(third, 0) != value(first, 0));
+  CHECK(value(third, 1) == value(first, 1));
+}
+
+TEST_CASE("known_resources: a name that occurs twice is refused though both are known",
+          "[xds][parse][scale]") {
+  Session session;
+  session.decode({cluster("a")});
+
+  const DecodedResponse again = session.decode({cluster("a"), cluster("a")});
+
+  CHECK(error_of(again.received.resources.at(0)).find("found more than once") != std::string::npos);
+}
+
+TEST_CASE("known_resources: under other options everything is parsed again [A75-8]",
+          "[xds][parse][scale]") {
+  Session session;
+  const DecodedResponse first = session.decode({cluster("a")});
+
+  session.options.keep_aggregate_lb_policy = true;
+  const DecodedResponse second = session.decode({cluster("a")});
+
+  CHECK(value(second, 0) != value(first, 0));
+  CHECK(value(session.decode({cluster("a")}), 0) == value(second, 0));
+}
+
+}  // namespace signalbox::xds

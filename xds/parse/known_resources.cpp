@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/known_resources.hpp"
+
+#include <utility>
+
+namespace signalbox::xds {
+
+void KnownResources::parse_with(const ParseOptions& options) {
+  if (options == options_) return;
+  options_ = options;
+  types_.clear();
+}
+
+const ReceivedResource* KnownResources::find(ResourceType type, absl::string_view bytes) const {
+  const auto known = types_.find(type);
+  if (known == types_.end()) return nullptr;
+  const auto found = known->second.places.find(bytes);
+  return found == known->second.places.end() ? nullptr : &known->second.resources[found->second];
+}
+
+void KnownResources::keep(const ResourcesReceived& received) {
+  OfType kept;
+  for (const ReceivedResource& resource : received.resources) {
+    if (!resource.resource.ok() || resource.bytes == nullptr) continue;
+    kept.places.emplace(*resource.bytes, kept.resources.size());
+    kept.resources.push_back(resource);
+  }
+  types_[received.type] = std::move(kept);
+}
+
+}  // namespace signalbox::xds
