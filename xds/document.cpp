@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/document.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -58,11 +59,14 @@ absl::string_view without_identifier(absl::string_view what) {
 // One text of YAML on its way to JSON.
 class YamlConversion {
  public:
+  explicit YamlConversion(absl::string_view text)
+      : max_values_(std::min(kMaxDocumentValues, kMaxValuesPerByte * text.size())) {}
+
   absl::StatusOr<json> convert(const YAML::Node& node, int depth) {
     if (depth > kMaxDocumentDepth) return too_deep(at_line(node.Mark()));
-    if (++values_ > kMaxDocumentValues) {
+    if (++values_ > max_values_) {
       return absl::InvalidArgumentError(
-          absl::StrCat(at_line(node.Mark()), "more than ", kMaxDocumentValues, " values"));
+          absl::StrCat(at_line(node.Mark()), "more than ", max_values_, " values"));
     }
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
@@ -116,7 +120,8 @@ class YamlConversion {
     return object;
   }
 
-  int values_ = 0;
+  std::size_t max_values_;
+  std::size_t values_ = 0;
 };
 
 std::map<std::string, std::vector<int>> lines_of_lists(const YAML::Node& root) {
@@ -152,7 +157,7 @@ absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
       return absl::InvalidArgumentError(
           absl::StrCat("expected one YAML document, found ", documents.size()));
     }
-    auto root = YamlConversion().convert(documents.front(), 0);
+    auto root = YamlConversion(text).convert(documents.front(), 0);
     if (!root.ok()) return root.status();
     return Document{*std::move(root), lines_of_lists(documents.front())};
   } catch (const YAML::Exception& error) {

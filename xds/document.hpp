@@ -5,11 +5,13 @@
 //   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
 //
 // A plain YAML scalar is null, a boolean or a number where JSON would read it so; a quoted one is
-// always a string. Aliases are expanded. Depth and size (after expansion) are limited, so that a
-// small hostile text stays cheap. The exceptions of both libraries end here.
+// always a string. Aliases are expanded. Depth and size (after expansion) are limited, the latter by
+// the text's own too, so that a small hostile text stays cheap: a text without aliases has fewer
+// values than bytes. The exceptions of both libraries end here.
 
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,7 +23,8 @@
 namespace signalbox::xds {
 
 inline constexpr int kMaxDocumentDepth = 64;
-inline constexpr int kMaxDocumentValues = 1'000'000;
+inline constexpr std::size_t kMaxDocumentValues = 1'000'000;
+inline constexpr std::size_t kMaxValuesPerByte = 16;
 
 struct Document {
   nlohmann::json root;

@@ -29,6 +29,8 @@ void AdsSession::on(const Subscribe& event, Instant now) {
 
   if (auto* live = std::get_if<Live>(&state_))
     ask(*live, event.type);
+  else if (event.names.empty())
+    versions_.erase(event.type);  // S6: there is no stream to say so on.
   else if (std::holds_alternative<Idle>(state_) && !wanted_.empty())
     open(now);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/http_filter.hpp"
 
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -197,11 +198,16 @@ FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent) {
   FilterOverrides parsed;
-  for (const auto& [name, config] : overrides) {
+  // protobuf's own order differs between two readings of the same bytes: so would their errors.
+  std::map<absl::string_view, const ::google::protobuf::Any*> in_order;
+  for (const auto& [name, config] : overrides)
+    in_order.emplace(name, &config);
+  for (const auto& [key, config] : in_order) {
+    const std::string name(key);
     const Field field = parent.at_key("typed_per_filter_config", name);
     if (name.empty()) field.add("the key must name a filter, found \"\"");
     require_name_length(name, field);
-    add_override(name, config, parsed, field);
+    add_override(name, *config, parsed, field);
   }
   return parsed;
 }

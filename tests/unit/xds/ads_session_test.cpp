@@ -254,6 +254,25 @@ TEST_CASE("ads session: what is wanted again after nothing was is asked for with
   }
 }
 
+TEST_CASE(
+    "ads session: what nobody wanted while there was no stream is asked for without a version",
+    "[xds][ads_session][A27]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.subscribe(kRds, {"r"});
+  session.opened(1);
+  session.bytes(1, "LDS v1 n1");
+  session.bytes(1, "RDS v1 n1");
+  session.closed(1);
+  session.subscribe(kRds, {});
+  session.subscribe(kRds, {"r"});
+  session.elapse();
+  CHECK(session.opened(2) == Lines{"send 2: LDS v1/ [l] node=node-1",
+                                   "asked LDS [l]",
+                                   "send 2: RDS / [r]",
+                                   "asked RDS [r]"});
+}
+
 TEST_CASE("ads session: what was never asked for on this stream is not answered",
           "[xds][ads_session]") {
   Session session;

@@ -399,6 +399,22 @@ TEST_CASE("parse_route_config: what an override comes to", "[xds][parse][A39][A5
   }
 }
 
+TEST_CASE("parse_route_config: wrong overrides are told in the order of their names, every time",
+          "[xds][parse][A39]") {
+  std::string overrides;
+  std::string errors;
+  for (const char letter : std::string("gaebhdcf"))
+    overrides += override_with("", std::string(1, letter));
+  for (const char letter : std::string("abcdefgh")) {
+    errors += errors.empty() ? "" : "; ";
+    errors += std::string("virtual_hosts[0].typed_per_filter_config[\"") + letter +
+              "\"].type_url: must name a type, found \"\"";
+  }
+  CHECK(error_of(parse_routes(overrides +
+                              "routes { match { prefix: \"\" } route { cluster: \"c\" } }")) ==
+        "RDS resource \"r\": " + errors);
+}
+
 TEST_CASE("parse_route_config: an override that is wrong is an error",
           "[xds][parse][A39][A55-12][A55-13]") {
   const std::string place = R"(virtual_hosts[0].typed_per_filter_config["it"])";

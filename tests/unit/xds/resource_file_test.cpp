@@ -246,6 +246,20 @@ TEST_CASE("resource_file: broken JSON is told with line and column", "[xds]") {
       absl::StrContains(error_of(R"({"resources": [3]})", Format::kJson), "file: resources[0]: "));
 }
 
+TEST_CASE("resource_file: aliases may multiply a small text a little, and no more", "[xds]") {
+  std::string text = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\nresources: []\nb: [";
+  SECTION("what a long list of short aliases comes to is no more than that") {
+    for (int i = 0; i < 1000; ++i)
+      text += "*a, ";
+    CHECK(parse_resources_text(text + "]", Format::kYaml, "file").ok());
+  }
+  SECTION("some bytes do not become thousands of values") {
+    text += "&b [*a, *a, *a, *a, *a, *a, *a], &c [*b, *b, *b, *b, *b, *b], *c, *c, *c, *c, *c, *c]";
+    const std::string limit = absl::StrCat("more than ", 16 * text.size(), " values");
+    CHECK(absl::StrContains(error_of(text), limit));
+  }
+}
+
 TEST_CASE("resource_file: aliases that multiply are stopped", "[xds]") {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i <= 8; ++i) {
