@@ -65,7 +65,7 @@ class RunTest(unittest.TestCase):
         return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
 
     def test_help_is_there_for_every_command(self) -> None:
-        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan"):
+        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz"):
             for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
                 with self.subTest(arguments):
                     status, said, notes = self.run_it(*arguments)
@@ -154,6 +154,19 @@ class RunTest(unittest.TestCase):
     def test_a_benchmark_with_wrong_arguments_builds_nothing(self) -> None:
         status, _, notes = self.run_it("bench", "pick_3", BENCH_STATUS="2")
         self.assertEqual((status, len(notes)), (2, 1))
+
+    def test_fuzzing_has_a_compiler_and_a_build_of_its_own(self) -> None:
+        status, _, notes = self.run_it("fuzz", "60", "ads", ABSENT="libclang-rt-14-dev")
+        self.assertEqual(status, 0)
+        self.assertEqual(notes, [
+            "apt-get|update", "apt-get|install|-y|--no-install-recommends|libclang-rt-14-dev",
+            f"python3|in {self.elsewhere}|{self.checkout}/tests/fuzz/fuzz.py|--only-arguments|60|ads",
+            "cmake|--preset|fuzz|-DSIGNALBOX_BUILD_TESTS=ON",
+            "cmake|--build|--preset|fuzz|--target|signalbox_fuzz",
+            f"python3|in {self.elsewhere}|{self.checkout}/tests/fuzz/fuzz.py|60|ads",
+        ])
+        self.assertEqual(len(self.run_it("fuzz", "x", BENCH_STATUS="2")[2]), 1)
+        self.assertNotIn("clang-14", " ".join(self.run_it("test", ABSENT="clang-14")[2]))
 
     def test_the_sanitizers_have_builds_of_their_own(self) -> None:
         stress = f"signalbox_stress|in {self.elsewhere}|--seconds|60|--slack-seconds|60"

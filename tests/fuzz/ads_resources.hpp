@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Responses for the ADS fuzzer: resources that differ in nothing but a number, or are wrong.
+//
+//   SentResponse ─▶ [encode] ─▶ bytes ─▶ the real parser ─▶ Resource ─▶ [content_of] ─▶ the number
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "messages/resource.hpp"
+
+namespace signalbox::fuzz {
+
+struct SentResource {
+  enum class Form : std::uint8_t {
+    kValid,
+    kInvalid,  ///< Refused by its name.
+    kUnnamed,  ///< Refused, and nobody knows what it was.
+  };
+
+  std::string name;
+  Form form = Form::kValid;
+  int content = 0;  ///< In [0, kContents).
+};
+
+inline constexpr int kContents = 4;
+
+struct SentError {
+  std::string name;
+  absl::StatusCode code = absl::StatusCode::kNotFound;
+};
+
+struct SentResponse {
+  ResourceType type = ResourceType::kListener;
+  std::string version;
+  std::string nonce;
+  std::vector<SentResource> resources;
+  std::vector<SentError> errors;
+};
+
+/// A serialised DiscoveryResponse.
+std::string encode(const SentResponse& response);
+
+int content_of(const Resource& resource);
+
+}  // namespace signalbox::fuzz

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/ads_world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+#include "messages/overloaded.hpp"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/fuzz/fuzz_target.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::fuzz {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr ServerId kServer = 0;
+
+xds::AdsSessionOptions session_options() {
+  envoy::config::core::v3::Node node;
+  node.set_id("n");
+  xds::AdsSessionOptions options;
+  options.server = "s";
+  options.node = node.SerializeAsString();
+  options.seed = 1;
+  options.decode = [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  return options;
+}
+
+xds::ClientOptions client_options(ModelOptions options) {
+  xds::ClientOptions client;
+  client.fail_on_data_errors = options.fail_on_data_errors;
+  client.resource_timer_is_transient_error = options.timer_is_transient_error;
+  return client;
+}
+
+}  // namespace
+
+AdsWorld::AdsWorld(ModelOptions options)
+    : model_(options), session_(session_options()), client_(client_options(options)) {}
+
+// --- actions ----------------------------------------------------------------
+
+void AdsWorld::watch(WatcherId watcher, const ResourceKey& key) {
+  if (model_.is_watched(watcher, key)) return;
+  told_[{watcher, key}] = Told{};
+  model_.watch(watcher, key);
+  tell_client(WatchesChanged{watcher, {Watch{key}}});
+  check(false);
+}
+
+void AdsWorld::unwatch(WatcherId watcher, const ResourceKey& key) {
+  model_.unwatch(watcher, key);
+  tell_client(WatchesChanged{watcher, {Unwatch{key}}});
+  check(false);
+}
+
+void AdsWorld::watcher_gone(WatcherId watcher) {
+  model_.gone(watcher);
+  tell_client(WatcherGone{watcher});
+  check(false);
+}
+
+void AdsWorld::open_stream() {
+  if (!std::exchange(opening_, false)) return;
+  model_.opened(now_);
+  tell_session(AdsStreamOpened{stream_});
+  check(false);
+}
+
+void AdsWorld::close_stream() {
+  if (!opening_ && !model_.is_live()) return;
+  opening_ = false;
+  model_.closed();
+  tell_session(AdsStreamClosed{stream_, absl::UnavailableError("gone")});
+  check(false);
+}
+
+void AdsWorld::respond(const SentResponse& response) {
+  if (!model_.is_live()) return;
+  model_.received(response);
+  tell_session(AdsBytesReceived{stream_, encode(response)});
+  check(false);
+}
+
+void AdsWorld::respond_nonsense() {
+  if (!model_.is_live()) return;
+  const AdsSessionEffects effects = session_.step(AdsBytesReceived{stream_, "\xff"}, now_);
+  if (!effects.empty()) model_.refused();
+  run(effects);
+  check(false);
+}
+
+void AdsWorld::disturb() {
+  const auto& [is_clients, timer] = last_cancelled_;
+  if (is_clients)
+    tell_client(TimerFired{timer});
+  else
+    tell_session(TimerFired{timer});
+  if (stream_ > 1) {
+    tell_session(AdsStreamOpened{stream_ - 1});
+    tell_session(AdsBytesReceived{stream_ - 1, encode(SentResponse{})});
+    tell_session(AdsStreamClosed{stream_ - 1, absl::OkStatus()});
+  }
+  check(false);
+}
+
+void AdsWorld::advance(Duration duration) {
+  const Instant end = now_ + duration;
+  while (true) {
+    auto next = timers_.end();
+    for (auto timer = timers_.begin(); timer != timers_.end(); ++timer) {
+      if (timer->second <= end && (next == timers_.end() || timer->second < next->second))
+        next = timer;
+    }
+    if (next == timers_.end()) break;
+    now_ = std::max(now_, next->second);
+    const auto [is_clients, timer] = next->first;
+    timers_.erase(next);
+    model_.advance(now_);
+    if (is_clients)
+      tell_client(TimerFired{timer});
+    else
+      tell_session(TimerFired{timer});
+  }
+  now_ = end;
+  model_.advance(now_);
+  check(false);
+}
+
+void AdsWorld::end() {
+  // The longest back-off, with what chance adds to it.
+  advance(150s);
+  check(true);
+  SIGNALBOX_FUZZ_EXPECT(opening_ || model_.is_live() || !model_.is_anything_watched(),
+                        "M3: what is watched is asked for again",
+                        "no stream");
+  open_stream();
+  advance(30s);
+  check(true);
+  std::set<WatcherId> watchers;
+  for (const auto& [which, told] : told_)
+    watchers.insert(which.first);
+  for (const WatcherId watcher : watchers)
+    watcher_gone(watcher);
+  advance(150s);
+  SIGNALBOX_FUZZ_EXPECT(
+      timers_.empty(), "nothing is waited for", timers_.begin()->first.second.name);
+}
+
+// --- between the cores ------------------------------------------------------
+
+void AdsWorld::tell_session(const AdsSessionEvent& event) {
+  run(session_.step(event, now_));
+}
+
+void AdsWorld::tell_client(const ClientEvent& event) {
+  run(client_.step(event, now_));
+}
+
+void AdsWorld::run(const AdsSessionEffects& effects) {
+  for (const AdsSessionEffect& effect : effects) {
+    std::visit(Overloaded{
+                   [&](const OpenStream& order) {
+                     model_.opening(now_);
+                     stream_ = order.stream;
+                     opening_ = true;
+                   },
+                   [&](const SendBytes& order) { take_request(order); },
+                   [&](const StartTimer& order) {
+                     timers_[{false, order.timer}] = now_ + order.delay;
+                   },
+                   [&](const CancelTimer& order) {
+                     timers_.erase({false, order.timer});
+                     last_cancelled_ = {false, order.timer};
+                   },
+                   [&](const auto& report) {
+                     tell_client(ServerReported{kServer, report});
+                   },
+               },
+               effect);
+  }
+}
+
+void AdsWorld::run(const ClientEffects& effects) {
+  for (const ClientEffect& effect : effects) {
+    std::visit(Overloaded{
+                   [&](const AskServer& order) { tell_session(order.subscription); },
+                   [&](const LeaveServer&) {},
+                   [&](const NotifyWatcher& order) { note(order.watcher, order.what); },
+                   [&](const CountUpdates&) {},
+                   [&](const StartTimer& order) {
+                     timers_[{true, order.timer}] = now_ + order.delay;
+                   },
+                   [&](const CancelTimer& order) {
+                     timers_.erase({true, order.timer});
+                     last_cancelled_ = {true, order.timer};
+                   },
+               },
+               effect);
+  }
+}
+
+void AdsWorld::take_request(const SendBytes& effect) {
+  SIGNALBOX_FUZZ_EXPECT(effect.stream == stream_, "requests go to the newest stream", "an old one");
+  envoy::service::discovery::v3::DiscoveryRequest proto;
+  const bool is_request = proto.ParseFromString(effect.bytes);
+  const auto type = xds::resource_type_of(proto.type_url());
+  SIGNALBOX_FUZZ_EXPECT(is_request && type, "a request can be read", proto.type_url());
+  AdsRequest request;
+  request.type = *type;
+  request.version = proto.version_info();
+  request.nonce = proto.response_nonce();
+  request.names = {proto.resource_names().begin(), proto.resource_names().end()};
+  request.has_node = proto.has_node();
+  request.is_nack = proto.has_error_detail();
+  SIGNALBOX_FUZZ_EXPECT(static_cast<int>(request.names.size()) == proto.resource_names_size(),
+                        "each name once",
+                        proto.ShortDebugString());
+  model_.check_request(request);
+}
+
+void AdsWorld::note(WatcherId watcher, const ResourcesChanged& what) {
+  const auto told_of = [&](const ResourceKey& key) -> Told& {
+    SIGNALBOX_FUZZ_EXPECT(model_.is_watched(watcher, key),
+                          "only watchers are told",
+                          xds::type_url_of(key.type).data());
+    return told_[{watcher, key}];
+  };
+  for (const auto& change : what.changes) {
+    std::visit(Overloaded{
+                   [&](const ResourceChanged& changed) {
+                     Told& told = told_of(changed.key);
+                     if (changed.resource.ok()) {
+                       told.content = content_of(*changed.resource);
+                       told.error = absl::StatusCode::kOk;
+                     } else {
+                       told = Told{{}, changed.resource.status().code(), absl::StatusCode::kOk};
+                     }
+                   },
+                   [&](const AmbientErrorChanged& changed) {
+                     Told& told = told_of(changed.key);
+                     SIGNALBOX_FUZZ_EXPECT(
+                         told.content.has_value(), "M5: ambient to what", changed.key.name);
+                     told.ambient = changed.status.code();
+                   },
+               },
+               change);
+  }
+}
+
+// --- after each action ------------------------------------------------------
+
+void AdsWorld::check(bool settled) {
+  model_.check_subscriptions(settled);
+  for (const auto& [which, told] : told_) {
+    const auto& [watcher, key] = which;
+    SIGNALBOX_FUZZ_EXPECT(model_.is_right(watcher, key, told),
+                          "M5, M6: what a watcher has",
+                          absl::StrCat(to_string(key.type),
+                                       "/",
+                                       key.name,
+                                       ": content ",
+                                       told.content ? std::to_string(*told.content) : "none",
+                                       ", error ",
+                                       absl::StatusCodeToString(told.error),
+                                       ", ambient ",
+                                       absl::StatusCodeToString(told.ambient),
+                                       "; expected ",
+                                       model_.expected(key)));
+  }
+}
+
+}  // namespace signalbox::fuzz

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FuzzTarget — what every program of this folder is made of: one function that eats bytes.
+//
+//   libFuzzer (clang) ──▶ LLVMFuzzerTestOneInput ◀── replay.cpp (any compiler)
+//         │                                               │
+//         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only where bytes alone lead nowhere
+//
+// A target is one source that defines the first function, and maybe the second. Linked with
+// libFuzzer it looks for what breaks it; linked with replay.cpp it is a test of its corpus. What
+// must hold is said by SIGNALBOX_FUZZ_EXPECT: a text on stderr, and abort().
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+extern "C" {
+/// Always 0. The names and signatures are libFuzzer's.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+/// Changes the `size` bytes at `data`, which have room for `max_size`; returns the new size.
+std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data,
+                                    std::size_t size,
+                                    std::size_t max_size,
+                                    unsigned int seed);
+
+/// The same without knowledge of what the bytes mean. Libfuzzer's, or replay.cpp's.
+std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+}
+
+namespace signalbox::fuzz {
+
+inline absl::string_view text_of(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+[[noreturn]] inline void report_broken(const char* rule, const std::string& found) {
+  std::fprintf(stderr, "\nfuzz: BROKEN: %s\n  found: %s\n", rule, found.c_str());
+  std::abort();
+}
+
+}  // namespace signalbox::fuzz
+
+/// `rule` says what must hold, `found` (evaluated only then) what was there instead.
+#define SIGNALBOX_FUZZ_EXPECT(condition, rule, found) \
+  do {                                                \
+    if (!(condition)) {                               \
+      ::signalbox::fuzz::report_broken(rule, found);  \
+    }                                                 \
+  } while (false)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProtoMutator — changes messages where they have fields, not bytes.
+//
+//   bytes ─▶ message ─▶ [ProtoMutator]: one field changed, somewhere down ─▶ bytes
+//                           ▲
+//                        donors: every message that occurs in the resource seeds, by its type
+//
+// It goes down at random, into what an Any holds, too, and there sets, clears, adds, removes,
+// copies or swaps. Values are those at which code decides: limits, names that mean something, the
+// numbers around zero and around the end. A sub-message is often a donor, so that deep structures
+// appear whole. Bytes that are no message are mutated as bytes.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <google/protobuf/any.pb.h>
+#include <google/protobuf/message.h>
+
+#include "tests/fuzz/chance.hpp"
+
+namespace signalbox::fuzz {
+
+/// Messages to copy from.
+class Donors {
+ public:
+  using Message = ::google::protobuf::Message;
+
+  /// It, and all below it.
+  void add(const Message& message);
+
+  /// A message of that type; null: there is none.
+  const Message* find(const ::google::protobuf::Descriptor& type, Chance& chance) const;
+
+  /// A type URL that one of the Anys has. Precondition: there was an Any.
+  const std::string& type_url(Chance& chance) const { return chance.pick(type_urls_); }
+
+ private:
+  std::map<const ::google::protobuf::Descriptor*, std::vector<std::unique_ptr<Message>>> messages_;
+  std::vector<std::string> type_urls_;
+};
+
+class ProtoMutator {
+ public:
+  using Message = ::google::protobuf::Message;
+
+  /// `donors` must outlive it.
+  ProtoMutator(const Donors& donors, std::uint64_t seed) : donors_(donors), chance_(seed) {}
+
+  Chance& chance() { return chance_; }
+
+  /// One change.
+  void mutate(Message& message);
+
+ private:
+  using Field = ::google::protobuf::FieldDescriptor;
+
+  void mutate_any(::google::protobuf::Any& any);
+  bool mutate_inside(::google::protobuf::Any& any);
+  void mutate_field(Message& message, const Field& field);
+  void mutate_list(Message& message, const Field& field);
+  void set(Message& message, const Field& field);
+  void add(Message& message, const Field& field);
+  void grow(Message& message);
+
+  std::int64_t number();
+  double real();
+  int enumerator(const Field& field);
+  std::string text(std::string before, bool bytes);
+
+  const Donors& donors_;
+  Chance chance_;
+  int depth_ = 0;
+};
+
+/// What a LLVMFuzzerCustomMutator does: the bytes are a message of `prototype`'s type.
+std::size_t mutate_bytes(const ::google::protobuf::Message& prototype,
+                         const Donors& donors,
+                         std::uint8_t* data,
+                         std::size_t size,
+                         std::size_t max_size,
+                         unsigned int seed);
+
+}  // namespace signalbox::fuzz

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// replay — the main() of a fuzz target that is built without libFuzzer: a test.
+//
+//   folders and files ─▶ every file once ─▶ N mutations of them, drawn from a seed
+//
+// Usage: TARGET [--mutations N] [--seed S] FILE|FOLDER...
+//
+// The mutations are those of the target's own mutator, where it has one, and know no coverage: they
+// keep what was found from coming back, and the targets from rotting. Finding is `./run fuzz`.
+// What the target dies of is left in the working directory, in the file `crash-TARGET`.
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tests/fuzz/chance.hpp"
+#include "tests/fuzz/fuzz_target.hpp"
+
+extern "C" __attribute__((weak)) std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data,
+                                                                     std::size_t size,
+                                                                     std::size_t max_size,
+                                                                     unsigned int seed);
+
+namespace {
+
+using signalbox::fuzz::Chance;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t kMaxLength = 4096;
+constexpr std::size_t kMaxPool = 4096;
+constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS};
+
+Chance byte_chance{0};
+const Bytes* running = nullptr;
+std::string crash_file;
+
+// Only what a signal handler may do.
+void keep_input(int signal) {
+  const int file = ::open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file >= 0 && running != nullptr) {
+    [[maybe_unused]] const auto kept = ::write(file, running->data(), running->size());
+    ::close(file);
+  }
+  constexpr char kSaid[] = "replay: the input is kept in ";
+  [[maybe_unused]] auto said = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
+  said = ::write(STDERR_FILENO, crash_file.c_str(), crash_file.size());
+  said = ::write(STDERR_FILENO, "\n", 1);
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void run(const Bytes& input) {
+  running = &input;
+  LLVMFuzzerTestOneInput(input.data(), input.size());
+  running = nullptr;
+}
+
+std::vector<std::string> files_of(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return {path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Bytes read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    std::fprintf(stderr, "replay: %s: %s\n", path.c_str(), std::strerror(errno));
+    std::exit(2);
+  }
+  return Bytes(std::istreambuf_iterator<char>(file), {});
+}
+
+Bytes mutated(Bytes input, Chance& chance) {
+  const std::size_t size = std::min(input.size(), kMaxLength);
+  input.resize(kMaxLength);
+  const auto seed = static_cast<unsigned int>(chance.next());
+  byte_chance = Chance(seed);
+  input.resize(LLVMFuzzerCustomMutator != nullptr
+                   ? LLVMFuzzerCustomMutator(input.data(), size, kMaxLength, seed)
+                   : LLVMFuzzerMutate(input.data(), size, kMaxLength));
+  return input;
+}
+
+// What was mutated is mutated again: that is how inputs grow.
+void run_mutations(std::vector<Bytes> pool, std::size_t count, std::uint64_t seed) {
+  Chance chance(seed);
+  pool.emplace_back();
+  for (std::size_t i = 0; i < count; ++i) {
+    Bytes input = mutated(chance.pick(pool), chance);
+    run(input);
+    if (pool.size() < kMaxPool)
+      pool.push_back(std::move(input));
+    else
+      chance.pick(pool) = std::move(input);
+  }
+}
+
+std::uint64_t number(const char* text) {
+  char* end = nullptr;
+  const std::uint64_t value = std::strtoull(text, &end, 10);
+  if (*text == '\0' || *end != '\0') {
+    std::fprintf(stderr, "replay: expected a number, found '%s'\n", text);
+    std::exit(2);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size) {
+  Chance& chance = byte_chance;
+  const std::size_t place = chance.below(size + 1);
+  const auto byte = static_cast<std::uint8_t>(chance.next());
+  switch (chance.below(5)) {
+    case 0:  // Insert a byte.
+      if (size == max_size) return size;
+      std::memmove(data + place + 1, data + place, size - place);
+      data[place] = byte;
+      return size + 1;
+    case 1:  // Erase some.
+      if (size < 2 || place == size) return size;
+      std::memmove(data + place, data + place + 1, size - place - 1);
+      return size - 1;
+    case 2:  // Append a copy of a part.
+      if (size == 0) return size;
+      {
+        const std::size_t length = std::min({size - std::min(place, size), max_size - size});
+        std::memmove(data + size, data + place, length);
+        return size + length;
+      }
+    case 3:  // Flip a bit.
+      if (place < size) data[place] ^= static_cast<std::uint8_t>(1U << (byte % 8U));
+      return size;
+    default:  // Another byte.
+      if (place < size) data[place] = byte;
+      return size;
+  }
+}
+
+int main(int argc, char** argv) {
+  std::size_t mutations = 0;
+  std::uint64_t seed = 1;
+  std::vector<Bytes> inputs;
+  const std::string name = std::filesystem::path(argv[0]).filename().string();
+  crash_file = "crash-" + name;
+  for (const int signal : kSignals)
+    std::signal(signal, keep_input);
+
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    const char* next = i + 1 < argc ? argv[i + 1] : "";
+    if (argument == "--mutations") {
+      mutations = number(next);
+      ++i;
+    } else if (argument == "--seed") {
+      seed = number(next);
+      ++i;
+    } else {
+      for (const std::string& file : files_of(argv[i])) {
+        inputs.push_back(read(file));
+        run(inputs.back());
+      }
+    }
+  }
+  const std::size_t files = inputs.size();
+  run_mutations(std::move(inputs), mutations, seed);
+  std::printf("%s: %zu files and %zu mutations of seed %llu\n",
+              name.c_str(),
+              files,
+              mutations,
+              static_cast<unsigned long long>(seed));
+  return 0;
+}
