@@ -95,8 +95,7 @@ std::size_t count_routes(const RouteConfig& config) {
 
 bool within_limits(const Resource& resource, const xds::Limits& limits) {
   const auto routes_within = [&](const RouteConfig& config) {
-    return config.name.size() <= limits.max_name_length &&
-           count_routes(config) <= limits.max_routes;
+    return count_routes(config) <= limits.max_routes;
   };
   return std::visit(
       Overloaded{
@@ -105,7 +104,9 @@ bool within_limits(const Resource& resource, const xds::Limits& limits) {
             return listener->name.size() <= limits.max_name_length &&
                    (routes == nullptr || routes_within(**routes));
           },
-          [&](const std::shared_ptr<const RouteConfig>& config) { return routes_within(*config); },
+          [&](const std::shared_ptr<const RouteConfig>& config) {
+            return config->name.size() <= limits.max_name_length && routes_within(*config);
+          },
           [&](const std::shared_ptr<const Cluster>& cluster) {
             const auto* aggregate = std::get_if<AggregateDiscovery>(&cluster->discovery);
             return cluster->name.str().size() <= limits.max_name_length &&
