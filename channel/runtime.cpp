@@ -19,6 +19,7 @@
 #include "channel/target.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
+#include "xds/client/client_options.hpp"
 #include "xds/node.hpp"
 #include "xds/parse/parse_resource.hpp"
 
@@ -179,10 +180,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
-  environment.resource_timeout = options.resource_timeout;
-  environment.fail_on_data_errors =
-      !state->bootstrap.servers.empty() &&
-      state->bootstrap.servers.front().has_feature("fail_on_data_errors");
+  environment.client = xds::client_options(state->bootstrap);
+  environment.client.resource_timeout = options.resource_timeout;
   environment.policy.failover_timeout = options.failover_timeout;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
