@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "lb/policy.hpp"
 #include "lb/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
+#include "xds/client/client_options.hpp"
 #include "xds/client/discovery_codec.hpp"
 #include "xds/depend/cluster_graph.hpp"
 
@@ -36,8 +36,8 @@ struct Environment {
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
   std::string node_id;     ///< For texts.
   std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
-  Duration resource_timeout = std::chrono::seconds(15);
-  bool fail_on_data_errors = false;  ///< Of the control plane (A88).
+  /// Whom to ask for what; its servers are those of `ads_transports`.
+  xds::ClientOptions client;
   /// What an aggregate makes of an underlying cluster that cannot be had.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;

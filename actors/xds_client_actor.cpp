@@ -4,6 +4,7 @@
 // knows which actor each watcher is, and owns a stream for each server that is in use.
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/dump_reply.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
 #include "xds/client/client_core.hpp"
@@ -51,7 +53,8 @@ struct XdsClientState {
   template <typename Event>
   void feed(Event event) {
     handled->add(0, 1);
-    for (auto& effect : core->step(ClientEvent{std::move(event)}, protocol::now_of(self))) {
+    const WallTime wall = std::chrono::system_clock::now();
+    for (auto& effect : core->step(ClientEvent{std::move(event)}, protocol::now_of(self), wall)) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
   }
@@ -75,6 +78,14 @@ struct XdsClientState {
   void run(CountUpdates& order) {
     environment->instruments->count_updates(
         name_of(order.server), order.type, order.valid, order.invalid);
+    for (std::size_t i = 0; i < order.rejected.size(); ++i) {
+      environment->instruments->count_config_rejected(to_string(static_cast<RejectionReason>(i)),
+                                                      order.rejected[i]);
+    }
+  }
+
+  void run(CountResources& order) {
+    environment->instruments->set_xds_resources(order.type, order.cache_state, order.count);
   }
 
   void run(StartTimer& order) {
@@ -158,6 +169,7 @@ void XdsClientState::run(LeaveServer& order) {
   watches.remove(self, server.stream);
   protocol::stop(server.stream);
   server.stream = nullptr;
+  environment->instruments->forget_xds_connected(name_of(order.server));
   launch_later(order.server);
 }
 
@@ -178,10 +190,10 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
   state.self = self;
   state.environment = std::move(environment);
   state.handled = state.environment->instruments->actor_messages("xds_client");
-  xds::ClientOptions options;
-  options.resource_timeout = state.environment->resource_timeout;
-  options.fail_on_data_errors = state.environment->fail_on_data_errors;
-  state.core.emplace(options);
+  xds::ClientOptions options = state.environment->client;
+  for (ServerId id = 0; id < options.servers.size(); ++id)
+    options.servers[id].name = state.name_of(id);
+  state.core.emplace(std::move(options));
   return {
       [&state](WatchesChanged& event) {
         state.meet(event.watcher);
@@ -196,6 +208,7 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
       [&state](ServerStatusChanged& event) { state.report(std::move(event)); },
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const RestartDue& event) { state.restart(event.what); },
+      [&state](const protocol::DumpRequested& order) { order.reply->answer(state.core->dump()); },
   };
 }
 

@@ -22,6 +22,7 @@
 #include "channel/target.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
+#include "xds/client/client_options.hpp"
 #include "xds/node.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/server_uri.hpp"
@@ -208,10 +209,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
-  environment.resource_timeout = options.resource_timeout;
-  environment.fail_on_data_errors =
-      !state->bootstrap.servers.empty() &&
-      state->bootstrap.servers.front().has_feature("fail_on_data_errors");
+  environment.client = xds::client_options(state->bootstrap);
+  environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.policy.failover_timeout = options.failover_timeout;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "messages/lb_events.hpp"
 #include "messages/resource.hpp"
@@ -206,8 +207,20 @@ struct CountUpdates {
   std::array<std::uint64_t, kRejectionReasons> rejected{};  ///< By RejectionReason.
 };
 
-using ClientEffect =
-    std::variant<AskServer, LeaveServer, NotifyWatcher, CountUpdates, StartTimer, CancelTimer>;
+/// So many resources are in this state by now: the gauge signalbox_xds_resources.
+struct CountResources {
+  ResourceType type = ResourceType::kListener;
+  absl::string_view cache_state;  ///< As cache_state() of resource_dump.hpp has it.
+  std::uint64_t count = 0;
+};
+
+using ClientEffect = std::variant<AskServer,
+                                  LeaveServer,
+                                  NotifyWatcher,
+                                  CountUpdates,
+                                  CountResources,
+                                  StartTimer,
+                                  CancelTimer>;
 using ClientEffects = std::vector<ClientEffect>;
 
 // --- the dependency manager: one target ------------------------------------

@@ -119,6 +119,10 @@ void Instruments::set_xds_connected(absl::string_view server, bool connected) {
   series_.set(Metric::kXdsConnected, {std::string(server)}, connected ? 1 : 0);
 }
 
+void Instruments::forget_xds_connected(absl::string_view server) {
+  series_.forget(Metric::kXdsConnected, server);
+}
+
 void Instruments::count_updates(absl::string_view server,
                                 ResourceType type,
                                 std::uint64_t valid,
@@ -126,6 +130,14 @@ void Instruments::count_updates(absl::string_view server,
   const LabelValues labels{std::string(server), std::string(to_string(type))};
   series_.add(Metric::kXdsUpdatesValid, labels, static_cast<double>(valid));
   series_.add(Metric::kXdsUpdatesInvalid, labels, static_cast<double>(invalid));
+}
+
+void Instruments::set_xds_resources(ResourceType type,
+                                    absl::string_view cache_state,
+                                    std::uint64_t count) {
+  series_.set(Metric::kXdsResources,
+              {std::string(to_string(type)), std::string(cache_state)},
+              static_cast<double>(count));
 }
 
 void Instruments::count_config_rejected(absl::string_view reason, std::uint64_t times) {

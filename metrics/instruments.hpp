@@ -47,10 +47,13 @@ class Instruments {
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
 
   void set_xds_connected(absl::string_view server, bool connected);
+  /// The server is not asked any more: it is neither connected nor not.
+  void forget_xds_connected(absl::string_view server);
   void count_updates(absl::string_view server,
                      ResourceType type,
                      std::uint64_t valid,
                      std::uint64_t invalid);
+  void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);

@@ -159,7 +159,11 @@ TEST_CASE("runtime: of an invalid resource in the file the last good version ser
   CHECK(serves(channel, "two"));
   CHECK(world.said(world.file() + ": CDS resource \"c\": connect_timeout"));
   CHECK(metric(*runtime, "signalbox_xds_resource_updates_invalid_total").value_or(0) > 0);
-  CHECK(metric(*runtime, "signalbox_config_rejected_total") == 0);
+  const auto rejected = [&](const std::string& reason) {
+    return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"" + reason + "\""});
+  };
+  CHECK(rejected("semantic").value_or(0) > 0);
+  CHECK(rejected("parse") == 0);
 }
 
 TEST_CASE("runtime: what the file lacks fails at once, and comes when it is added",

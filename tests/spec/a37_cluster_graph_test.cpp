@@ -199,7 +199,7 @@ SCENARIO("A37: a cluster used directly and through an aggregate is subscribed to
     ClientCore client({});
     const auto subscriptions = [&](const ClientEvent& event) {
       std::size_t count = 0;
-      for (const ClientEffect& effect : client.step(event, Instant{}))
+      for (const ClientEffect& effect : client.step(event, Instant{}, WallTime{}))
         count += std::holds_alternative<AskServer>(effect) ? 1 : 0;
       return count;
     };
@@ -209,7 +209,8 @@ SCENARIO("A37: a cluster used directly and through an aggregate is subscribed to
       std::vector<WatcherId> told;
       const ResourcesReceived response{
           ResourceType::kCluster, "1", {{"B", Resource{eds_cluster("B", "e")}}}, {}};
-      for (const ClientEffect& effect : client.step(ServerReported{0, response}, Instant{})) {
+      for (const ClientEffect& effect :
+           client.step(ServerReported{0, response}, Instant{}, WallTime{})) {
         if (const auto* notify = std::get_if<NotifyWatcher>(&effect))
           told.push_back(notify->watcher);
       }

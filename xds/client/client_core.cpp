@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Watchers and resources. What concerns servers is in client_servers.cpp.
 #include "xds/client/client_core.hpp"
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "messages/overloaded.hpp"
@@ -11,8 +14,6 @@
 namespace signalbox::xds {
 namespace {
 
-constexpr ServerId kServer = 0;
-
 // Whether a response names everything that exists of what was asked for: an absent one is gone.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
@@ -20,8 +21,9 @@ bool is_full_state(ResourceType type) {
 
 bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
   if (!entry.value) return false;
+  const auto& before = entry.state.bytes;
   const bool same_bytes =
-      entry.bytes != nullptr && received.bytes != nullptr && *entry.bytes == *received.bytes;
+      before != nullptr && received.bytes != nullptr && *before == *received.bytes;
   return same_bytes || same_content(*entry.value, *received.resource);
 }
 
@@ -29,9 +31,16 @@ absl::Status does_not_exist(const ResourceKey& key) {
   return absl::NotFoundError(absl::StrCat(describe(key), " does not exist"));
 }
 
+ResourceKey canonical(const ResourceKey& key) {
+  if (!absl::StartsWith(key.name, "xdstp:")) return key;
+  const auto name = parse_resource_name(key);
+  return name.ok() ? ResourceKey{key.type, name->canonical} : key;
+}
+
 }  // namespace
 
-ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/) {
+ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/, WallTime wall) {
+  wall_ = wall;
   std::visit([&](const auto& what) { on(what); }, event);
   forget_deserted();
   return take_effects();
@@ -39,10 +48,10 @@ ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/) {
 
 // K5.
 ClientEffects ClientCore::take_effects() {
-  for (const ResourceType type : std::exchange(resubscribed_, {}))
-    effects_.emplace_back(AskServer{kServer, Subscribe{type, cache_.names_of(type)}});
+  ask_servers();
   for (auto& [watcher, what] : std::exchange(told_, {}))
     effects_.emplace_back(NotifyWatcher{watcher, std::move(what)});
+  if (std::exchange(states_changed_, false)) count_resources();
   return std::exchange(effects_, {});
 }
 
@@ -58,14 +67,16 @@ void ClientCore::on(const WatchesChanged& event) {
 }
 
 void ClientCore::on(const WatcherGone& event) {
-  for (const auto& [key, entry] : cache_.entries())
-    unwatch(key, event.watcher);
+  for (auto& [key, entry] : cache_.entries()) {
+    const auto is_gone = [&](const Watcher& watcher) { return watcher.id == event.watcher; };
+    if (std::erase_if(entry.watchers, is_gone) > 0) deserted_.insert(key);
+  }
 }
 
 void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
-  if (cache_.find(key) == nullptr) resubscribed_.insert(key.type);
-  CacheEntry& entry = cache_.insert(key);
-  entry.watchers.insert(watcher);
+  CacheEntry* known = cache_.find(canonical(key));
+  CacheEntry& entry = known != nullptr ? *known : begin(canonical(key));
+  entry.watchers.insert({watcher, key.name});
 
   const absl::Status error = ambient_error(entry);
   if (entry.value) told_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value});
@@ -76,133 +87,182 @@ void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
     told_[watcher].changes.emplace_back(ResourceChanged{key, error});
 }
 
-void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
-  CacheEntry* entry = cache_.find(key);
-  if (entry != nullptr && entry->watchers.erase(watcher) > 0) deserted_.insert(key);
+CacheEntry& ClientCore::begin(const ResourceKey& key) {
+  CacheEntry& entry = cache_.insert(key);
+  entry.state.key = key;
+  states_changed_ = true;
+  const auto authority = authority_of(key);
+  if (authority.ok()) {
+    entry.authority = *authority;
+    for (const ServerId server : entry.authority->in_use())
+      to_ask_.emplace(server, key.type);
+    fall_back(*entry.authority);
+  } else {
+    const std::string text = with_resource(key, authority.status().message());
+    note_data_error(entry, ResourceStatus::kDoesNotExist, {authority.status().code(), text}, "");
+  }
+  return entry;
 }
 
-// At the end of a step: what one watcher leaves, another may have come for.
+void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
+  CacheEntry* entry = cache_.find(canonical(key));
+  if (entry == nullptr || entry->watchers.erase({watcher, key.name}) == 0) return;
+  deserted_.insert(entry->state.key);
+}
+
+// At the end of a step: what one watcher leaves, another may have come for. An authority of which
+// nothing is watched any more begins anew with its best server.
 void ClientCore::forget_deserted() {
+  if (deserted_.empty()) return;
   for (const ResourceKey& key : std::exchange(deserted_, {})) {
     CacheEntry* entry = cache_.find(key);
     if (!entry->watchers.empty()) continue;
     stop_timer(*entry);
+    if (entry->authority != nullptr) {
+      for (const ServerId server : entry->authority->in_use())
+        to_ask_.emplace(server, key.type);
+    }
     cache_.erase(key);
-    resubscribed_.insert(key.type);
+    states_changed_ = true;
+  }
+  std::set<const Authority*> watched;
+  for (const auto& [key, entry] : cache_.entries())
+    watched.insert(entry.authority);
+  for (auto& [name, authority] : authorities_) {
+    if (!watched.contains(&authority)) return_to(authority.in_use().front(), authority);
   }
 }
 
-// --- what the server says ---------------------------------------------------
+// --- resources --------------------------------------------------------------
 
-void ClientCore::on(const ServerReported& event) {
-  std::visit([this](const auto& what) { on(what); }, event.what);
+// Nullptr where nobody watches it, or it is not this server's.
+CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
+  CacheEntry* entry = cache_.find(canonical(key));
+  const bool ours =
+      entry != nullptr && entry->authority != nullptr && entry->authority->uses(server);
+  return ours ? entry : nullptr;
 }
 
-void ClientCore::on(const ResourcesReceived& event) {
-  CountUpdates counts{kServer, event.type, 0, event.unnamed_errors.size(), event.rejected};
+void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
+  const Response response{server, received};
+  CountUpdates counts{server, received.type, 0, received.unnamed_errors.size(), received.rejected};
   std::set<std::string> present;
-  for (const ReceivedResource& received : event.resources) {
-    ++(received.resource.ok() ? counts.valid : counts.invalid);
-    present.insert(received.name);
-    const ResourceKey key{event.type, received.name};
-    CacheEntry* entry = cache_.find(key);
-    if (entry == nullptr) continue;
-    stop_timer(*entry);
-    if (received.resource.ok()) {
-      accept(key, *entry, received);
+  for (const ReceivedResource& resource : received.resources) {
+    const ResourceKey key = canonical({received.type, resource.name});
+    present.insert(key.name);
+    if (resource.resource.ok()) {
+      ++counts.valid;
+      accept(response, key, resource);
     } else {
-      reject(key,
-             *entry,
-             absl::UnavailableError(with_resource(key, received.resource.status().message())));
+      ++counts.invalid;
+      refuse(response, key, resource);
     }
   }
-  for (const ResourceError& error : event.resource_errors) {
-    present.insert(error.name);
-    note_error(ResourceKey{event.type, error.name}, error.status);
+  for (const ResourceError& error : received.resource_errors) {
+    present.insert(canonical({received.type, error.name}).name);
+    note_error(response, error);
   }
   // One that could not be named may be any of those that are absent.
-  if (is_full_state(event.type) && event.unnamed_errors.empty()) note_absent(event.type, present);
+  if (is_full_state(received.type) && received.unnamed_errors.empty())
+    note_absent(response, present);
   effects_.emplace_back(counts);
 }
 
-void ClientCore::accept(const ResourceKey& key,
-                        CacheEntry& entry,
+void ClientCore::accept(const Response& response,
+                        const ResourceKey& key,
                         const ReceivedResource& received) {
-  const bool had_ambient = entry.value && !ambient_error(entry).ok();
-  const bool unchanged = is_unchanged(entry, received);
-  entry.data_error = absl::OkStatus();
-  entry.bytes = received.bytes;
+  CacheEntry* entry = find_at(response.server, key);
+  if (entry == nullptr) return;
+  return_to(response.server, *entry->authority);
+  stop_timer(*entry);
+  const bool had_ambient = entry->value && !ambient_error(*entry).ok();
+  const bool unchanged = is_unchanged(*entry, received);
+  entry->data_error = absl::OkStatus();
+  entry->origin = response.server;
+  entry->state.status = ResourceStatus::kAcked;
+  entry->state.version = response.content.version;
+  entry->state.bytes = received.bytes;
+  entry->state.failure.reset();
+  states_changed_ = true;
   if (!unchanged) {
-    entry.value = *received.resource;
-    tell_all(entry, ResourceChanged{key, *entry.value});
+    entry->value = *received.resource;
+    entry->state.updated = wall_;
+    tell(*entry, *entry->value);
   }
-  if (had_ambient || !server_status_.ok()) tell_ambient(key, entry);
+  if (had_ambient || !entry->authority->error.ok()) tell_ambient(*entry);
 }
 
-void ClientCore::reject(const ResourceKey& key, CacheEntry& entry, absl::Status error) {
-  if (options_.fail_on_data_errors) entry.value.reset();
-  note_data_error(key, entry, std::move(error));
-}
-
-void ClientCore::note_data_error(const ResourceKey& key, CacheEntry& entry, absl::Status error) {
-  if (entry.data_error == error) return;
-  entry.data_error = std::move(error);
-  if (entry.value)
-    tell_ambient(key, entry);
-  else
-    tell_error(key, entry, entry.data_error);
+void ClientCore::refuse(const Response& response,
+                        const ResourceKey& key,
+                        const ReceivedResource& received) {
+  CacheEntry* entry = find_at(response.server, key);
+  if (entry == nullptr) return;
+  take_away(response.server, *entry);
+  note_data_error(*entry,
+                  ResourceStatus::kNacked,
+                  absl::UnavailableError(with_resource(key, received.resource.status().message())),
+                  response.content.version);
 }
 
 // A server that says why something does not come need not be waited for (A88).
-void ClientCore::note_error(const ResourceKey& key, const absl::Status& why) {
-  CacheEntry* entry = cache_.find(key);
+void ClientCore::note_error(const Response& response, const ResourceError& error) {
+  const ResourceKey key{response.content.type, error.name};
+  CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
-  stop_timer(*entry);
-  absl::Status error(why.code(), with_resource(key, why.message()));
-  if (absl::IsNotFound(why) || absl::IsPermissionDenied(why)) {
-    reject(key, *entry, std::move(error));
-  } else {
-    note_data_error(key, *entry, std::move(error));
-  }
+  if (absl::IsNotFound(error.status) || absl::IsPermissionDenied(error.status))
+    take_away(response.server, *entry);
+  note_data_error(*entry,
+                  ResourceStatus::kReceivedError,
+                  {error.status.code(), with_resource(key, error.status.message())},
+                  "");
 }
 
-// K3: only what was seen before can be seen to be gone.
-void ClientCore::note_absent(ResourceType type, const std::set<std::string>& present) {
+// K3: only what the server had can be seen to be gone from there.
+void ClientCore::note_absent(const Response& response, const std::set<std::string>& present) {
   for (auto& [key, entry] : cache_.entries()) {
-    if (key.type != type || !entry.value || present.contains(key.name)) continue;
-    reject(key, entry, does_not_exist(key));
+    if (key.type != response.content.type || !entry.value || entry.origin != response.server)
+      continue;
+    if (present.contains(key.name) || !entry.authority->uses(response.server)) continue;
+    take_away(response.server, entry);
+    note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
   }
 }
 
-void ClientCore::on(const SubscriptionSent& event) {
-  for (auto& [key, entry] : cache_.entries()) {
-    if (key.type != event.type) continue;
-    const bool asked = event.names.contains(key.name);
-    if (asked == entry.asked) continue;
-    entry.asked = asked;
-    if (!asked)
-      stop_timer(entry);
-    else if (!entry.value)
-      start_timer(key, entry);
-  }
+void ClientCore::take_away(ServerId server, CacheEntry& entry) {
+  if (!servers_[server].options.fail_on_data_errors) return;
+  entry.value.reset();
+  entry.state.version.clear();
+  entry.state.updated.reset();
+  entry.state.bytes = nullptr;
 }
 
-void ClientCore::on(const ServerStatusChanged& event) {
-  if (server_status_ == event.status) return;
-  server_status_ = event.status;
-  for (const auto& [key, entry] : cache_.entries()) {
-    if (entry.value)
-      tell_ambient(key, entry);
-    else if (!server_status_.ok() && entry.data_error.ok())
-      tell_error(key, entry, server_status_);
-  }
+void ClientCore::note_data_error(CacheEntry& entry,
+                                 ResourceStatus status,
+                                 absl::Status error,
+                                 const std::string& version) {
+  stop_timer(entry);
+  entry.state.status = status;
+  entry.state.failure = ResourceFailure{std::string(error.message()), version, wall_};
+  states_changed_ = true;
+  if (entry.data_error == error) return;
+  entry.data_error = std::move(error);
+  if (entry.value)
+    tell_ambient(entry);
+  else
+    tell(entry, entry.data_error);
 }
 
 // --- the does-not-exist timer -----------------------------------------------
 
-void ClientCore::start_timer(const ResourceKey& key, CacheEntry& entry) {
+// K3.
+void ClientCore::update_timer(CacheEntry& entry) {
+  const ServerId active = entry.authority->active();
+  if (!entry.asked.contains(active) || !entry.is_awaited()) return stop_timer(entry);
+  if (entry.timer) return;
+  const bool twice = servers_[active].options.resource_timer_is_transient_error;
+  const ResourceKey& key = entry.state.key;
   entry.timer = TimerId{absl::StrCat(to_string(key.type), "/", key.name), ++timers_};
-  effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout});
+  effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout * (twice ? 2 : 1)});
 }
 
 void ClientCore::stop_timer(CacheEntry& entry) {
@@ -215,40 +275,55 @@ void ClientCore::on(const TimerFired& event) {
   for (auto& [key, entry] : cache_.entries()) {
     if (entry.timer != event.timer) continue;
     entry.timer.reset();
-    absl::Status error = does_not_exist(key);
-    if (options_.resource_timer_is_transient_error) {
-      error = absl::UnavailableError(
-          absl::StrCat(describe(key), " was not received from the server in time"));
+    if (servers_[entry.authority->active()].options.resource_timer_is_transient_error) {
+      const std::string text =
+          absl::StrCat(describe(key), " was not received from the server in time");
+      note_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
+    } else {
+      note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
     }
-    reject(key, entry, std::move(error));
     return;
   }
 }
 
 // --- telling ----------------------------------------------------------------
 
-// All that is wrong: with the resource, with the server, or both.
+// All that is wrong: with the resource, with its servers, or both.
 absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
-  if (entry.data_error.ok()) return server_status_;
-  if (server_status_.ok()) return entry.data_error;
+  const absl::Status servers =
+      entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
+  if (entry.data_error.ok()) return servers;
+  if (servers.ok()) return entry.data_error;
   return absl::Status(entry.data_error.code(),
-                      absl::StrCat(entry.data_error.message(), "; ", server_status_.message()));
+                      absl::StrCat(entry.data_error.message(), "; ", servers.message()));
 }
 
-template <typename Change>
-void ClientCore::tell_all(const CacheEntry& entry, const Change& change) {
-  for (const WatcherId watcher : entry.watchers)
-    told_[watcher].changes.emplace_back(change);
+void ClientCore::tell(const CacheEntry& entry, const absl::StatusOr<Resource>& resource) {
+  for (const Watcher& watcher : entry.watchers) {
+    told_[watcher.id].changes.emplace_back(
+        ResourceChanged{{entry.state.key.type, watcher.name}, resource});
+  }
 }
 
-void ClientCore::tell_error(const ResourceKey& key,
-                            const CacheEntry& entry,
-                            const absl::Status& error) {
-  tell_all(entry, ResourceChanged{key, error});
+void ClientCore::tell_ambient(const CacheEntry& entry) {
+  const absl::Status error = ambient_error(entry);
+  for (const Watcher& watcher : entry.watchers) {
+    told_[watcher.id].changes.emplace_back(
+        AmbientErrorChanged{{entry.state.key.type, watcher.name}, error});
+  }
 }
 
-void ClientCore::tell_ambient(const ResourceKey& key, const CacheEntry& entry) {
-  tell_all(entry, AmbientErrorChanged{key, ambient_error(entry)});
+void ClientCore::count_resources() {
+  ResourceCache::Counts counts = cache_.count();
+  for (const auto& [what, count] : counted_) {
+    if (!counts.contains(what)) effects_.emplace_back(CountResources{what.first, what.second, 0});
+  }
+  for (const auto& [what, count] : counts) {
+    const auto before = counted_.find(what);
+    if (before == counted_.end() || before->second != count)
+      effects_.emplace_back(CountResources{what.first, what.second, count});
+  }
+  counted_ = std::move(counts);
 }
 
 }  // namespace signalbox::xds

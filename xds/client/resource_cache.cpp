@@ -55,14 +55,23 @@ CacheEntry* ResourceCache::find(const ResourceKey& key) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-std::set<std::string> ResourceCache::names_of(ResourceType type) const {
+std::set<std::string> ResourceCache::names_at(ServerId server, ResourceType type) const {
   std::set<std::string> names;
   for (auto entry = entries_.lower_bound(ResourceKey{type, ""});
        entry != entries_.end() && entry->first.type == type;
        ++entry) {
-    names.insert(names.end(), entry->first.name);
+    const Authority* authority = entry->second.authority;
+    if (authority != nullptr && authority->uses(server))
+      names.insert(names.end(), entry->first.name);
   }
   return names;
+}
+
+ResourceCache::Counts ResourceCache::count() const {
+  Counts counts;
+  for (const auto& [key, entry] : entries_)
+    ++counts[{key.type, cache_state(entry.state)}];
+  return counts;
 }
 
 bool same_content(const Resource& left, const Resource& right) {

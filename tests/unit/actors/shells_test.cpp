@@ -3,6 +3,7 @@
 // The shells themselves, one or two at a time, in virtual time: what they do when one of those
 // they depend on dies.
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,11 +15,16 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "actors/dump_reply.hpp"
 #include "actors/spawn.hpp"
 #include "messages/overloaded.hpp"
 #include "messages/protocol/actors.hpp"
 #include "metrics/exporter.hpp"
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/support/xds_resources.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -69,21 +75,24 @@ class ScriptedTransport final : public AdsTransport {
  public:
   std::unique_ptr<Stream> open(Events events) override {
     streams.push_back(std::move(events));
-    return std::make_unique<Ear>(sent);
+    return std::make_unique<Ear>(*this);
   }
 
   const std::string& server() const override { return name_; }
 
   std::vector<Events> streams;
   std::vector<std::string> sent;  ///< By all of them.
+  std::size_t ended = 0;          ///< Streams that nobody holds any more.
 
  private:
   struct Ear final : Stream {
-    explicit Ear(std::vector<std::string>& to) : heard(to) {}
+    explicit Ear(ScriptedTransport& transport) : to(transport) {}
 
-    void send(std::string bytes) override { heard.push_back(std::move(bytes)); }
+    ~Ear() override { ++to.ended; }
 
-    std::vector<std::string>& heard;
+    void send(std::string bytes) override { to.sent.push_back(std::move(bytes)); }
+
+    ScriptedTransport& to;
   };
 
   const std::string name_ = "server";
@@ -116,13 +125,14 @@ caf::actor_system_config& testing(caf::actor_system_config& config) {
 
 class Shells {
  public:
-  Shells()
+  explicit Shells(xds::ClientOptions client = {})
       : system_(testing(config_)),
         coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
     system_.await_actors_before_shutdown(false);
     Environment made;
     made.connector = connector;
-    made.ads_transports = {transport};
+    made.ads_transports = {transport, second};
+    made.client = std::move(client);
     made.name_lookup = lookup;
     made.reclaimer = std::make_shared<IgnoreRetired>();
     made.instruments = std::make_shared<metrics::Instruments>();
@@ -167,6 +177,7 @@ class Shells {
   }
 
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
+  std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>();
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   /// What else is to be read from which bytes.
@@ -180,12 +191,14 @@ class Shells {
   caf::scheduler::test_coordinator& coordinator_;
 };
 
-// Watches one resource of an xds_client.
-protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObserver::pointer self,
-                                                         protocol::XdsClientActor client,
-                                                         ResourceKey key,
-                                                         std::shared_ptr<Heard> heard) {
-  protocol::send(self, client, WatchesChanged{self->id(), {Watch{std::move(key)}}});
+// Watches resources of an xds_client.
+protocol::BehaviorOf<protocol::ResourceObserver> observe_all(
+    protocol::ResourceObserver::pointer self,
+    protocol::XdsClientActor client,
+    WatchesChanged wanted,
+    std::shared_ptr<Heard> heard) {
+  wanted.watcher = self->id();
+  protocol::send(self, client, std::move(wanted));
   return {
       [heard](const ResourcesChanged& event) {
         const Overloaded keep{
@@ -196,6 +209,14 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
           std::visit(keep, change);
       },
   };
+}
+
+protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObserver::pointer self,
+                                                         protocol::XdsClientActor client,
+                                                         ResourceKey key,
+                                                         std::shared_ptr<Heard> heard) {
+  return observe_all(
+      self, std::move(client), WatchesChanged{0, {Watch{std::move(key)}}}, std::move(heard));
 }
 
 // In the place of an xds_client: tells all of this at once, and that there is nothing else.
@@ -228,6 +249,7 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(
       [](const ServerStatusChanged&) {},
       [](const TimerFired&) {},
       [](const protocol::RestartDue&) {},
+      [](const protocol::DumpRequested&) {},
   };
 }
 
@@ -289,6 +311,115 @@ TEST_CASE("xds_client: nothing is found not to exist while the stream is being r
   shells.pass(seconds(2));
   REQUIRE(heard->resources.size() == 1);
   CHECK(absl::IsNotFound(heard->resources[0].resource.status()));
+}
+
+TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
+          "[actors][xds_client][A71]") {
+  xds::ClientOptions options;
+  options.servers = {{.name = "first"}, {.name = "second"}};
+  options.default_servers = {0, 1};
+  Shells shells(options);
+  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  *shells.responses = {{"LDS", {listeners, "1", ""}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  REQUIRE(shells.transport->streams.size() == 1);
+  CHECK(shells.second->streams.empty());
+  shells.transport->streams[0].closed(absl::UnavailableError("refused"));
+  shells.run();
+  REQUIRE(shells.second->streams.size() == 1);
+  shells.second->streams[0].opened();
+  shells.second->streams[0].received("LDS");
+  shells.run();
+  REQUIRE(heard->resources.size() == 1);
+  CHECK(heard->resources[0].resource.ok());
+  CHECK(heard->ambient.empty());
+
+  shells.pass(seconds(2));
+  REQUIRE(shells.transport->streams.size() == 2);
+  shells.transport->streams[1].opened();
+  shells.transport->streams[1].received("LDS");
+  shells.run();
+  CHECK(shells.second->ended == 1);
+  CHECK(heard->resources.size() == 1);
+  CHECK(heard->ambient.empty());
+  // What is needed again at once still waits, so that no server sees a storm of streams (B8).
+  shells.transport->streams[1].closed(absl::UnavailableError("lost"));
+  shells.run();
+  shells.keep(
+      shells.system().spawn(observe, client, ResourceKey{ResourceType::kListener, "other"}, heard));
+  shells.pass(seconds(1));
+  shells.transport->streams.back().closed(absl::UnavailableError("refused"));
+  shells.run();
+  CHECK(shells.second->streams.size() == 1);
+  shells.pass(seconds(2));
+  CHECK(shells.second->streams.size() == 2);
+}
+
+TEST_CASE("xds_client: of a thousand with one bad, 999 serve, and all say which one is bad",
+          "[actors][xds_client][A46][S10]") {
+  envoy::service::discovery::v3::DiscoveryResponse response;
+  response.set_version_info("7");
+  response.set_nonce("n");
+  response.set_type_url(std::string(xds::kClusterTypeUrl));
+  WatchesChanged wanted;
+  for (int i = 0; i < 1000; ++i) {
+    envoy::config::cluster::v3::Cluster cluster;
+    cluster.set_name(absl::StrCat("c", i));
+    if (i != 500) {
+      cluster.set_type(envoy::config::cluster::v3::Cluster::EDS);
+      cluster.mutable_eds_cluster_config()->mutable_eds_config()->mutable_self();
+    }
+    auto* any = response.add_resources();
+    any->set_type_url(std::string(xds::kClusterTypeUrl));
+    any->set_value(cluster.SerializeAsString());
+    wanted.changes.emplace_back(Watch{tests::cds(cluster.name())});
+  }
+  Shells shells;
+  *shells.responses = {{"CDS", *xds::decode_response(response.SerializeAsString())}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe_all, client, wanted, heard));
+  shells.run();
+  shells.transport->streams.at(0).opened();
+  shells.transport->streams.at(0).received("CDS");
+  shells.run();
+
+  CHECK(std::ranges::count_if(heard->resources, [](const ResourceChanged& change) {
+          return change.resource.ok();
+        }) == 999);
+  envoy::service::discovery::v3::DiscoveryRequest nack;
+  REQUIRE(nack.ParseFromString(shells.transport->sent.back()));
+  CHECK(nack.response_nonce() == "n");
+  CHECK(nack.version_info().empty());
+  CHECK(absl::StrContains(nack.error_detail().message(), "\"c500\""));
+  CHECK_FALSE(absl::StrContains(nack.error_detail().message(), "\"c501\""));
+
+  const auto reply = std::make_shared<DumpReply>();
+  auto answer = reply->future();
+  protocol::post(client, protocol::DumpRequested{reply});
+  shells.run();
+  const auto dump = answer.get();
+  REQUIRE(dump.ok());
+  REQUIRE(dump->resources.size() == 1000);
+  for (const ResourceState& state : dump->resources) {
+    const bool is_bad = state.key.name == "c500";
+    CHECK(state.status == (is_bad ? ResourceStatus::kNacked : ResourceStatus::kAcked));
+    CHECK((state.bytes == nullptr) == is_bad);
+  }
+  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  for (const char* line :
+       {"signalbox_xds_resources{resource_type=\"CDS\",cache_state=\"acked\"} 999",
+        "signalbox_xds_resources{resource_type=\"CDS\",cache_state=\"nacked\"} 1",
+        "signalbox_config_rejected_total{reason=\"semantic\"} 1",
+        "signalbox_config_rejected_total{reason=\"limit\"} 0"}) {
+    INFO(metrics);
+    CHECK(absl::StrContains(metrics, line));
+  }
 }
 
 TEST_CASE("ads_stream: a server that answers is connected, one whose stream died is not",

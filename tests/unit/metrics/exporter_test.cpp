@@ -31,6 +31,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(ConnectionLost{cluster});
   instruments->set_xds_connected("xds.host:443", true);
   instruments->count_updates("xds.host:443", ResourceType::kListener, 1, 1);
+  instruments->set_xds_resources(ResourceType::kCluster, "acked", 2);
   instruments->set_config_generation("shop", 3);
   instruments->add_policies("priority", 1);
   instruments->add_subchannels(ConnectivityState::kReady, 1);

@@ -118,6 +118,10 @@ TEST_CASE("instruments: know how the control plane does", "[metrics][instruments
   CHECK(value(instruments, Metric::kConfigGeneration, {"orders"}) == 7);
   instruments.set_xds_connected("xds.host:443", false);
   CHECK(value(instruments, Metric::kXdsConnected, {"xds.host:443"}) == 0);
+  instruments.forget_xds_connected("xds.host:443");
+  CHECK_FALSE(value(instruments, Metric::kXdsConnected, {"xds.host:443"}));
+  instruments.set_xds_resources(ResourceType::kCluster, "acked", 5);
+  CHECK(value(instruments, Metric::kXdsResources, {"CDS", "acked"}) == 5);
 }
 
 TEST_CASE("instruments: give a pair the same counters for ever", "[metrics][instruments]") {

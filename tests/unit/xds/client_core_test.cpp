@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/client/client_core.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -9,19 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
-#include "messages/overloaded.hpp"
 #include "tests/support/xds_resources.hpp"
+#include "tests/unit/xds/client_support.hpp"
 
 namespace signalbox::xds {
 namespace {
 
 using namespace std::chrono_literals;
-using Lines = std::vector<std::string>;
 using tests::cds;
 using tests::eds;
 using tests::eds_cluster;
@@ -29,99 +25,6 @@ using tests::lds;
 using tests::locality;
 
 constexpr auto kCds = ResourceType::kCluster;
-
-std::string describe(const ResourceChanged& change) {
-  return absl::StrCat(
-      change.key.name, " ", change.resource.ok() ? "value" : change.resource.status().ToString());
-}
-
-std::string describe(const AmbientErrorChanged& change) {
-  return absl::StrCat(change.key.name, " ambient ", change.status.ToString());
-}
-
-Lines describe(const ClientEffect& effect) {
-  return std::visit(
-      Overloaded{
-          [](const AskServer& ask) {
-            return Lines{absl::StrCat("subscribe ",
-                                      to_string(ask.subscription.type),
-                                      " [",
-                                      absl::StrJoin(ask.subscription.names, " "),
-                                      "]")};
-          },
-          [](const LeaveServer& leave) { return Lines{absl::StrCat("leave ", leave.server)}; },
-          [](const NotifyWatcher& notify) {
-            Lines lines;
-            for (const auto& change : notify.what.changes) {
-              lines.push_back(absl::StrCat(
-                  notify.watcher,
-                  ": ",
-                  std::visit([](const auto& what) { return describe(what); }, change)));
-            }
-            return lines;
-          },
-          [](const CountUpdates& count) {
-            return Lines{absl::StrCat("count ", count.valid, " ", count.invalid)};
-          },
-          [](const StartTimer& start) { return Lines{absl::StrCat("timer ", start.timer.name)}; },
-          [](const CancelTimer& cancel) {
-            return Lines{absl::StrCat("cancel ", cancel.timer.name)};
-          },
-      },
-      effect);
-}
-
-class Client {
- public:
-  explicit Client(ClientOptions options = {}) : core_(options) {}
-
-  /// What is counted comes last.
-  Lines step(const ClientEvent& event) {
-    Lines lines;
-    for (const ClientEffect& effect : core_.step(event, Instant{})) {
-      if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
-      for (std::string& line : describe(effect))
-        lines.push_back(std::move(line));
-    }
-    std::ranges::stable_partition(
-        lines, [](const std::string& line) { return !absl::StartsWith(line, "count"); });
-    return lines;
-  }
-
-  Lines watch(WatcherId watcher, const ResourceKey& key) {
-    return step(WatchesChanged{watcher, {Watch{key}}});
-  }
-
-  Lines unwatch(WatcherId watcher, const ResourceKey& key) {
-    return step(WatchesChanged{watcher, {Unwatch{key}}});
-  }
-
-  template <typename Report>
-  Lines report(Report what) {
-    return step(ServerReported{0, std::move(what)});
-  }
-
-  Lines asked(std::set<std::string> names) { return report(SubscriptionSent{kCds, names}); }
-
-  Lines receive(std::vector<ReceivedResource> resources) {
-    return report(ResourcesReceived{kCds, "v", std::move(resources), {}});
-  }
-
-  Lines server(absl::Status status) { return report(ServerStatusChanged{std::move(status)}); }
-
-  StartTimer timer;
-
- private:
-  ClientCore core_;
-};
-
-ReceivedResource good(const std::string& name, const std::string& service = "e") {
-  return {name, Resource{eds_cluster(name, service)}};
-}
-
-ReceivedResource bad(const std::string& name) {
-  return {name, absl::InvalidArgumentError("type: not supported")};
-}
 
 const absl::Status kServerLost = absl::UnavailableError("xDS server cp: refused");
 
@@ -151,23 +54,29 @@ TEST_CASE("client core: a step asks once for each type, and tells each watcher o
     wanted.changes.emplace_back(Watch{eds(name)});
     received.resources.push_back(good(name));
   }
-  const auto asked = client.step(wanted, Instant{});
+  const auto asks = [&](const ClientEvent& event) {
+    std::vector<std::set<std::string>> names;
+    for (const ClientEffect& effect : client.step(event, Instant{}, WallTime{})) {
+      if (const auto* ask = std::get_if<AskServer>(&effect))
+        names.push_back(ask->subscription.names);
+    }
+    return names;
+  };
+  const auto asked = asks(wanted);
   REQUIRE(asked.size() == 2);
-  CHECK(std::get<AskServer>(asked[0]).subscription.names.size() == 1000);
-  CHECK(std::get<AskServer>(asked[1]).subscription.names.size() == 1000);
-  client.step(WatchesChanged{2, {Watch{cds("c7")}}}, Instant{});
+  CHECK(asked[0].size() == 1000);
+  CHECK(asked[1].size() == 1000);
+  client.step(WatchesChanged{2, {Watch{cds("c7")}}}, Instant{}, WallTime{});
 
   std::map<WatcherId, std::size_t> told;
-  for (const ClientEffect& effect : client.step(ServerReported{0, received}, Instant{})) {
+  for (const ClientEffect& effect :
+       client.step(ServerReported{0, received}, Instant{}, WallTime{})) {
     const auto* notify = std::get_if<NotifyWatcher>(&effect);
     if (notify == nullptr) continue;
     CHECK(told.emplace(notify->watcher, notify->what.changes.size()).second);
   }
   CHECK(told == std::map<WatcherId, std::size_t>{{1, 1000}, {2, 1}});
-  const auto gone = client.step(WatcherGone{1}, Instant{});
-  REQUIRE(gone.size() == 2);
-  CHECK(std::get<AskServer>(gone[0]).subscription.names == std::set<std::string>{"c7"});
-  CHECK(std::get<AskServer>(gone[1]).subscription.names.empty());
+  CHECK(asks(WatcherGone{1}) == std::vector<std::set<std::string>>{{"c7"}, {}});
 }
 
 TEST_CASE("client core: what is left and wanted again in one step is told again, not asked again",
@@ -290,7 +199,7 @@ TEST_CASE("client core: a resource that was good stays, with an ambient error be
 TEST_CASE("client core: fail_on_data_errors takes a resource away that went bad",
           "[xds][client][A88]") {
   ClientOptions options;
-  options.fail_on_data_errors = true;
+  options.servers[0].fail_on_data_errors = true;
   Client client(options);
   client.watch(1, cds("a"));
   client.receive({good("a")});
@@ -382,7 +291,7 @@ TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][c
 TEST_CASE("client core: what the server says of a resource is not waited for",
           "[xds][client][A88]") {
   ClientOptions options;
-  options.fail_on_data_errors = GENERATE(false, true);
+  options.servers[0].fail_on_data_errors = GENERATE(false, true);
   Client client(options);
   client.watch(1, cds("a"));
   client.asked({"a"});
@@ -405,10 +314,10 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
   }
   SECTION("of one that is used: ambient, and told instead of its absence") {
     client.receive({good("a")});
-    const std::string how = options.fail_on_data_errors ? "1: a " : "1: a ambient ";
+    const std::string how = options.servers[0].fail_on_data_errors ? "1: a " : "1: a ambient ";
     CHECK(told(absent) == Lines{how + text, "count 0 0"});
     CHECK(client.receive({good("a")}).front() ==
-          (options.fail_on_data_errors ? "1: a value" : "1: a ambient OK"));
+          (options.servers[0].fail_on_data_errors ? "1: a value" : "1: a ambient OK"));
   }
   SECTION("of one that is used, and it may pass: it is used whatever is configured") {
     client.receive({good("a")});
@@ -424,8 +333,7 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
 TEST_CASE("client core: time running out is UNAVAILABLE where so configured",
           "[xds][client][A88]") {
   ClientOptions options;
-  options.resource_timer_is_transient_error = true;
-  options.resource_timeout = 30s;
+  options.servers[0].resource_timer_is_transient_error = true;
   Client client(options);
   client.watch(1, cds("a"));
   client.asked({"a"});

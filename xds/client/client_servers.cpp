@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClientCore: which servers are asked for what, and what is known of them (A47, A71).
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "xds/client/client_core.hpp"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+constexpr std::array kTypes{ResourceType::kListener,
+                            ResourceType::kRouteConfig,
+                            ResourceType::kCluster,
+                            ResourceType::kEndpoints};
+
+}  // namespace
+
+ClientCore::ClientCore(ClientOptions options) : options_(std::move(options)) {
+  for (const ServerOptions& server : options_.servers)
+    servers_.push_back({server, absl::OkStatus(), {}, false});
+  authorities_.emplace(std::nullopt, Authority(options_.default_servers));
+  for (const auto& [name, servers] : options_.authorities)
+    authorities_.emplace(name, Authority(servers));
+}
+
+absl::StatusOr<Authority*> ClientCore::authority_of(const ResourceKey& key) {
+  const auto name = parse_resource_name(key);
+  if (!name.ok()) return name.status();
+  const auto found = authorities_.find(name->authority);
+  if (found != authorities_.end()) return &found->second;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the bootstrap has no authority ", quoted(*name->authority)));
+}
+
+// --- what the servers say ---------------------------------------------------
+
+void ClientCore::on(const ServerReported& event) {
+  std::visit([&](const auto& what) { on_report(event.server, what); }, event.what);
+}
+
+void ClientCore::on_report(ServerId server, const SubscriptionSent& sent) {
+  for (auto& [key, entry] : cache_.entries()) {
+    if (key.type != sent.type || entry.authority == nullptr || !entry.authority->uses(server))
+      continue;
+    const bool changed = sent.names.contains(key.name) ? entry.asked.insert(server).second
+                                                       : entry.asked.erase(server) > 0;
+    if (changed) update_timer(entry);
+  }
+}
+
+void ClientCore::on_report(ServerId server, const ServerStatusChanged& changed) {
+  if (!servers_[server].in_use) return;  // It was left.
+  if (std::exchange(servers_[server].status, changed.status) == changed.status) return;
+  for (auto& [name, authority] : authorities_) {
+    if (!authority.uses(server)) continue;
+    // Better one that has nothing yet than one that has failed.
+    if (changed.status.ok() && !servers_[authority.active()].status.ok())
+      return_to(server, authority);
+    fall_back(authority);
+  }
+}
+
+// --- fallback ---------------------------------------------------------------
+
+bool ClientCore::is_awaiting(const Authority& authority) const {
+  for (const auto& [key, entry] : cache_.entries()) {
+    if (entry.authority == &authority && entry.is_awaited()) return true;
+  }
+  return false;
+}
+
+// A71: only for what is not cached; then for all that is watched.
+void ClientCore::fall_back(Authority& authority) {
+  while (authority.has_next() && !servers_[authority.active()].status.ok() &&
+         is_awaiting(authority)) {
+    ask_all(authority.fall_back());
+  }
+  refresh_error(authority);
+}
+
+// Makes `server` the active one, unless it is already, and leaves all below.
+void ClientCore::return_to(ServerId server, Authority& authority) {
+  if (authority.active() == server) return;
+  for (const ServerId left : authority.return_to(server)) {
+    ask_all(left);
+    for (auto& [key, entry] : cache_.entries()) {
+      if (entry.authority == &authority) entry.asked.erase(left);
+    }
+  }
+  for (auto& [key, entry] : cache_.entries()) {
+    if (entry.authority != &authority) continue;
+    stop_timer(entry);
+    update_timer(entry);
+  }
+  refresh_error(authority);
+}
+
+// Of the active one, beside those that failed before it (K6).
+absl::Status ClientCore::error_of(const Authority& authority) const {
+  if (servers_[authority.active()].status.ok()) return absl::OkStatus();
+  std::string text;
+  for (const ServerId server : authority.in_use()) {
+    const absl::Status& status = servers_[server].status;
+    if (!status.ok()) absl::StrAppend(&text, text.empty() ? "" : "; ", status.message());
+  }
+  return absl::UnavailableError(text);
+}
+
+void ClientCore::refresh_error(Authority& authority) {
+  absl::Status error = error_of(authority);
+  if (authority.error == error) return;
+  authority.error = std::move(error);
+  for (const auto& [key, entry] : cache_.entries()) {
+    if (entry.authority != &authority) continue;
+    if (entry.value)
+      tell_ambient(entry);
+    else if (entry.is_awaited() && !authority.error.ok())
+      tell(entry, authority.error);
+  }
+}
+
+// --- asking -----------------------------------------------------------------
+
+void ClientCore::ask_all(ServerId server) {
+  for (const ResourceType type : kTypes)
+    to_ask_.emplace(server, type);
+}
+
+// A server that no authority uses is left; one that was never asked for a type need not hear that
+// nothing is wanted of it.
+void ClientCore::ask_servers() {
+  for (const auto& [id, type] : std::exchange(to_ask_, {})) {
+    Server& server = servers_[id];
+    const bool used =
+        std::ranges::any_of(authorities_, [id = id](const auto& a) { return a.second.uses(id); });
+    if (!used) {
+      if (std::exchange(server.in_use, false)) effects_.emplace_back(LeaveServer{id});
+      server.asked.clear();
+      server.status = absl::OkStatus();
+      continue;
+    }
+    Subscribe subscription{type, cache_.names_at(id, type)};
+    if (subscription.names.empty() && server.asked.erase(type) == 0) continue;
+    if (!subscription.names.empty()) server.asked.insert(type);
+    server.in_use = true;
+    effects_.emplace_back(AskServer{id, std::move(subscription)});
+  }
+}
+
+// --- the dump ---------------------------------------------------------------
+
+ResourceDump ClientCore::dump() const {
+  ResourceDump dump;
+  dump.node_id = options_.node_id;
+  for (const Server& server : servers_) {
+    dump.servers.push_back({server.options.name,
+                            server.in_use && server.status.ok(),
+                            std::string(server.status.message())});
+  }
+  for (const auto& [key, entry] : cache_.entries()) {
+    ResourceState& state = dump.resources.emplace_back(entry.state);
+    if (entry.authority == nullptr) continue;
+    const ServerId server = entry.value ? entry.origin : entry.authority->active();
+    state.server = servers_[server].options.name;
+  }
+  return dump;
+}
+
+}  // namespace signalbox::xds
