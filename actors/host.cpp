@@ -57,6 +57,10 @@ void Host::exit_idle(const std::shared_ptr<const ChannelPort>& port) {
   protocol::post(machinery_->supervisor, protocol::ChannelExitIdle{port});
 }
 
+void Host::dump(std::shared_ptr<DumpReply> reply) {
+  protocol::post(machinery_->supervisor, protocol::DumpRequested{std::move(reply)});
+}
+
 Waker& Host::waker() {
   return machinery_->waker;
 }

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "actors/channel_port.hpp"
+#include "actors/dump_reply.hpp"
 #include "actors/environment.hpp"
 #include "actors/waker.hpp"
 
@@ -31,6 +32,9 @@ class Host {
   void close(const std::shared_ptr<const ChannelPort>& port);
   /// Asks the channel to leave IDLE.
   void exit_idle(const std::shared_ptr<const ChannelPort>& port);
+
+  /// Asks the xds_client what it knows; what becomes of it, the reply tells.
+  void dump(std::shared_ptr<DumpReply> reply);
 
   Waker& waker();
 

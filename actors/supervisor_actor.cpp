@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/dump_reply.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 using protocol::ChannelActor;
 using protocol::CloseChannel;
+using protocol::DumpRequested;
 using protocol::OpenChannel;
 using protocol::RestartDue;
 using protocol::StopReason;
@@ -63,6 +65,7 @@ struct SupervisorState {
   void launch_channel(ChannelNumber number);
   void close_channel(const PortPtr& port);
   void restart(const std::string& what);
+  void dump(const DumpRequested& order);
 
   void restart_after(std::string what, Duration delay) {
     protocol::send_after(self, SupervisorActor{self}, delay, RestartDue{std::move(what)});
@@ -125,6 +128,14 @@ void SupervisorState::restart(const std::string& what) {
   }
 }
 
+void SupervisorState::dump(const DumpRequested& order) {
+  if (client) {
+    protocol::send(self, client, order);
+  } else {
+    order.reply->answer(absl::UnavailableError("the xDS client is being restarted; ask again"));
+  }
+}
+
 protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self self,
                                                           EnvironmentPtr environment) {
   SupervisorState& state = self->state;
@@ -144,6 +155,7 @@ protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self 
         protocol::send(state.self, found->second.actor, IdleExitRequested{});
       },
       [&state](const RestartDue& event) { state.restart(event.what); },
+      [&state](const DumpRequested& order) { state.dump(order); },
   };
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/dump_reply.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
 #include "xds/client/client_core.hpp"
@@ -196,6 +197,11 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
       [&state](ServerStatusChanged& event) { state.report(std::move(event)); },
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const RestartDue& event) { state.restart(event.what); },
+      [&state](const protocol::DumpRequested& order) {
+        ResourceDump dump;
+        dump.node_id = state.environment->node_id;
+        order.reply->answer(std::move(dump));
+      },
   };
 }
 

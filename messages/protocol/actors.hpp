@@ -78,7 +78,8 @@ using XdsClientActor = ActorOf<WatchesChanged,
                                SubscriptionSent,
                                ServerStatusChanged,
                                TimerFired,
-                               RestartDue>;
+                               RestartDue,
+                               DumpRequested>;
 
 /// What an ads_stream sees of the xds_client.
 using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusChanged>;
@@ -86,6 +87,7 @@ using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusCh
 using AdsStreamActor =
     ActorOf<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
 
-using SupervisorActor = ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue>;
+using SupervisorActor =
+    ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue, DumpRequested>;
 
 }  // namespace signalbox::protocol

@@ -58,5 +58,6 @@ SIGNALBOX_MESSAGE(protocol::XdsClientReplaced)
 SIGNALBOX_MESSAGE(protocol::OpenChannel)
 SIGNALBOX_MESSAGE(protocol::CloseChannel)
 SIGNALBOX_MESSAGE(protocol::ChannelExitIdle)
+SIGNALBOX_MESSAGE(protocol::DumpRequested)
 
 #undef SIGNALBOX_MESSAGE

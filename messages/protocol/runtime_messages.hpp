@@ -14,6 +14,7 @@
 
 namespace signalbox::actors {
 struct ChannelPort;
+class DumpReply;
 }  // namespace signalbox::actors
 
 namespace signalbox::protocol {
@@ -50,6 +51,12 @@ struct CloseChannel {
 /// Somebody wants the channel out of IDLE.
 struct ChannelExitIdle {
   std::shared_ptr<const actors::ChannelPort> port;
+};
+
+/// Somebody outside wants to know what the xds_client knows. Whoever holds this message last has
+/// answered, or the asker hears that nobody did: actors/dump_reply.hpp.
+struct DumpRequested {
+  std::shared_ptr<actors::DumpReply> reply;
 };
 
 }  // namespace signalbox::protocol

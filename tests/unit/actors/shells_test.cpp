@@ -196,6 +196,7 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(protocol::XdsClientActor::p
       [](const ServerStatusChanged&) {},
       [](const TimerFired&) {},
       [](const protocol::RestartDue&) {},
+      [](const protocol::DumpRequested&) {},
   };
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DumpReply — the answer to one DumpRequested, on its way from an actor to a thread that waits.
+//
+//   Runtime::dump ─▶ supervisor ─▶ xds_client ─▶ [answer()] ─▶ the future
+//
+// Invariants
+//   D1  The asker is answered: where the last holder lets go of the reply without a word (its actor
+//       died, or the runtime ends), the answer is UNAVAILABLE.
+//   D2  The first answer counts.
+//
+// Held by one message, hence by one thread, at a time.
+
+#pragma once
+
+#include <future>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "messages/resource_dump.hpp"
+
+namespace signalbox::actors {
+
+class DumpReply {
+ public:
+  using Answer = absl::StatusOr<ResourceDump>;
+
+  DumpReply() = default;
+
+  ~DumpReply() {
+    answer(absl::UnavailableError("the xDS client ended before it answered; ask again"));
+  }
+
+  DumpReply(const DumpReply&) = delete;
+  DumpReply& operator=(const DumpReply&) = delete;
+
+  /// To be called once.
+  std::future<Answer> future() { return promise_.get_future(); }
+
+  void answer(Answer answer) {
+    if (std::exchange(answered_, true)) return;
+    promise_.set_value(std::move(answer));
+  }
+
+ private:
+  std::promise<Answer> promise_;
+  bool answered_ = false;
+};
+
+}  // namespace signalbox::actors
