@@ -108,6 +108,7 @@ class Stage {
   absl::Status start_control_plane();
   absl::Status start_runtime();
   absl::Status serve_metrics();
+  absl::Status serve_admin();
   absl::Status start_load();
 
   absl::Status kill(std::size_t leaf);
@@ -190,6 +191,14 @@ absl::Status Stage::serve_metrics() {
   }
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
   std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status Stage::serve_admin() {
+  if (options_.admin.empty()) return absl::OkStatus();
+  const auto address = runtime_->serve_admin(options_.admin);
+  if (!address.ok()) return address.status();
+  std::cout << "admin pages on " << *address << std::endl;
   return absl::OkStatus();
 }
 
@@ -384,6 +393,7 @@ int run_demo(const DemoOptions& options) {
   Stage stage(options, *std::move(topology));
   if (auto status = set_stage(stage); !status.ok()) return fail(status, kExitFailed);
   if (auto status = stage.serve_metrics(); !status.ok()) return fail(status, kExitUsage);
+  if (auto status = stage.serve_admin(); !status.ok()) return fail(status, kExitUsage);
   if (auto status = stage.start_load(); !status.ok()) return fail(status, kExitFailed);
 
   const auto end = play(stage, options.seconds);
