@@ -18,11 +18,13 @@
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/target.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
+#include "xds/dump_json.hpp"
 #include "xds/node.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/server_uri.hpp"
@@ -166,8 +168,10 @@ struct Runtime::State {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
+  std::vector<std::unique_ptr<channel::AdminServer>> admins;
 
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
+  absl::StatusOr<ResourceDump> dump() const;
 };
 
 absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const std::string& name) {
@@ -185,6 +189,19 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   fresh->open(link, std::move(port));
   known = fresh;
   return fresh;
+}
+
+// Far more than an actor takes that is alive.
+constexpr auto kDumpPatience = std::chrono::seconds(10);
+
+absl::StatusOr<ResourceDump> Runtime::State::dump() const {
+  auto reply = std::make_shared<actors::DumpReply>();
+  auto answer = reply->future();
+  link->with([&](actors::Host& to) { to.dump(std::move(reply)); });
+  reply = nullptr;
+  if (answer.wait_for(kDumpPatience) != std::future_status::ready)
+    return absl::DeadlineExceededError("the xDS client has not answered in 10 s; it is stuck");
+  return answer.get();
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
@@ -236,6 +253,7 @@ Runtime::~Runtime() {
   }
   state_->link->cut();
   state_->host.reset();
+  state_->admins.clear();  // Who waits for a dump in there has heard that there is none.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);
@@ -281,6 +299,27 @@ absl::StatusOr<int> Runtime::serve_metrics(const std::string& address) {
   const std::lock_guard lock(state_->mutex);
   state_->servers.push_back(*std::move(server));
   return state_->servers.back()->port();
+}
+
+absl::StatusOr<ResourceDump> Runtime::dump() const {
+  return state_->dump();
+}
+
+absl::StatusOr<std::string> Runtime::dump_json() const {
+  const auto dump = state_->dump();
+  if (!dump.ok()) return dump.status();
+  return xds::to_json_text(*dump);
+}
+
+absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
+  auto server = channel::AdminServer::start(
+      address,
+      {.dump = [state = state_.get()] { return state->dump(); },
+       .metrics = [exporter = state_->exporter] { return exporter->text(); }});
+  if (!server.ok()) return server.status();
+  const std::lock_guard lock(state_->mutex);
+  state_->admins.push_back(*std::move(server));
+  return state_->admins.back()->address();
 }
 
 std::int64_t Runtime::repicked() const {

@@ -69,11 +69,22 @@ struct DemoOptions {
   double stop_seconds = 10;  ///< and how long it is stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
+  std::string admin;      ///< Empty: nobody may look in.
   std::string resources;  ///< Empty: those that are built in.
   double rps = 500;
   std::uint64_t seed = 1;
 };
 
 int run_demo(const DemoOptions& options);
+
+struct DumpOptions {
+  std::string admin;
+  std::string type;  ///< Empty: all.
+  std::string name;  ///< Empty: all.
+  bool json = false;
+};
+
+/// What the xDS client of a running process knows.
+int run_dump(const DumpOptions& options);
 
 }  // namespace signalbox::tools

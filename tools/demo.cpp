@@ -78,6 +78,7 @@ int run_demo(const DemoOptions& options) {
   DemoStage stage(options, *std::move(topology));
   if (auto status = stage.set(); !status.ok()) return end_early(status);
   if (auto status = stage.serve_metrics(); !status.ok()) return end_early(status, kExitUsage);
+  if (auto status = stage.serve_admin(); !status.ok()) return end_early(status, kExitUsage);
   const auto play = options.drill.empty() ? play_failover : play_control_plane_drill;
   return play(options, stage);
 }

@@ -69,6 +69,14 @@ absl::Status DemoStage::serve_metrics() {
   return absl::OkStatus();
 }
 
+absl::Status DemoStage::serve_admin() {
+  if (options_.admin.empty()) return absl::OkStatus();
+  const auto address = runtime_->serve_admin(options_.admin);
+  if (!address.ok()) return address.status();
+  std::cout << "admin pages on " << *address << std::endl;
+  return absl::OkStatus();
+}
+
 absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also) {
   load_ = std::make_unique<DemoLoad>(runtime_->channel(topology_.target()),
                                      DemoLoad::Options{.rps = options_.rps, .seed = options_.seed},

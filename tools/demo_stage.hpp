@@ -40,6 +40,8 @@ class DemoStage {
   /// Backends, control plane, runtime.
   absl::Status set();
   absl::Status serve_metrics();
+  /// Nothing unless it was asked for.
+  absl::Status serve_admin();
   /// Returns when a first call has gone through. `also` is called after the log has a call, by any
   /// thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});

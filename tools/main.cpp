@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include <CLI/CLI.hpp>
 
+#include "channel/admin_address.hpp"
 #include "tools/commands.hpp"
 #include "tools/stop_signals.hpp"
 
@@ -30,6 +31,7 @@ struct CommandLine {
   CheckOptions check;
   VersionOptions version;
   DemoOptions demo;
+  DumpOptions dump;
   int status = kExitOk;
 };
 
@@ -100,6 +102,13 @@ CLI::Validator limit_and_number() {
   return {check, ""};
 }
 
+CLI::Validator admin_address() {
+  const auto check = [](std::string& text) -> std::string {
+    return std::string(signalbox::channel::parse_admin_address(text).status().message());
+  };
+  return {check, ""};
+}
+
 // "max_clusters, max_routes, …" with what they are, a line each.
 std::string limits_text() {
   std::string text = "Limits:\n";
@@ -156,6 +165,13 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->type_name("ADDRESS")
       ->check(host_and_port())
       ->capture_default_str();
+  command
+      ->add_option("--admin",
+                   options.admin,
+                   "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; "
+                   "by default nobody may")
+      ->type_name("ADDRESS")
+      ->check(admin_address());
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
       ->type_name("NUMBER")
       ->check(number_between(10, 20000))
@@ -223,6 +239,35 @@ void add_check(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_check(line.check); });
 }
 
+void add_dump(CLI::App& app, CommandLine& line) {
+  DumpOptions& options = line.dump;
+  CLI::App* command =
+      add_command(app,
+                  "dump",
+                  "What the xDS client of a running process knows",
+                  "The process has its admin pages on: Runtime::serve_admin, or\n"
+                  "signalbox demo --admin. A table of every resource in use: its "
+                  "state as in CSDS,\nversion and age of what is in use, the server "
+                  "it came from, the last error.\n"
+                  "\nExamples:\n"
+                  "  signalbox dump --admin unix:/run/orders/admin.sock\n"
+                  "  signalbox dump --admin localhost:9901 --type EDS --json\n");
+  command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+      ->type_name("ADDRESS")
+      ->check(admin_address())
+      ->required();
+  command->add_option("--type", options.type, "Only LDS, RDS, CDS or EDS")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"LDS", "RDS", "CDS", "EDS"}, CLI::ignore_case));
+  command
+      ->add_option("--name",
+                   options.name,
+                   "Only resources of this name; if there is none,\nthe exit status is 1")
+      ->type_name("NAME");
+  command->add_flag("--json", options.json, "As data, with the resources themselves");
+  command->callback([&line] { line.status = run_dump(line.dump); });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "As data");
@@ -276,6 +321,7 @@ int run(int argc, char** argv) {
   add_demo(app, line);
   add_serve(app, line);
   add_check(app, line);
+  add_dump(app, line);
   add_version(app, line);
   add_backend(app, line);
   try {

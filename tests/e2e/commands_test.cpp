@@ -81,6 +81,11 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"demo", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
       {{"serve"}, "--resources is required"},
       {{"serve", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
+      {{"demo", "--admin", "0.0.0.0:9901"}, "'0.0.0.0' is no loopback address"},
+      {{"dump"}, "--admin is required"},
+      {{"dump", "--admin", "here"}, "expected unix:PATH, or HOST:PORT of the loopback"},
+      {{"dump", "--admin", "unix:no-such.sock"}, "there is no such socket; is the process running"},
+      {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
       {{"check"}, "FILE is required"},
       {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
   }));
@@ -94,7 +99,7 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
 TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
   const Finished all = run({"--help"});
   CHECK(all.status == 0);
-  for (const char* command : {"demo", "serve", "check", "version"}) {
+  for (const char* command : {"demo", "serve", "check", "dump", "version"}) {
     CHECK(contains(all.output, command));
   }
   CHECK_FALSE(contains(all.output, "backend"));
@@ -106,7 +111,7 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 }
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
-  const std::string command = GENERATE("", "demo", "serve", "check", "version");
+  const std::string command = GENERATE("", "demo", "serve", "check", "dump", "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);

@@ -94,6 +94,50 @@ TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") 
   CHECK(are_gone(children));
 }
 
+TEST_CASE("demo: `signalbox dump` looks into it while it runs [A40]", "[e2e][demo][dump]") {
+  const TemporaryFolder folder;
+  const std::string address = "unix:" + folder.path("admin.sock");
+  auto demo = start_demo({"--seconds", "600", "--rps", "50", "--admin", address});
+  read_until(demo, "admin pages on " + address);
+  read_until(demo, " s ");  // The load runs: every cluster is known.
+  const auto dump = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {SIGNALBOX_PROGRAM, "dump", "--admin", address});
+    return run_program(more);
+  };
+
+  const Finished table = dump({});
+  INFO(table.output << table.errors);
+  CHECK(table.status == 0);
+  CHECK(table.errors.empty());
+  CHECK_THAT(table.output, Catch::Matchers::StartsWith("node signalbox-demo\nserver 127.0.0.1:"));
+  CHECK_THAT(table.output, Catch::Matchers::Contains("\nCDS   orders-primary    ACKED"));
+
+  const auto data = nlohmann::json::parse(dump({"--json"}).output);
+  CHECK(data["generic_xds_configs"].size() == 8);
+  for (const auto& resource : data["generic_xds_configs"])
+    CHECK(resource["client_status"] == "ACKED");
+
+  const Finished one = dump({"--type", "eds", "--name", "orders-secondary", "--json"});
+  CHECK(one.status == 0);
+  CHECK(nlohmann::json::parse(one.output)["generic_xds_configs"].size() == 1);
+  const Finished none = dump({"--name", "nothing"});
+  CHECK(none.status == 1);
+  CHECK_THAT(none.errors, Catch::Matchers::Contains("no resource 'nothing' is in use"));
+
+  // A second demo finds the place taken, and the first one's socket stays.
+  auto second = start_demo({"--admin", address});
+  const Finished refused = finish(second);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.errors, Catch::Matchers::Contains("another process listens there"));
+  CHECK(dump({}).status == 0);
+
+  demo.send_signal(SIGTERM);
+  finish(demo);
+  const Finished late = dump({});
+  CHECK(late.status == 2);
+  CHECK_THAT(late.errors, Catch::Matchers::Contains("there is no such socket"));
+}
+
 TEST_CASE("demo: killed, it leaves no process behind", "[e2e][demo]") {
   // Nor can it remove its folder then: it is to be one of ours.
   const TemporaryFolder folder;

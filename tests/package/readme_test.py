@@ -93,6 +93,13 @@ def play(blocks: list[Block], shell: Shell) -> None:
             raise AssertionError(f"a reader cannot paste {block.language}:\n{block.text}")
 
 
+def without_chance(table: str) -> list[str]:
+    """The lines of a table of `signalbox dump` without the ports and times of that run."""
+    text = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", table)
+    text = re.sub(r"\b\d+[smhd]\b", "AGE", text)
+    return [re.sub(" +", " ", line) for line in text.splitlines()]
+
+
 def free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
@@ -120,6 +127,17 @@ class ReadmeTest(unittest.TestCase):
         folder.mkdir()
         with Shell(folder, **environment) as shell:
             play(fresh, shell)
+
+    def test_a_running_demo_can_be_looked_into(self) -> None:
+        first, shown, then = blocks_of(README, "dump")
+        self.assertEqual(("sh", "text", "sh"), (first.language, shown.language, then.language))
+        folder = self.folder / "dump"
+        folder.mkdir()
+        with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}") as shell:
+            shell.paste(first.text)
+            self.assertEqual(*map(without_chance, (shown.text, shell.printed())))
+            shell.paste(then.text)
+            self.assertIn('"client_status": "ACKED"', shell.printed())
 
     def test_the_lines_to_embed_compile(self) -> None:
         cmake, cpp = blocks_of(README, "embed")

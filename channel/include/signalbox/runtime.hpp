@@ -35,6 +35,7 @@
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/client_interceptor.h>
 
+#include "messages/resource_dump.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
 
@@ -137,6 +138,23 @@ class Runtime {
 
   /// Serves /metrics on "host:port" until the runtime ends; port 0 takes a free one. The port.
   absl::StatusOr<int> serve_metrics(const std::string& address);
+
+  /// What the xDS client knows of every resource that is in use: its state, version, times, last
+  /// error (gRFC A40). Made on a thread of the runtime, without holding up any call; blocks until
+  /// then, so not to be called from a callback. UNAVAILABLE while the client is being restarted,
+  /// DEADLINE_EXCEEDED after 10 s.
+  absl::StatusOr<ResourceDump> dump() const;
+
+  /// The same as JSON, in the words of CSDS, with the resources themselves; what may be a secret
+  /// in them is "[redacted]". The form: xds/dump_json.hpp.
+  absl::StatusOr<std::string> dump_json() const;
+
+  /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json) and
+  /// /metrics, read-only. Never opened unasked. `address`: "unix:PATH", a socket of mode 0660, or
+  /// "HOST:PORT" of the loopback interface, where every process of the machine may ask; port 0
+  /// takes a free one. The address as `signalbox dump --admin` takes it. INVALID_ARGUMENT for any
+  /// other address, UNAVAILABLE where nobody can listen.
+  absl::StatusOr<std::string> serve_admin(const std::string& address);
 
   /// Calls that were bound to a connection that died before they were sent, and picked again.
   std::int64_t repicked() const;

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a runtime tells of its xDS client: as data, as JSON, and over its admin pages.
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tools/admin_client.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Json = nlohmann::json;
+
+ResourceDump dump_of(const Runtime& runtime) {
+  auto dump = runtime.dump();
+  INFO(dump.status().ToString());
+  REQUIRE(dump.ok());
+  return *std::move(dump);
+}
+
+// What is known of one resource; nothing where it is not watched.
+std::optional<ResourceState> state_of(const Runtime& runtime, const ResourceKey& key) {
+  for (ResourceState& state : dump_of(runtime).resources) {
+    if (state.key == key) return std::move(state);
+  }
+  return std::nullopt;
+}
+
+bool has_status(const Runtime& runtime, const ResourceKey& key, ResourceStatus status) {
+  const auto state = state_of(runtime, key);
+  return state && state->status == status;
+}
+
+std::string serve(Runtime& runtime, const std::string& address) {
+  const auto served = runtime.serve_admin(address);
+  INFO(served.status().ToString());
+  REQUIRE(served.ok());
+  return *served;
+}
+
+absl::StatusOr<std::string> get(const std::string& address, const std::string& page) {
+  const auto parsed = channel::parse_admin_address(address);
+  REQUIRE(parsed.ok());
+  return tools::admin_get(*parsed, page);
+}
+
+// How many resources the dump has by type and state: what the metric counts.
+std::map<std::pair<std::string, std::string>, double> counts(const ResourceDump& dump) {
+  std::map<std::pair<std::string, std::string>, double> out;
+  for (const ResourceState& state : dump.resources)
+    out[{std::string(to_string(state.key.type)), std::string(cache_state(state))}] += 1;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: the dump has every resource with its state, version, time and server [A40]",
+          "[e2e][runtime][dump]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto before = std::chrono::system_clock::now();
+  const auto runtime = start_runtime(options_for(plane->address()));
+  CHECK(dump_of(*runtime).resources.empty());
+  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+
+  const ResourceDump dump = dump_of(*runtime);
+  CHECK(dump.node_id == kNodeId);
+  REQUIRE(dump.servers.size() == 1);
+  CHECK(dump.servers[0].server == plane->address());
+  CHECK(dump.servers[0].connected);
+  CHECK(dump.servers[0].error.empty());
+
+  std::vector<ResourceKey> keys;
+  for (const ResourceState& state : dump.resources) {
+    INFO(state.key.type << " " << state.key.name);
+    keys.push_back(state.key);
+    CHECK(state.status == ResourceStatus::kAcked);
+    CHECK(state.server == plane->address());
+    CHECK_FALSE(state.version.empty());
+    REQUIRE(state.updated);
+    CHECK(*state.updated >= before);
+    CHECK(*state.updated <= std::chrono::system_clock::now());
+    CHECK(state.bytes);
+    CHECK_FALSE(state.failure);
+  }
+  CHECK(keys == std::vector<ResourceKey>{{ResourceType::kListener, "orders"},
+                                         {ResourceType::kRouteConfig, "orders"},
+                                         {ResourceType::kCluster, "c"},
+                                         {ResourceType::kEndpoints, "c"}});
+}
+
+TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no more [A40]",
+          "[e2e][runtime][dump][admin]") {
+  const BackendProcess backend("good");
+  const TemporaryFolder folder;
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  auto runtime = start_runtime(options_for(plane->address()));
+  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  const std::string path = folder.path("admin.sock");
+  const std::string local = serve(*runtime, "unix:" + path);
+  const std::string loopback = serve(*runtime, "localhost:0");
+  CHECK(local == "unix:" + path);
+  CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
+        static_cast<std::filesystem::perms>(0660));
+
+  const auto json = runtime->dump_json();
+  REQUIRE(json.ok());
+  for (const std::string& address : {local, loopback}) {
+    INFO(address);
+    CHECK(get(address, "/config_dump").value() == *json);
+    const Json narrowed = Json::parse(get(address, "/config_dump?type=CDS&name=c").value());
+    REQUIRE(narrowed["generic_xds_configs"].size() == 1);
+    const Json& cluster = narrowed["generic_xds_configs"][0];
+    CHECK(cluster["client_status"] == "ACKED");
+    CHECK(cluster["xds_config"]["@type"] == std::string(xds::kClusterTypeUrl));
+    CHECK(cluster["xds_config"]["name"] == "c");
+    CHECK_THAT(get(address, "/metrics").value(), Contains("signalbox_xds_connected"));
+  }
+  runtime = nullptr;
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_FALSE(get(loopback, "/").ok());
+}
+
+TEST_CASE("runtime: a refused resource is NACKED with its error beside the last good [A40] [A46]",
+          "[e2e][runtime][dump]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  const ResourceKey key{ResourceType::kCluster, "c"};
+  const auto good = state_of(*runtime, key);
+  REQUIRE(good);
+
+  plane->update(resources(cluster_yaml("c", "", ", connect_timeout: 0s")));
+  REQUIRE(eventually([&] { return has_status(*runtime, key, ResourceStatus::kNacked); }));
+  const auto refused = state_of(*runtime, key);
+  REQUIRE(refused);
+  CHECK(refused->version == good->version);
+  CHECK(refused->updated == good->updated);
+  REQUIRE(refused->bytes);
+  CHECK(*refused->bytes == *good->bytes);
+  REQUIRE(refused->failure);
+  CHECK_THAT(refused->failure->details, Contains("connect_timeout"));
+  CHECK_FALSE(refused->failure->version.empty());
+  CHECK(refused->failure->version != good->version);
+  CHECK(refused->failure->at >= *good->updated);
+  CHECK(cache_state(*refused) == "nacked_but_cached");
+
+  plane->update(resources(cluster_yaml("c")));
+  CHECK(eventually([&] { return has_status(*runtime, key, ResourceStatus::kAcked); }));
+  CHECK_FALSE(state_of(*runtime, key)->failure);
+}
+
+TEST_CASE("runtime: a resource that the server lacks is said not to exist [A40]",
+          "[e2e][runtime][dump]") {
+  const auto plane = start_plane(listener_yaml("orders", "orders"));
+  RuntimeOptions options = options_for(plane->address());
+  options.resource_timeout = std::chrono::milliseconds(50);
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  const ResourceKey key{ResourceType::kRouteConfig, "orders"};
+  CHECK(eventually([&] { return has_status(*runtime, key, ResourceStatus::kDoesNotExist); }));
+  const auto state = state_of(*runtime, key);
+  REQUIRE(state);
+  CHECK_FALSE(state->bytes);
+  CHECK(state->version.empty());
+}
+
+TEST_CASE("runtime: of one bad among many the dump and the metrics say the same [A40] [A46]",
+          "[e2e][runtime][dump]") {
+  constexpr int kClusters = 20;
+  std::vector<std::string> names;
+  std::string yaml = listener_yaml("orders", "orders") + routes_yaml("orders", "all");
+  for (int i = 0; i < kClusters; ++i) {
+    names.push_back("c" + std::to_string(i));
+    yaml += cluster_yaml(names.back(), "", i == 7 ? ", connect_timeout: 0s" : "");
+  }
+  const auto plane = start_plane(yaml + aggregate_yaml("all", names));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  const auto count = [&](ResourceType type, ResourceStatus status) {
+    return std::ranges::count_if(dump_of(*runtime).resources, [&](const ResourceState& state) {
+      return state.key.type == type && state.status == status;
+    });
+  };
+  // The aggregate, and all that it lists but one.
+  REQUIRE(eventually([&] {
+    return count(ResourceType::kCluster, ResourceStatus::kAcked) == kClusters &&
+           count(ResourceType::kCluster, ResourceStatus::kNacked) == 1;
+  }));
+  CHECK(has_status(*runtime, {ResourceType::kCluster, "c7"}, ResourceStatus::kNacked));
+  CHECK(metric(*runtime, "signalbox_xds_resource_updates_invalid_total", {"\"CDS\""}) >= 1.0);
+  CHECK(eventually([&] {
+    return std::ranges::all_of(counts(dump_of(*runtime)), [&](const auto& entry) {
+      return metric(*runtime,
+                    "signalbox_xds_resources",
+                    {"\"" + entry.first.first + "\"", "\"" + entry.first.second + "\""}) ==
+             entry.second;
+    });
+  }));
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 1.0);
+  CHECK(dump_of(*runtime).servers.at(0).connected);
+  plane->stop();
+  CHECK(eventually([&] { return !dump_of(*runtime).servers.at(0).connected; }));
+  CHECK_FALSE(dump_of(*runtime).servers.at(0).error.empty());
+  CHECK(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 0.0; }));
+}
+
+TEST_CASE("runtime: an admin address that others could reach, or is taken, is refused",
+          "[e2e][runtime][admin]") {
+  const auto plane = start_plane("");
+  const auto runtime = start_runtime(options_for(plane->address()));
+  CHECK(runtime->serve_admin("0.0.0.0:0").status().code() == absl::StatusCode::kInvalidArgument);
+  const std::string taken = serve(*runtime, "127.0.0.1:0");
+  CHECK(runtime->serve_admin(taken).status().code() == absl::StatusCode::kUnavailable);
+}
+
+TEST_CASE("runtime: ends promptly while others look in", "[e2e][runtime][admin][shutdown]") {
+  const auto plane = start_plane("");
+  for (int i = 0; i < 10; ++i) {
+    auto runtime = start_runtime(options_for(plane->address()));
+    const std::string address = serve(*runtime, "127.0.0.1:0");
+    std::atomic<int> answers{0};
+    std::thread other([&] {
+      // Until nobody listens any more.
+      for (auto code = absl::StatusCode::kOk; code != absl::StatusCode::kNotFound; ++answers)
+        code = get(address, "/config_dump").status().code();
+    });
+    CHECK(eventually([&] { return answers > 3; }));
+    runtime = nullptr;
+    other.join();
+  }
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/admin_pages.hpp"
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+namespace signalbox::channel {
+namespace {
+
+using Catch::Matchers::Contains;
+
+ResourceDump some_dump() {
+  ResourceDump dump;
+  dump.node_id = "me";
+  for (const auto type : {ResourceType::kListener, ResourceType::kCluster}) {
+    for (const char* name : {"a", "b"})
+      dump.resources.push_back({.key = {type, name}});
+  }
+  return dump;
+}
+
+AdminSources sources() {
+  return {.dump = [] { return some_dump(); }, .metrics = [] { return "signalbox_x 1\n"; }};
+}
+
+AdminRequest get(const std::string& path) {
+  return {.method = "GET", .path = path};
+}
+
+// "LDS a" and the like.
+std::vector<std::string> shown(const AdminResponse& response) {
+  std::vector<std::string> out;
+  for (const auto& resource : nlohmann::json::parse(response.body)["generic_xds_configs"]) {
+    const std::string type = resource["type_url"];
+    out.push_back((type.ends_with("Listener") ? "LDS " : "CDS ") +
+                  resource["name"].get<std::string>());
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("admin pages: the dump, the metrics, and a list of both", "[channel][admin]") {
+  const AdminResponse dump = answer(get("/config_dump"), sources());
+  CHECK(dump.status == 200);
+  CHECK(dump.content_type == "application/json");
+  CHECK(nlohmann::json::parse(dump.body)["node"]["id"] == "me");
+  CHECK(shown(dump).size() == 4);
+
+  const AdminResponse metrics = answer(get("/metrics"), sources());
+  CHECK(metrics.status == 200);
+  CHECK_THAT(metrics.content_type, Contains("version=0.0.4"));
+  CHECK(metrics.body == "signalbox_x 1\n");
+
+  const AdminResponse index = answer(get("/"), sources());
+  CHECK(index.status == 200);
+  CHECK_THAT(index.body, Contains("/config_dump") && Contains("/metrics"));
+}
+
+TEST_CASE("admin pages: a dump is narrowed by type and by name", "[channel][admin]") {
+  struct Row {
+    std::multimap<std::string, std::string> query;
+    std::vector<std::string> shown;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {{{"type", "LDS"}}, {"LDS a", "LDS b"}},
+      {{{"type", "cds"}}, {"CDS a", "CDS b"}},
+      {{{"type", "EDS"}}, {}},
+      {{{"name", "b"}}, {"LDS b", "CDS b"}},
+      {{{"name", "a"}, {"type", "CDS"}}, {"CDS a"}},
+      {{{"name", ""}}, {}},
+  }));
+  AdminRequest request = get("/config_dump");
+  request.query = row.query;
+  CHECK(shown(answer(request, sources())) == row.shown);
+}
+
+TEST_CASE("admin pages: what is refused, and how", "[channel][admin]") {
+  struct Row {
+    AdminRequest request;
+    int status;
+    const char* says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {{.method = "POST", .path = "/config_dump"}, 405, "expected GET, got POST"},
+      {{.method = "HEAD", .path = "/"}, 405, "read-only"},
+      {{.method = "DELETE", .path = "/nowhere"}, 405, "read-only"},
+      {{.method = "GET", .path = "/quitquitquit"}, 404, "there is no '/quitquitquit'"},
+      {{.method = "GET", .path = "/config_dump/"}, 404, "/metrics"},
+      {{.method = "GET", .path = "/config_dump", .query = {{"type", "XDS"}}},
+       400,
+       "expected LDS, RDS, CDS or EDS, got 'XDS'"},
+      {{.method = "GET", .path = "/config_dump", .query = {{"mask", "a"}}}, 400, "'mask'"},
+      {{.method = "GET", .path = "/config_dump", .query = {{"name", "a"}, {"name", "b"}}},
+       400,
+       "one type and one name"},
+      {{.method = "GET", .path = "/metrics", .query = {{"name", "a"}}}, 400, "no query"},
+      {{.method = "GET", .path = "/", .has_origin = true}, 403, "Origin"},
+      {{.method = "GET", .path = "/", .over_network = true}, 403, "Host"},
+      {{.method = "GET", .path = "/", .host = "evil.example", .over_network = true},
+       403,
+       "got 'evil.example'"},
+  }));
+  const AdminResponse response = answer(row.request, sources());
+  CHECK(response.status == row.status);
+  CHECK_THAT(response.body, Contains(row.says));
+}
+
+TEST_CASE("admin pages: over the loopback its Host passes; a unix socket needs none",
+          "[channel][admin]") {
+  AdminRequest request = get("/");
+  CHECK(answer(request, sources()).status == 200);
+  request.over_network = true;
+  request.host = "localhost:9901";
+  CHECK(answer(request, sources()).status == 200);
+}
+
+TEST_CASE("admin pages: without a dump the reason is told", "[channel][admin]") {
+  AdminSources broken = sources();
+  broken.dump = [] { return absl::UnavailableError("restarting"); };
+  const AdminResponse response = answer(get("/config_dump"), broken);
+  CHECK(response.status == 503);
+  CHECK(response.body == "restarting\n");
+}
+
+}  // namespace signalbox::channel

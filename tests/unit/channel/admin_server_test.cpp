@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/admin_server.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/support/temporary_folder.hpp"
+#include "tools/admin_client.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using test::TemporaryFolder;
+
+AdminSources sources() {
+  return {.dump = [] { return ResourceDump{.node_id = "me"}; },
+          .metrics = [] { return "signalbox_x 1\n"; }};
+}
+
+std::unique_ptr<AdminServer> start(const std::string& address) {
+  auto server = AdminServer::start(address, sources());
+  INFO(server.status().ToString());
+  REQUIRE(server.ok());
+  return *std::move(server);
+}
+
+std::string refusal(const std::string& address) {
+  const auto server = AdminServer::start(address, sources());
+  REQUIRE_FALSE(server.ok());
+  CHECK(server.status().code() == absl::StatusCode::kUnavailable);
+  return std::string(server.status().message());
+}
+
+// A connection of which the test writes every byte.
+class Peer {
+ public:
+  explicit Peer(const std::string& address) {
+    const auto parsed = parse_admin_address(address);
+    REQUIRE(parsed.ok());
+    const auto* loopback = std::get_if<LoopbackAddress>(&*parsed);
+    REQUIRE(loopback != nullptr);
+    descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(loopback->port);
+    ::inet_pton(AF_INET, loopback->ip.c_str(), &name.sin_addr);
+    REQUIRE(::connect(descriptor_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+  }
+
+  ~Peer() { ::close(descriptor_); }
+
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  bool send(const std::string& text) {
+    return ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(text.size());
+  }
+
+  // All until the other side closes.
+  std::string receive() {
+    std::string all;
+    char part[4096];
+    for (ssize_t size = 0; (size = ::recv(descriptor_, part, sizeof part, 0)) > 0;)
+      all.append(part, static_cast<std::size_t>(size));
+    return all;
+  }
+
+ private:
+  int descriptor_ = -1;
+};
+
+std::string ask(const std::string& address, const std::string& text) {
+  Peer peer(address);
+  peer.send(text);
+  return peer.receive();
+}
+
+// A unix socket as its process would leave it, had it died.
+void leave_socket(const std::string& path) {
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, path.data(), path.size());
+  REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+  REQUIRE(::listen(descriptor, 1) == 0);
+  ::close(descriptor);
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat file {};
+
+  REQUIRE(::lstat(path.c_str(), &file) == 0);
+  return file.st_mode;
+}
+
+}  // namespace
+
+TEST_CASE("admin server: answers on either kind of address", "[channel][admin]") {
+  const TemporaryFolder folder;
+  const bool is_unix = GENERATE(true, false);
+  const std::string wanted = is_unix ? "unix:" + folder.path("s") : "127.0.0.1:0";
+  const auto server = start(wanted);
+  const auto address = parse_admin_address(server->address());
+  REQUIRE(address.ok());
+  const auto metrics = tools::admin_get(*address, "/metrics");
+  REQUIRE(metrics.ok());
+  CHECK(*metrics == "signalbox_x 1\n");
+  const auto nothing = tools::admin_get(*address, "/nothing");
+  CHECK(nothing.status().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(nothing.status().message()), Contains("there is no '/nothing'"));
+}
+
+TEST_CASE("admin server: port 0 takes a free one, and an address in use is refused",
+          "[channel][admin]") {
+  const auto first = start("localhost:0");
+  const auto second = start("localhost:0");
+  CHECK(first->address() != second->address());
+  CHECK_THAT(first->address(), StartsWith("127.0.0.1:"));
+  CHECK_THAT(refusal(first->address()),
+             Contains(first->address()) && Contains("cannot listen there"));
+}
+
+TEST_CASE("admin server: only GET, only from this machine's own hands", "[channel][admin]") {
+  const auto server = start("127.0.0.1:0");
+
+  struct Row {
+    const char* request;
+    const char* status;
+    const char* says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "/config_dump"},
+      {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403", "evil.example"},
+      {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.", "403"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n",
+       "HTTP/1.1 403",
+       "Origin"},
+      {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nquit",
+       "HTTP/1.1 405",
+       "Allow: GET"},
+      {"GET /config_dump?type=nothing HTTP/1.1\r\nHost: localhost\r\n\r\n",
+       "HTTP/1.1 400",
+       "got 'nothing'"},
+      {"GET /config_dump?name=%2Fa%20b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+       "HTTP/1.1 200",
+       "\"id\": \"me\""},
+  }));
+  const std::string answer = ask(server->address(), row.request);
+  INFO(answer);
+  CHECK_THAT(answer, StartsWith(row.status) && Contains(row.says));
+  CHECK_THAT(answer, Contains("Connection: close", Catch::CaseSensitive::No));
+}
+
+TEST_CASE("admin server: a request larger than its limit is refused, and others are served",
+          "[channel][admin]") {
+  const auto server = start("127.0.0.1:0");
+  const std::string much(2 * AdminServer::kMaxConnectionBytes, 'x');
+  const std::string answer =
+      ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + much + "\r\n\r\n");
+  INFO(answer);
+  CHECK((answer.empty() || answer.find(" 431 ") != std::string::npos ||
+         answer.find(" 413 ") != std::string::npos));
+  CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
+}
+
+TEST_CASE("admin server: ends while others are connected and silent", "[channel][admin]") {
+  auto server = start("127.0.0.1:0");
+  Peer silent(server->address());
+  Peer halfway(server->address());
+  CHECK(halfway.send("GET / HT"));
+  CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
+  server = nullptr;
+  CHECK(silent.receive().empty());
+  CHECK(halfway.receive().empty());
+}
+
+TEST_CASE("admin server: a unix socket is its owner's and group's, and goes with the server",
+          "[channel][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("admin.sock");
+  const mode_t before = ::umask(GENERATE(0, 0077));
+  auto server = start("unix:" + path);
+  ::umask(before);
+  CHECK(S_ISSOCK(mode_of(path)));
+  CHECK((mode_of(path) & 07777) == 0660);
+  CHECK(server->address() == "unix:" + path);
+  server = nullptr;
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("admin server: a dead process's socket is replaced, a living one's is not",
+          "[channel][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("admin.sock");
+  leave_socket(path);
+  const auto server = start("unix:" + path);
+  CHECK_THAT(refusal("unix:" + path), Contains(path) && Contains("another process listens there"));
+  CHECK(tools::admin_get(UnixAddress{path}, "/").ok());
+}
+
+TEST_CASE("admin server: no file of others is touched", "[channel][admin]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("precious", "text");
+  CHECK_THAT(refusal("unix:" + file), Contains("no socket"));
+  CHECK(std::filesystem::file_size(file) == 4);
+  CHECK_THAT(refusal("unix:" + folder.path("no/such/folder")), Contains("No such file"));
+
+  // What took the place of its socket is not its own to remove.
+  const std::string path = folder.path("admin.sock");
+  auto server = start("unix:" + path);
+  std::filesystem::remove(path);
+  folder.write("admin.sock", "text");
+  server = nullptr;
+  CHECK(std::filesystem::exists(path));
+}
+
+TEST_CASE("admin client: nobody there is told with what to do", "[tools][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("admin.sock");
+  const auto none = tools::admin_get(UnixAddress{path}, "/");
+  CHECK(none.status().code() == absl::StatusCode::kNotFound);
+  CHECK_THAT(std::string(none.status().message()),
+             Contains(path) && Contains("there is no such socket") && Contains("--admin"));
+  leave_socket(path);
+  const auto dead = tools::admin_get(UnixAddress{path}, "/");
+  CHECK(dead.status().code() == absl::StatusCode::kNotFound);
+  CHECK_THAT(std::string(dead.status().message()), Contains("nobody listens there"));
+}
+
+TEST_CASE("admin client: a query's value is encoded", "[tools][admin]") {
+  CHECK(tools::query_value("xdstp://a/b?c=d&e f") == "xdstp%3A%2F%2Fa%2Fb%3Fc%3Dd%26e%20f");
+  CHECK(tools::query_value("a-b.c_d~9\xff") == "a-b.c_d~9%FF");
+}
+
+}  // namespace signalbox::channel

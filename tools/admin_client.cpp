@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/admin_client.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace signalbox::tools {
+namespace {
+
+using channel::AdminAddress;
+using channel::LoopbackAddress;
+using channel::UnixAddress;
+
+constexpr timeval kPatience{.tv_sec = 30, .tv_usec = 0};
+constexpr std::size_t kLongestAnswer = std::size_t{1} << 30U;
+
+class Socket {
+ public:
+  explicit Socket(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+  }
+
+  ~Socket() { ::close(descriptor_); }
+
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  template <typename Name>
+  bool connect(const Name& name) {
+    return ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  }
+
+  bool send(absl::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent <= 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+
+  /// All until the other side closes; nothing where it does not come.
+  std::optional<std::string> receive() {
+    std::string all;
+    char part[64 << 10];
+    while (all.size() <= kLongestAnswer) {
+      const ssize_t size = ::recv(descriptor_, part, sizeof part, 0);
+      if (size < 0 && errno == EINTR) continue;
+      if (size == 0) return all;
+      if (size < 0) break;
+      all.append(part, static_cast<std::size_t>(size));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  int descriptor_;
+};
+
+absl::Status no_connection(const AdminAddress& address, int error) {
+  const std::string where = channel::to_string(address);
+  if (error == ENOENT)
+    return absl::NotFoundError(
+        absl::StrCat(where,
+                     ": there is no such socket; is the process running, with its admin "
+                     "pages on (Runtime::serve_admin, signalbox demo --admin)?"));
+  if (error == ECONNREFUSED)
+    return absl::NotFoundError(
+        absl::StrCat(where,
+                     ": nobody listens there; is the process still running, with its admin "
+                     "pages on (Runtime::serve_admin, signalbox demo --admin)?"));
+  if (error == EACCES)
+    return absl::PermissionDeniedError(absl::StrCat(
+        where, ": permission denied; ask as the socket's owner, or as one of its group"));
+  return absl::UnavailableError(absl::StrCat(where, ": ", std::system_category().message(error)));
+}
+
+bool connect(Socket& socket, const UnixAddress& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, address.path.data(), address.path.size());
+  return socket.connect(name);
+}
+
+bool connect(Socket& socket, const LoopbackAddress& address) {
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(address.port);
+  if (::inet_pton(AF_INET, address.ip.c_str(), &name.sin_addr) == 1) return socket.connect(name);
+  sockaddr_in6 name6{};
+  name6.sin6_family = AF_INET6;
+  name6.sin6_port = name.sin_port;
+  name6.sin6_addr = in6addr_loopback;
+  return socket.connect(name6);
+}
+
+int family_of(const AdminAddress& address) {
+  if (std::holds_alternative<UnixAddress>(address)) return AF_UNIX;
+  return absl::StrContains(std::get<LoopbackAddress>(address).ip, ":") ? AF_INET6 : AF_INET;
+}
+
+// The length that the headers promise; nothing where they promise none.
+std::optional<std::size_t> promised_length(absl::string_view head) {
+  for (const absl::string_view line : absl::StrSplit(head, "\r\n")) {
+    const std::pair<absl::string_view, absl::string_view> header =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    std::size_t length = 0;
+    if (absl::EqualsIgnoreCase(header.first, "content-length") &&
+        absl::SimpleAtoi(absl::StripAsciiWhitespace(header.second), &length))
+      return length;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> body_of(const std::string& where, const std::string& answer) {
+  const auto bad = [&](absl::string_view why) {
+    return absl::UnavailableError(absl::StrCat(where, ": ", why));
+  };
+  const auto end = answer.find("\r\n\r\n");
+  const auto head = absl::string_view(answer).substr(0, end);
+  int code = 0;
+  if (end == std::string::npos || !absl::StartsWith(head, "HTTP/1.") ||
+      !absl::SimpleAtoi(head.substr(std::string("HTTP/1.1 ").size(), 3), &code))
+    return bad("what listens there does not speak HTTP");
+  std::string body = answer.substr(end + 4);
+  if (promised_length(head).value_or(body.size()) != body.size())
+    return bad("the answer was cut off; did the process end?");
+  if (code != 200) return bad(absl::StripTrailingAsciiWhitespace(body));
+  return body;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> admin_get(const AdminAddress& address, absl::string_view page) {
+  const std::string where = channel::to_string(address);
+  Socket socket(family_of(address));
+  const bool is_connected =
+      std::visit([&](const auto& to) { return connect(socket, to); }, address);
+  if (!is_connected) return no_connection(address, errno);
+  const bool is_sent =
+      socket.send(absl::StrCat("GET ", page, " HTTP/1.0\r\nHost: localhost\r\n\r\n"));
+  const auto answer = is_sent ? socket.receive() : std::nullopt;
+  if (!answer) return absl::UnavailableError(absl::StrCat(where, ": no answer"));
+  return body_of(where, *answer);
+}
+
+std::string query_value(absl::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (absl::ascii_isalnum(byte) || absl::StrContains("-._~", c))
+      out += c;
+    else
+      out += absl::StrFormat("%%%02X", byte);
+  }
+  return out;
+}
+
+}  // namespace signalbox::tools

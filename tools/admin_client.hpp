@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// admin_client — asks a running process that serves its admin pages (Runtime::serve_admin).
+//
+//   `signalbox dump` ─▶ [admin_get] ─▶ unix socket or loopback ─▶ the runtime's pages
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "channel/admin_address.hpp"
+
+namespace signalbox::tools {
+
+/// The body of a page. NOT_FOUND: nobody is there, and what to do about it. PERMISSION_DENIED: the
+/// socket is somebody else's. Otherwise the page cannot be had, in the server's words where it has
+/// some. Blocks, at most 30 s for each answer of the operating system.
+absl::StatusOr<std::string> admin_get(const channel::AdminAddress& address, absl::string_view page);
+
+/// A value of a query: what is no letter, digit, `-`, `.`, `_` or `~` is percent-encoded.
+std::string query_value(absl::string_view text);
+
+}  // namespace signalbox::tools

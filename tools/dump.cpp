@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include <nlohmann/json.hpp>
+
+#include "tools/admin_client.hpp"
+#include "tools/commands.hpp"
+#include "tools/dump_table.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+std::string page_of(const DumpOptions& options) {
+  std::vector<std::string> query;
+  if (!options.type.empty()) query.push_back(absl::StrCat("type=", query_value(options.type)));
+  if (!options.name.empty()) query.push_back(absl::StrCat("name=", query_value(options.name)));
+  return absl::StrCat("/config_dump", query.empty() ? "" : "?", absl::StrJoin(query, "&"));
+}
+
+// Nobody was there to be asked.
+bool is_usage(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
+         absl::IsInvalidArgument(status);
+}
+
+int fail(const absl::Status& status) {
+  say("dump", status.message());
+  return is_usage(status) ? kExitUsage : kExitFailed;
+}
+
+}  // namespace
+
+int run_dump(const DumpOptions& options) {
+  const auto address = channel::parse_admin_address(options.admin);
+  if (!address.ok()) return fail(address.status());
+  const auto body = admin_get(*address, page_of(options));
+  if (!body.ok()) return fail(body.status());
+  const auto dump = nlohmann::json::parse(*body, nullptr, /*allow_exceptions=*/false);
+  if (!dump.is_object() || !dump.contains("generic_xds_configs"))
+    return fail(absl::UnavailableError(
+        absl::StrCat(channel::to_string(*address), ": what listens there is no signalbox")));
+
+  std::cout << (options.json ? *body : dump_table(dump, absl::Now()));
+  if (options.name.empty() || !dump["generic_xds_configs"].empty()) return kExitOk;
+  say("dump", absl::StrCat("no resource '", options.name, "' is in use"));
+  return kExitFailed;
+}
+
+}  // namespace signalbox::tools
