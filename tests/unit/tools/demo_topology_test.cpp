@@ -77,6 +77,26 @@ TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing
   CHECK(nlohmann::json::parse(*text) == nlohmann::json::parse(expected->resources({}).value()));
 }
 
+TEST_CASE("demo_topology: turns the order of the aggregate's clusters, and changes nothing else",
+          "[tools][demo][drill]") {
+  const auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
+  REQUIRE(topology.ok());
+  const auto turned = [&](std::size_t first) {
+    const auto text = topology->resources({}, first);
+    INFO(text.status().ToString());
+    REQUIRE(text.ok());
+    const auto parsed = DemoTopology::parse(*text, "resources.json");
+    REQUIRE(parsed.ok());
+    return *parsed;
+  };
+  const std::vector<std::string> leaves = topology->leaves();
+  CHECK(turned(0).leaves() == leaves);
+  CHECK(turned(1).leaves() == std::vector<std::string>{leaves[1], leaves[2], leaves[0]});
+  CHECK(turned(2).leaves() == std::vector<std::string>{leaves[2], leaves[0], leaves[1]});
+  CHECK(nlohmann::json::parse(turned(2).resources({}, 1).value()) ==
+        nlohmann::json::parse(topology->resources({}).value()));
+}
+
 TEST_CASE("demo_topology: an address takes the place of a host's name everywhere",
           "[tools][demo]") {
   auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
