@@ -137,7 +137,7 @@ void AdsModel::start_deadlines(ResourceType type, const std::set<std::string>& n
   // Of those that this stream was asked for already, time runs on.
   for (auto& [key, entry] : entries_) {
     if (key.type == type && names.contains(key.name) && !entry.asked && !entry.content)
-      entry.deadline = now_ + kPatience;
+      entry.deadline = now_ + (options_.timer_is_transient_error ? 2 : 1) * kPatience;
     if (key.type == type) entry.asked = names.contains(key.name);
   }
 }

@@ -19,7 +19,9 @@
 //   M5  A watcher has the last good content, and beside it an error exactly while something is
 //   wrong;
 //       without a good one it has the error of the resource, else that of the server (A88).
-//   M6  What was asked for on a live stream and is not mentioned for 15 s does not exist (A57).
+//   M6  What was asked for on a live stream and is not mentioned for 15 s does not exist (A57);
+//   twice
+//       as long where that may pass (A88).
 //   M7  A version is sent only for types of which something was watched ever since it came.
 
 #pragma once

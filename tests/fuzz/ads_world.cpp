@@ -33,8 +33,8 @@ xds::AdsSessionOptions session_options() {
 
 xds::ClientOptions client_options(ModelOptions options) {
   xds::ClientOptions client;
-  client.fail_on_data_errors = options.fail_on_data_errors;
-  client.resource_timer_is_transient_error = options.timer_is_transient_error;
+  client.servers[kServer].fail_on_data_errors = options.fail_on_data_errors;
+  client.servers[kServer].resource_timer_is_transient_error = options.timer_is_transient_error;
   return client;
 }
 
@@ -159,7 +159,7 @@ void AdsWorld::tell_session(const AdsSessionEvent& event) {
 }
 
 void AdsWorld::tell_client(const ClientEvent& event) {
-  run(client_.step(event, now_));
+  run(client_.step(event, now_, WallTime()));
 }
 
 void AdsWorld::run(const AdsSessionEffects& effects) {
@@ -178,6 +178,8 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
                      timers_.erase({false, order.timer});
                      last_cancelled_ = {false, order.timer};
                    },
+                   [](const CloseStream&) {},  // The model knows by what came.
+                   [](const ResponseRefused&) {},
                    [&](const auto& report) {
                      tell_client(ServerReported{kServer, report});
                    },
@@ -190,9 +192,12 @@ void AdsWorld::run(const ClientEffects& effects) {
   for (const ClientEffect& effect : effects) {
     std::visit(Overloaded{
                    [&](const AskServer& order) { tell_session(order.subscription); },
-                   [&](const LeaveServer&) {},
+                   [&](const LeaveServer&) {
+                     SIGNALBOX_FUZZ_EXPECT(false, "the only server is not left", "it was");
+                   },
                    [&](const NotifyWatcher& order) { note(order.watcher, order.what); },
-                   [&](const CountUpdates&) {},
+                   [](const CountUpdates&) {},
+                   [](const CountResources&) {},
                    [&](const StartTimer& order) {
                      timers_[{true, order.timer}] = now_ + order.delay;
                    },

@@ -32,7 +32,11 @@ const ::google::protobuf::LogSilencer silence;
 void check_servers(const std::vector<ServerConfig>& servers) {
   for (const ServerConfig& server : servers) {
     SIGNALBOX_FUZZ_EXPECT(!server.server_uri.empty(), "B2: a URI", "none");
-    SIGNALBOX_FUZZ_EXPECT(!server.channel_creds.empty(), "B2: credentials", server.server_uri);
+    const auto* tls = std::get_if<xds::TlsCredentials>(&server.channel_creds);
+    SIGNALBOX_FUZZ_EXPECT(tls == nullptr || tls->files.certificate_file.empty() ==
+                                                tls->files.private_key_file.empty(),
+                          "B2: a certificate with its key",
+                          server.server_uri);
   }
 }
 

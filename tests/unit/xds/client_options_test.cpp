@@ -9,7 +9,7 @@ namespace {
 using Servers = std::vector<ServerId>;
 
 ServerConfig server(const std::string& uri, const std::vector<std::string>& features = {}) {
-  return {uri, {"insecure"}, features};
+  return {uri, InsecureCredentials{}, features};
 }
 
 }  // namespace
