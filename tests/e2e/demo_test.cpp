@@ -109,7 +109,7 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs [A40]", "[e2e][dem
   INFO(table.output << table.errors);
   CHECK(table.status == 0);
   CHECK(table.errors.empty());
-  CHECK_THAT(table.output, Catch::Matchers::StartsWith("node signalbox-demo\nserver 127.0.0.1:"));
+  CHECK_THAT(table.output, Catch::Matchers::StartsWith("node signalbox-demo\nserver 127.0.0.10:"));
   CHECK_THAT(table.output, Catch::Matchers::Contains("\nCDS   orders-primary    ACKED"));
 
   const auto data = nlohmann::json::parse(dump({"--json"}).output);

@@ -74,7 +74,8 @@ TEST_CASE("runtime: the dump has every resource with its state, version, time an
   const auto before = std::chrono::system_clock::now();
   const auto runtime = start_runtime(options_for(plane->address()));
   CHECK(dump_of(*runtime).resources.empty());
-  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
 
   const ResourceDump dump = dump_of(*runtime);
   CHECK(dump.node_id == kNodeId);
@@ -108,7 +109,8 @@ TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no m
   const TemporaryFolder folder;
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
   auto runtime = start_runtime(options_for(plane->address()));
-  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
   const std::string path = folder.path("admin.sock");
   const std::string local = serve(*runtime, "unix:" + path);
   const std::string loopback = serve(*runtime, "localhost:0");

@@ -95,7 +95,7 @@ def play(blocks: list[Block], shell: Shell) -> None:
 
 def without_chance(table: str) -> list[str]:
     """The lines of a table of `signalbox dump` without the ports and times of that run."""
-    text = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", table)
+    text = re.sub(r"127\.0\.0\.\d+:\d+", "HOST:PORT", table)
     text = re.sub(r"\b\d+[smhd]\b", "AGE", text)
     return [re.sub(" +", " ", line) for line in text.splitlines()]
 

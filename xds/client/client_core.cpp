@@ -144,6 +144,8 @@ CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
 }
 
 void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
+  // Who sends is there: a session that took a dead one's place does not know what that one said.
+  on_report(server, ServerStatusChanged{absl::OkStatus()});
   const Response response{server, received};
   CountUpdates counts{server, received.type, 0, received.unnamed_errors.size(), received.rejected};
   std::set<std::string> present;
@@ -257,7 +259,7 @@ void ClientCore::note_data_error(CacheEntry& entry,
 // K3.
 void ClientCore::update_timer(CacheEntry& entry) {
   const ServerId active = entry.authority->active();
-  if (!entry.asked.contains(active) || !entry.is_awaited()) return stop_timer(entry);
+  if (!entry.asked.contains(active) || entry.value) return stop_timer(entry);
   if (entry.timer) return;
   const bool twice = servers_[active].options.resource_timer_is_transient_error;
   const ResourceKey& key = entry.state.key;

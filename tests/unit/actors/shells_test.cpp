@@ -29,6 +29,7 @@
 namespace signalbox::actors {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 class IgnoreRetired final : public Reclaimer {
@@ -352,8 +353,9 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   shells.run();
   shells.keep(
       shells.system().spawn(observe, client, ResourceKey{ResourceType::kListener, "other"}, heard));
-  shells.pass(seconds(1));
-  shells.transport->streams.back().closed(absl::UnavailableError("refused"));
+  shells.pass(milliseconds(1300));  // It did not last: the next stream waits for the back-off.
+  REQUIRE(shells.transport->streams.size() == 3);
+  shells.transport->streams[2].closed(absl::UnavailableError("refused"));
   shells.run();
   CHECK(shells.second->streams.size() == 1);
   shells.pass(seconds(2));

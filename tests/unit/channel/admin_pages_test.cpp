@@ -33,7 +33,8 @@ AdminRequest get(const std::string& path) {
 // "LDS a" and the like.
 std::vector<std::string> shown(const AdminResponse& response) {
   std::vector<std::string> out;
-  for (const auto& resource : nlohmann::json::parse(response.body)["generic_xds_configs"]) {
+  const auto dump = nlohmann::json::parse(response.body);
+  for (const auto& resource : dump["generic_xds_configs"]) {
     const std::string type = resource["type_url"];
     out.push_back((type.ends_with("Listener") ? "LDS " : "CDS ") +
                   resource["name"].get<std::string>());

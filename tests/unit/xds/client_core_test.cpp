@@ -266,6 +266,8 @@ TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][c
   }
   SECTION("not if it comes but is invalid") {
     CHECK(client.receive({bad("a")}).front() == "cancel CDS/a");
+    CHECK(client.asked({}).empty());
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});  // The next stream is waited for again.
   }
   SECTION("not for a second request on the same stream, which changes nothing") {
     client.watch(1, cds("b"));
@@ -348,6 +350,17 @@ TEST_CASE("client core: a lost server is an error for what is not cached", "[xds
   CHECK(client.server(kServerLost) == Lines{"1: a UNAVAILABLE: xDS server cp: refused"});
   CHECK(client.server(absl::OkStatus()).empty());
   CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
+}
+
+TEST_CASE("client core: a response ends what was said of its server, whoever said it",
+          "[xds][client][A57]") {
+  Client client;
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  CHECK(client.server(kServerLost).size() == 1);
+  // Another session than the one that lost the server.
+  const Lines told = client.receive({good("a")});
+  CHECK(std::ranges::find(told, "1: a ambient OK") != told.end());
 }
 
 TEST_CASE("client core: a resource is equal to itself and to no other", "[xds][client][cache]") {
