@@ -4,12 +4,13 @@
     (ours, peer) × n ─▶ [Comparison] ─▶ table row, JSON row
 
 ratio is the median of the ratios of the pairs, spread their interquartile range (p75 - p25). A pair's two sides ran
-one right after the other, so what disturbs the machine for longer than that disturbs both."""
+one right after the other, so what disturbs the machine for longer than that disturbs both. Where one is one too many
+(Exactly), the pairs are added up instead: a median would hide what happens in a few of them."""
 
 import math
 import statistics
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Iterable, Optional, Union
 
 Pair = tuple[float, Optional[float]]
 
@@ -28,6 +29,16 @@ class Target:
         return f"{'>=' if self.at_least else '<='} {self.bound:g}"
 
 
+@dataclass(frozen=True)
+class Exactly:
+    """What ours must be, in all pairs together."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"ours = {self.count}"
+
+
 def ratio_of(ours: float, peer: float) -> float:
     """Of two counts of zero neither is worse; more than zero is infinitely more."""
     if peer == 0:
@@ -41,21 +52,26 @@ class Comparison:
 
     name: str
     unit: str
-    target: Optional[Target] = None
+    target: Union[Target, Exactly, None] = None
     pairs: list[Pair] = field(default_factory=list)
 
     def ours(self) -> float:
-        return statistics.median(ours for ours, _ in self.pairs)
+        return self._of_all(ours for ours, _ in self.pairs)
 
     def peer(self) -> Optional[float]:
         values = [peer for _, peer in self.pairs if peer is not None]
-        return statistics.median(values) if values else None
+        return self._of_all(values) if values else None
+
+    def _of_all(self, values: Iterable[float]) -> float:
+        return sum(values) if isinstance(self.target, Exactly) else statistics.median(values)
 
     def _ratios(self) -> list[float]:
         return sorted(ratio_of(ours, peer) for ours, peer in self.pairs if peer is not None)
 
     def ratio(self) -> Optional[float]:
         ratios = self._ratios()
+        if ratios and isinstance(self.target, Exactly):
+            return ratio_of(self.ours(), self.peer())
         return statistics.median(ratios) if ratios else None
 
     def spread(self) -> Optional[float]:
@@ -68,6 +84,8 @@ class Comparison:
         return high - low
 
     def verdict(self) -> str:
+        if isinstance(self.target, Exactly):
+            return "met" if self.ours() == self.target.count else "NOT MET"
         ratio = self.ratio()
         if self.target is None or ratio is None:
             return "-"

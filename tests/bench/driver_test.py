@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from bench import sides_of
-from comparison import Comparison, Target, as_text, ratio_of, table
+from comparison import Comparison, Exactly, Target, as_text, ratio_of, table
 from experiments import eds_update_numbers, failover_numbers
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
@@ -24,6 +24,13 @@ def comparison(*pairs, target=None) -> Comparison:
 
 
 class ComparisonTest(unittest.TestCase):
+    def test_where_one_is_one_too_many_no_pair_hides_another(self) -> None:
+        one_of_many = comparison((0, 0), (0, 2), (1, 0), (0, 0), (0, 0), target=Exactly(0))
+        self.assertEqual((one_of_many.ours(), one_of_many.peer(), one_of_many.ratio()), (1, 2, 0.5))
+        self.assertEqual(one_of_many.verdict(), "NOT MET")
+        self.assertEqual(comparison((0, 3), (0, 0), target=Exactly(0)).verdict(), "met")
+        self.assertEqual(comparison((0, None), target=Exactly(0)).verdict(), "met")
+
     def test_the_ratio_is_the_median_of_the_pairs_ratios(self) -> None:
         # The ratio of the medians would be 20 / 20.
         self.assertEqual(comparison((10, 20), (20, 10), (60, 30)).ratio(), 2.0)
