@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/resource_rules.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -93,19 +94,27 @@ std::size_t count_routes(const RouteConfig& config) {
       [](std::size_t sum, const VirtualHost& host) { return sum + host.routes.size(); });
 }
 
-bool within_limits(const Resource& resource, const xds::Limits& limits) {
-  const auto routes_within = [&](const RouteConfig& config) {
-    return count_routes(config) <= limits.max_routes;
+bool within_limits(const RouteConfig& config, const xds::Limits& limits) {
+  const auto is_short = [&](const auto& named) {
+    return named.name.size() <= limits.max_name_length;
   };
+  const auto& hosts = config.virtual_hosts;
+  return is_short(config) && count_routes(config) <= limits.max_routes &&
+         std::all_of(hosts.begin(), hosts.end(), [&](const VirtualHost& host) {
+           return is_short(host) && std::all_of(host.routes.begin(), host.routes.end(), is_short);
+         });
+}
+
+bool within_limits(const Resource& resource, const xds::Limits& limits) {
   return std::visit(
       Overloaded{
           [&](const std::shared_ptr<const Listener>& listener) {
             const auto* routes = std::get_if<std::shared_ptr<const RouteConfig>>(&listener->routes);
             return listener->name.size() <= limits.max_name_length &&
-                   (routes == nullptr || routes_within(**routes));
+                   (routes == nullptr || within_limits(**routes, limits));
           },
           [&](const std::shared_ptr<const RouteConfig>& config) {
-            return config->name.size() <= limits.max_name_length && routes_within(*config);
+            return within_limits(*config, limits);
           },
           [&](const std::shared_ptr<const Cluster>& cluster) {
             const auto* aggregate = std::get_if<AggregateDiscovery>(&cluster->discovery);
