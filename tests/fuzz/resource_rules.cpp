@@ -19,7 +19,9 @@
 #include "tests/fuzz/seed_messages.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/parse_resource.hpp"
+#include "xds/parse/validation_errors.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::fuzz {
 namespace {
@@ -66,7 +68,12 @@ void check_error(ResourceType type, const ReceivedResource& received) {
                         "R2: names the type",
                         text);
   SIGNALBOX_FUZZ_EXPECT(
+      received.name.empty() || absl::StrContains(text, xds::quoted(received.name)),
+      "R2: names the resource",
+      describe(received));
+  SIGNALBOX_FUZZ_EXPECT(
       text.size() <= kMaxErrorLength, "R2: the length of an error", std::to_string(text.size()));
+  SIGNALBOX_FUZZ_EXPECT(xds::is_utf8(text), "R2: an error is UTF-8", text);
 }
 
 void check_result(ResourceType type, const ReceivedResource& received) {
@@ -184,6 +191,8 @@ void check_received(const DecodedResponse& response) {
   SIGNALBOX_FUZZ_EXPECT(response.nack_detail.size() <= xds::kMaxNackDetailLength + 64,
                         "R2: the length of a NACK",
                         std::to_string(response.nack_detail.size()));
+  SIGNALBOX_FUZZ_EXPECT(
+      xds::is_utf8(response.nack_detail), "R2: a NACK is UTF-8", response.nack_detail);
   const auto counted =
       std::accumulate(received.rejected.begin(), received.rejected.end(), std::uint64_t{0});
   // Of several that have one name, each may have been refused for itself.
@@ -244,7 +253,9 @@ void check_response(absl::string_view bytes) {
       continue;
     }
     const std::string error(response.status().message());
-    SIGNALBOX_FUZZ_EXPECT(error.size() <= kMaxErrorLength, "R2: of what is no response", error);
+    SIGNALBOX_FUZZ_EXPECT(error.size() <= kMaxErrorLength && xds::is_utf8(error),
+                          "R2: of what is no response",
+                          error);
   }
 }
 
