@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -54,6 +55,11 @@ absl::string_view without_identifier(absl::string_view what) {
   const auto end = what.find("] ");
   return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
                                                                        : what;
+}
+
+// The libraries quote what they read last, and may stop within a character.
+std::string as_utf8(absl::string_view what) {
+  return is_utf8(what) ? std::string(what) : absl::CEscape(what);
 }
 
 // One text of YAML on its way to JSON.
@@ -145,7 +151,7 @@ absl::StatusOr<Document> parse_json_document(absl::string_view text) {
     if (!is_within_depth(document.root, 0)) return too_deep("");
     return document;
   } catch (const json::exception& error) {
-    return absl::InvalidArgumentError(without_identifier(error.what()));
+    return absl::InvalidArgumentError(as_utf8(without_identifier(error.what())));
   }
 }
 
@@ -161,7 +167,7 @@ absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
     if (!root.ok()) return root.status();
     return Document{*std::move(root), lines_of_lists(documents.front())};
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), error.msg));
+    return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), as_utf8(error.msg)));
   }
 }
 

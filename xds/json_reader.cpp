@@ -3,6 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "xds/utf8.hpp"
+
 namespace signalbox::xds {
 namespace {
 
@@ -14,9 +16,10 @@ std::string described(const json* found) {
   if (found == nullptr) return "nothing";
   if (found->is_structured()) return found->is_array() ? "a list" : "an object";
   if (found->is_null()) return "null";
-  std::string text = found->dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > kMaxQuoted) text = text.substr(0, kMaxQuoted) + "…";
-  return absl::StrCat(found->type_name(), " ", text);
+  const std::string text = found->dump(-1, ' ', false, json::error_handler_t::replace);
+  const absl::string_view shown = utf8_prefix(text, kMaxQuoted);
+  const char* rest = shown.size() < text.size() ? "…" : "";
+  return absl::StrCat(found->type_name(), " ", shown, rest);
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ constexpr std::uint32_t kFixed64 = 1;
 constexpr std::uint32_t kLengthDelimited = 2;
 constexpr std::uint32_t kFixed32 = 5;
 
+// Of a character of several bytes, any but the first.
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 struct Value {
   int field = 0;
   std::optional<absl::string_view> content;  ///< Of one that is length-delimited.
@@ -84,6 +89,12 @@ std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor&
 bool is_utf8(absl::string_view text) {
   return text.size() <= INT_MAX &&
          protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()));
+}
+
+absl::string_view utf8_prefix(absl::string_view text, std::size_t size) {
+  for (int i = 0; i < 3 && size < text.size() && size > 0 && is_continuation(text[size]); ++i)
+    --size;
+  return text.substr(0, size);
 }
 
 std::optional<BadText> find_bad_text(absl::string_view bytes, const protobuf::Descriptor& type) {

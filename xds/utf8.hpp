@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ namespace signalbox::xds {
 
 /// As protobuf judges it.
 bool is_utf8(absl::string_view text);
+
+/// Of a text the first `size` bytes, or up to three fewer: no character is cut in two.
+absl::string_view utf8_prefix(absl::string_view text, std::size_t size);
 
 struct BadText {
   std::string field;       ///< "endpoints[2].locality.zone"

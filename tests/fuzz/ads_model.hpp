@@ -10,18 +10,16 @@
 //
 // Rules
 //   M1  A response to what was asked is answered by its nonce, an ACK with its version or a NACK
-//   with
-//       the last accepted one. A NACK may wait, and a newer answer may take its place (A27, A46).
+//       with the last accepted one. A NACK may wait, and a newer answer may take its place (A27,
+//       A46).
 //   M2  The names last asked for, of each type, are those that somebody watches.
 //   M3  Streams are opened a second apart at least, and while something is watched there is always
 //       one, or one to come (B8, A57).
 //   M4  The node is in the first request of a stream and in no other.
 //   M5  A watcher has the last good content, and beside it an error exactly while something is
-//   wrong;
-//       without a good one it has the error of the resource, else that of the server (A88).
+//       wrong; without a good one it has the error of the resource, else that of the server (A88).
 //   M6  What was asked for on a live stream and is not mentioned for 15 s does not exist (A57);
-//   twice
-//       as long where that may pass (A88).
+//       twice as long where that may pass (A88).
 //   M7  A version is sent only for types of which something was watched ever since it came.
 
 #pragma once

@@ -2,10 +2,9 @@
 //
 // Any text as a bootstrap (gRFC A27, A47).
 //
-//   B1  An error is INVALID_ARGUMENT and begins with the source's name.
+//   B1  An error is INVALID_ARGUMENT, begins with the source's name, and is UTF-8.
 //   B2  What is accepted can be used: servers have a URI and credentials, there is one or a
-//   resource
-//       file, authorities have servers where the bootstrap has, and the node can be sent.
+//       resource file, authorities have servers where the bootstrap has, and the node can be sent.
 //   B3  The same text twice is the same bootstrap twice.
 //   B4  A target either names a listener or is refused by name.
 
@@ -13,17 +12,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include <google/protobuf/stubs/common.h>
 #include <google/protobuf/stubs/logging.h>
 
 #include "tests/fuzz/fuzz_target.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/node.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::fuzz {
 namespace {
 
-using google::protobuf::internal::IsStructurallyValidUTF8;
 using xds::Bootstrap;
 using xds::ServerConfig;
 
@@ -49,8 +47,7 @@ void check_targets(const Bootstrap& bootstrap, absl::string_view text) {
     const auto name = xds::listener_resource_name(bootstrap, target);
     SIGNALBOX_FUZZ_EXPECT(
         name.ok() || absl::IsInvalidArgument(name.status()), "B4", name.status().ToString());
-    SIGNALBOX_FUZZ_EXPECT(
-        !name.ok() || IsStructurallyValidUTF8(*name), "B4: a name is UTF-8", target);
+    SIGNALBOX_FUZZ_EXPECT(!name.ok() || xds::is_utf8(*name), "B4: a name is UTF-8", target);
   }
 }
 
@@ -58,10 +55,10 @@ void check_bootstrap(absl::string_view text) {
   const auto bootstrap = xds::parse_bootstrap(text, "b.json");
   if (!bootstrap.ok()) {
     const std::string error(bootstrap.status().message());
-    SIGNALBOX_FUZZ_EXPECT(
-        absl::IsInvalidArgument(bootstrap.status()) && absl::StartsWith(error, "b.json: "),
-        "B1",
-        bootstrap.status().ToString());
+    SIGNALBOX_FUZZ_EXPECT(absl::IsInvalidArgument(bootstrap.status()) &&
+                              absl::StartsWith(error, "b.json: ") && xds::is_utf8(error),
+                          "B1",
+                          bootstrap.status().ToString());
     return;
   }
   SIGNALBOX_FUZZ_EXPECT(bootstrap->servers.empty() == bootstrap->resources_file.has_value(),

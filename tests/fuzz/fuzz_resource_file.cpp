@@ -2,10 +2,9 @@
 //
 // Any text as a resource file, in YAML and in JSON.
 //
-//   F1  An error is INVALID_ARGUMENT and begins with the file's name.
+//   F1  An error is INVALID_ARGUMENT, begins with the file's name, and is UTF-8.
 //   F2  What is accepted are resources that a receiver can read: each of one of the four types,
-//   with
-//       the name that it is listed by, each name once.
+//       with the name that it is listed by, each name once.
 //   F3  The same text twice is the same resources twice.
 
 #include <set>
@@ -19,6 +18,7 @@
 #include "xds/parse/parse_resource.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::fuzz {
 namespace {
@@ -37,10 +37,10 @@ void check_text(absl::string_view text, xds::Format format) {
   const auto resources = xds::parse_resources_text(text, format, "f.yaml");
   if (!resources.ok()) {
     const std::string error(resources.status().message());
-    SIGNALBOX_FUZZ_EXPECT(
-        absl::IsInvalidArgument(resources.status()) && absl::StartsWith(error, "f.yaml: "),
-        "F1",
-        error);
+    SIGNALBOX_FUZZ_EXPECT(absl::IsInvalidArgument(resources.status()) &&
+                              absl::StartsWith(error, "f.yaml: ") && xds::is_utf8(error),
+                          "F1",
+                          error);
     return;
   }
   std::set<std::pair<std::string, std::string>> seen;

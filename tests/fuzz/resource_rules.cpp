@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/resource_rules.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -18,7 +19,9 @@
 #include "tests/fuzz/seed_messages.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/parse_resource.hpp"
+#include "xds/parse/validation_errors.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::fuzz {
 namespace {
@@ -65,7 +68,12 @@ void check_error(ResourceType type, const ReceivedResource& received) {
                         "R2: names the type",
                         text);
   SIGNALBOX_FUZZ_EXPECT(
+      received.name.empty() || absl::StrContains(text, xds::quoted(received.name)),
+      "R2: names the resource",
+      describe(received));
+  SIGNALBOX_FUZZ_EXPECT(
       text.size() <= kMaxErrorLength, "R2: the length of an error", std::to_string(text.size()));
+  SIGNALBOX_FUZZ_EXPECT(xds::is_utf8(text), "R2: an error is UTF-8", text);
 }
 
 void check_result(ResourceType type, const ReceivedResource& received) {
@@ -93,19 +101,27 @@ std::size_t count_routes(const RouteConfig& config) {
       [](std::size_t sum, const VirtualHost& host) { return sum + host.routes.size(); });
 }
 
-bool within_limits(const Resource& resource, const xds::Limits& limits) {
-  const auto routes_within = [&](const RouteConfig& config) {
-    return count_routes(config) <= limits.max_routes;
+bool within_limits(const RouteConfig& config, const xds::Limits& limits) {
+  const auto is_short = [&](const auto& named) {
+    return named.name.size() <= limits.max_name_length;
   };
+  const auto& hosts = config.virtual_hosts;
+  return is_short(config) && count_routes(config) <= limits.max_routes &&
+         std::all_of(hosts.begin(), hosts.end(), [&](const VirtualHost& host) {
+           return is_short(host) && std::all_of(host.routes.begin(), host.routes.end(), is_short);
+         });
+}
+
+bool within_limits(const Resource& resource, const xds::Limits& limits) {
   return std::visit(
       Overloaded{
           [&](const std::shared_ptr<const Listener>& listener) {
             const auto* routes = std::get_if<std::shared_ptr<const RouteConfig>>(&listener->routes);
             return listener->name.size() <= limits.max_name_length &&
-                   (routes == nullptr || routes_within(**routes));
+                   (routes == nullptr || within_limits(**routes, limits));
           },
           [&](const std::shared_ptr<const RouteConfig>& config) {
-            return config->name.size() <= limits.max_name_length && routes_within(*config);
+            return within_limits(*config, limits);
           },
           [&](const std::shared_ptr<const Cluster>& cluster) {
             const auto* aggregate = std::get_if<AggregateDiscovery>(&cluster->discovery);
@@ -175,6 +191,8 @@ void check_received(const DecodedResponse& response) {
   SIGNALBOX_FUZZ_EXPECT(response.nack_detail.size() <= xds::kMaxNackDetailLength + 64,
                         "R2: the length of a NACK",
                         std::to_string(response.nack_detail.size()));
+  SIGNALBOX_FUZZ_EXPECT(
+      xds::is_utf8(response.nack_detail), "R2: a NACK is UTF-8", response.nack_detail);
   const auto counted =
       std::accumulate(received.rejected.begin(), received.rejected.end(), std::uint64_t{0});
   // Of several that have one name, each may have been refused for itself.
@@ -235,7 +253,9 @@ void check_response(absl::string_view bytes) {
       continue;
     }
     const std::string error(response.status().message());
-    SIGNALBOX_FUZZ_EXPECT(error.size() <= kMaxErrorLength, "R2: of what is no response", error);
+    SIGNALBOX_FUZZ_EXPECT(error.size() <= kMaxErrorLength && xds::is_utf8(error),
+                          "R2: of what is no response",
+                          error);
   }
 }
 

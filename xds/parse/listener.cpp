@@ -41,6 +41,7 @@ void parse_connection_manager(const HttpConnectionManager& proto,
       listener.routes = parse_rds(proto.rds(), field.at("rds"));
       break;
     case HttpConnectionManager::kRouteConfig:
+      require_name_length(proto.route_config().name(), field.at("route_config.name"));
       listener.routes = std::make_shared<const RouteConfig>(
           to_route_config(proto.route_config(), field.at("route_config")));
       break;

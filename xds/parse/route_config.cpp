@@ -63,6 +63,7 @@ std::optional<Route> parse_route(const RouteProto& proto,
   // Query parameters never match a gRPC call (A28).
   if (proto.match().query_parameters_size() > 0) return std::nullopt;
   Route route;
+  require_name_length(proto.name(), field.at("name"));
   route.name = proto.name();
   route.match = parse_route_match(proto.match(), field.at("match"));
   route.filter_overrides = parse_filter_overrides(proto.typed_per_filter_config(), field);
@@ -76,6 +77,7 @@ VirtualHost parse_virtual_host(const VirtualHostProto& proto,
                                absl::flat_hash_set<std::string>& domains,
                                const Field& field) {
   VirtualHost host;
+  require_name_length(proto.name(), field.at("name"));
   host.name = proto.name();
   parse_domains(proto, host, domains, field);
   host.filter_overrides = parse_filter_overrides(proto.typed_per_filter_config(), field);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/validation_errors.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,15 +12,6 @@
 #include "xds/utf8.hpp"
 
 namespace signalbox::xds {
-namespace {
-
-// Of a character of several bytes, any but the first.
-bool is_continuation(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
-}  // namespace
-
 std::string Field::path() const {
   std::string path = parent_ == nullptr ? "" : parent_->path();
   if (!path.empty() && !name_.empty()) path += '.';
@@ -70,12 +60,9 @@ ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string re
 }
 
 std::string quoted(absl::string_view text) {
-  std::size_t size = std::min(text.size(), kMaxQuotedLength);
-  const char* rest = size < text.size() ? "…" : "";
-  // No character is cut in two: what is quoted goes into messages, which must be UTF-8.
-  for (int i = 0; i < 3 && size < text.size() && size > 0 && is_continuation(text[size]); ++i)
-    --size;
-  const absl::string_view shown = text.substr(0, size);
+  // What is quoted goes into messages, which must be UTF-8.
+  const absl::string_view shown = utf8_prefix(text, kMaxQuotedLength);
+  const char* rest = shown.size() < text.size() ? "…" : "";
   const auto escaped = is_utf8(shown) ? absl::Utf8SafeCEscape(shown) : absl::CEscape(shown);
   return absl::StrCat("\"", escaped, rest, "\"");
 }

@@ -10,6 +10,8 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include "xds/utf8.hpp"
+
 namespace signalbox::xds {
 namespace {
 
@@ -203,6 +205,10 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
   const auto row = GENERATE_COPY(values<Row>({
       {"it is no JSON", "{\n  nothing", "test: parse error at line 2"},
       {"it is empty", "", "test: parse error at line 1"},
+      {"it is not UTF-8", "{\"a\": \"\xff", "test: parse error at line 1, column 8"},
+      {"it ends within a character",
+       "{\"a\": \xc3\xa9}",
+       "test: parse error at line 1, column 7: syntax error while parsing value"},
       {"it is no object", "[1]", "test: expected a JSON object, found array"},
       {"it is too deep", std::string(99, '[') + std::string(99, ']'), "deeper than 64 levels"},
       {"there are no servers",
@@ -221,6 +227,9 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
       {"the URI is a number",
        with_server(R"({"server_uri": 3, "channel_creds": [{"type": "insecure"}]})"),
        "xds_servers[0].server_uri: expected a non-empty string, found number 3"},
+      {"what was found is long, and é would be cut in two",
+       with_server(R"({"server_uri": "a", "channel_creds": ")" + std::string(58, 'c') + "éé\"}"),
+       "found string \"" + std::string(58, 'c') + "…"},
       {"the URI is empty",
        with_server(R"({"server_uri": "", "channel_creds": [{"type": "insecure"}]})"),
        "xds_servers[0].server_uri: expected a non-empty string, found string \"\""},
@@ -325,6 +334,7 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
     CHECK(bootstrap.status().code() == absl::StatusCode::kInvalidArgument);
     CHECK(absl::StartsWith(error, "test: "));
     CHECK(absl::StrContains(error, row.told));
+    CHECK(is_utf8(error));
   }
 }
 

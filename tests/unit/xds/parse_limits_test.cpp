@@ -10,6 +10,7 @@
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/unit/xds/parse_support.hpp"
@@ -19,6 +20,7 @@ namespace signalbox::xds {
 namespace {
 
 using ClusterProto = envoy::config::cluster::v3::Cluster;
+using ListenerProto = envoy::config::listener::v3::Listener;
 using envoy::config::endpoint::v3::ClusterLoadAssignment;
 using envoy::config::route::v3::RouteConfiguration;
 using envoy::service::discovery::v3::DiscoveryResponse;
@@ -199,6 +201,20 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
                    limits);
     };
   };
+  const auto inline_routes = [&](const std::string& fields) {
+    return [fields](const Limits& limits) {
+      return parse(ResourceType::kListener,
+                   serialise<ListenerProto>(
+                       "name: \"l\" api_listener { api_listener { "
+                       "[type.googleapis.com/envoy.extensions.filters.network."
+                       "http_connection_manager.v3.HttpConnectionManager] { route_config { " +
+                       fields +
+                       " } http_filters { name: \"f\" typed_config { "
+                       "[type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} "
+                       "} } } } }"),
+                   limits);
+    };
+  };
   const auto cluster = [&](const std::string& fields) {
     return [fields](const Limits& limits) {
       return parse(ResourceType::kCluster, serialise<ClusterProto>(fields), limits);
@@ -227,6 +243,13 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
                       serialise<RouteConfiguration>("name: " + quoted_name),
                       limits);
        }},
+      {"api_listener.api_listener.route_config.name", inline_routes("name: " + quoted_name)},
+      {"api_listener.api_listener.route_config.virtual_hosts[0].name",
+       inline_routes("virtual_hosts { domains: \"*\" name: " + quoted_name + " }")},
+      {"virtual_hosts[0].name", host("domains: \"*\" name: " + quoted_name)},
+      {"virtual_hosts[0].routes[0].name",
+       host("domains: \"*\" routes { match { prefix: \"\" } route { cluster: \"c\" } name: " +
+            quoted_name + " }")},
       {"virtual_hosts[0].domains[0]", host("domains: " + quoted_name)},
       {"virtual_hosts[0].typed_per_filter_config[" + quoted_name + "]",
        host(

@@ -16,6 +16,7 @@
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -193,6 +194,9 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
       {"it is not UTF-8",
        "resources:\n- name: \"\xff\"",
        {"line 2: must be UTF-8, found \"- name: \\\"\\377"}},
+      {"a character of several bytes is escaped",
+       "resources:\n- \"\\é\"",
+       {"file: line 2: unknown escape character: "}},
       {"an element is no object", "resources:\n- 3", {"file: line 2: resources[0]", "number"}},
       {"@type is missing", "resources:\n- {name: a}", {"line 2: resources[0]", "@type"}},
       {"@type is no resource",
@@ -231,6 +235,7 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
   }));
   DYNAMIC_SECTION(row.when) {
     const std::string error = error_of(row.text);
+    CHECK(is_utf8(error));
     for (const std::string& told : row.told) {
       INFO(error);
       CHECK(absl::StrContains(error, told));
