@@ -2,13 +2,19 @@
 #include "channel/admin_listener.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <system_error>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,6 +63,31 @@ std::string remove_stale(const std::string& path) {
   return ::unlink(path.c_str()) == 0 ? "" : error_text(errno);
 }
 
+// Those who would listen in one folder take turns: between the look at an old socket and listen()
+// its name is one's alone. A turn takes a moment: who keeps the folder for longer means something
+// else by it, and holds nobody up. Where the folder cannot be had, bind() will say why.
+class FolderTurn {
+ public:
+  explicit FolderTurn(const std::string& path)
+      : folder_(::open(std::filesystem::absolute(path).parent_path().c_str(),
+                       O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    for (int left = 100; left > 0 && ::flock(folder_, LOCK_EX | LOCK_NB) != 0; --left) {
+      if (errno != EWOULDBLOCK) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+  ~FolderTurn() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+
+  FolderTurn(const FolderTurn&) = delete;
+  FolderTurn& operator=(const FolderTurn&) = delete;
+
+ private:
+  const int folder_;
+};
+
 int family_of(const AdminAddress& address) {
   if (std::holds_alternative<UnixAddress>(address)) return AF_UNIX;
   const bool is_v6 = absl::StrContains(std::get<LoopbackAddress>(address).ip, ":");
@@ -69,8 +100,11 @@ absl::StatusOr<AdminListener> AdminListener::open(const AdminAddress& address) {
   const int descriptor = ::socket(family_of(address), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return cannot_listen(address, error_text(errno));
   AdminListener listener(address, descriptor);
-  const bool is_unix = std::holds_alternative<UnixAddress>(address);
-  if (auto status = is_unix ? listener.bind_unix() : listener.bind_loopback(); !status.ok())
+  const auto* local = std::get_if<UnixAddress>(&address);
+  std::optional<FolderTurn> turn;
+  if (local != nullptr) turn.emplace(local->path);
+  if (auto status = local != nullptr ? listener.bind_unix() : listener.bind_loopback();
+      !status.ok())
     return status;
   if (auto status = listener.listen(); !status.ok()) return status;
   return listener;
@@ -102,7 +136,8 @@ absl::Status AdminListener::bind_unix() {
   if (::bind(descriptor_, generic(name), sizeof name) != 0)
     return cannot_listen(address_, error_text(errno));
   file_ = file_at(path);
-  if (::chmod(path.c_str(), kMode) != 0) return cannot_listen(address_, error_text(errno));
+  if (::fchmodat(AT_FDCWD, path.c_str(), kMode, AT_SYMLINK_NOFOLLOW) != 0)
+    return cannot_listen(address_, error_text(errno));
   return absl::OkStatus();
 }
 

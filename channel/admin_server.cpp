@@ -49,8 +49,11 @@ MHD_Result handle(void* server,
   request.method = method;
   request.path = path;
   request.host = header(connection, MHD_HTTP_HEADER_HOST);
-  request.has_origin =
-      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN) != nullptr;
+  const auto has = [&](const char* name) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name) != nullptr;
+  };
+  // Browsers send one of them with whatever a page asks for.
+  request.has_origin = has(MHD_HTTP_HEADER_ORIGIN) || has("Sec-Fetch-Site");
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request.query);
   return send(connection, static_cast<const AdminServer*>(server)->respond(std::move(request)));
 }

@@ -18,6 +18,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -84,6 +85,12 @@ absl::Status no_connection(const AdminAddress& address, int error) {
         absl::StrCat(where,
                      ": there is no such socket; is the process running, with its admin "
                      "pages on (Runtime::serve_admin, signalbox demo --admin)?"));
+
+  struct stat file {};
+
+  const auto* local = std::get_if<UnixAddress>(&address);
+  if (local != nullptr && ::stat(local->path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(where, ": what is there is no socket"));
   if (error == ECONNREFUSED)
     return absl::NotFoundError(
         absl::StrCat(where,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -48,7 +49,13 @@ int run_dump(const DumpOptions& options) {
 
   std::cout << (options.json ? *body : dump_table(dump, absl::Now()));
   if (options.name.empty() || !dump["generic_xds_configs"].empty()) return kExitOk;
-  say("dump", absl::StrCat("no resource '", options.name, "' is in use"));
+  say("dump",
+      absl::StrCat("no ",
+                   absl::AsciiStrToUpper(options.type),
+                   options.type.empty() ? "" : " ",
+                   "resource '",
+                   options.name,
+                   "' is in use"));
   return kExitFailed;
 }
 

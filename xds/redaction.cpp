@@ -14,12 +14,34 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Without `_`, `-` and capitals.
-constexpr std::array<absl::string_view, 7> kSecretEndings = {
-    "password", "passphrase", "secret", "token", "privatekey", "apikey", "credentials"};
-constexpr std::array<absl::string_view, 3> kSecretNames = {
-    "authorization", "inlinebytes", "inlinestring"};
-constexpr std::array<absl::string_view, 4> kSecretHeaders = {
-    "authorization", "cookie", "proxy-authorization", "set-cookie"};
+constexpr std::array kSecretEndings = std::to_array<absl::string_view>({
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "token",
+    "credentials",
+    "accesskey",
+    "apikey",
+    "apikeys",
+    "encryptionkey",
+    "hmackey",
+    "privatekey",
+    "privatekeys",
+    "secretkey",
+    "signingkey",
+    "authorization",
+});
+// `tokens` as a whole: max_tokens is a number of them.
+constexpr std::array kSecretNames =
+    std::to_array<absl::string_view>({"inlinebytes", "inlinestring", "tokens"});
+// What is not told by its ending.
+constexpr std::array kSecretHeaders = std::to_array<absl::string_view>({"cookie", "setcookie"});
+// Where a header, or another pair, has its name.
+constexpr std::array kNamesOfNames =
+    std::to_array<absl::string_view>({"name", "key", "header_name"});
 
 std::string plain(const std::string& name) {
   std::string out;
@@ -35,15 +57,20 @@ bool is_secret(const std::string& name) {
   return absl::c_linear_search(kSecretNames, word) || absl::c_any_of(kSecretEndings, ends_so);
 }
 
-// A header matcher: {"name": "authorization", "exact_match": "Bearer …"}.
+// A header's matcher or value: {"name": "authorization", "exact_match": "Bearer …"}.
 bool names_secret_header(const Json& object) {
-  const auto name = object.find("name");
-  return name != object.end() && name->is_string() &&
-         absl::c_linear_search(kSecretHeaders, absl::AsciiStrToLower(name->get<std::string>()));
+  return absl::c_any_of(kNamesOfNames, [&](absl::string_view of_name) {
+    const auto name = object.find(std::string(of_name));
+    if (name == object.end() || !name->is_string()) return false;
+    const auto text = name->get<std::string>();
+    return is_secret(text) || absl::c_linear_search(kSecretHeaders, plain(text));
+  });
 }
 
-bool is_match(const std::string& member) {
-  return absl::EndsWith(member, "_match") && member != "present_match" && member != "invert_match";
+// Of a header: what it is compared with, rewritten to, or is.
+bool tells_header(const std::string& member) {
+  return absl::EndsWith(member, "_match") || member == "regex_rewrite" || member == "value" ||
+         member == "raw_value";
 }
 
 // That something is there, or is not, may be seen.
@@ -57,7 +84,7 @@ void redact(Json& value) {
   if (value.is_object()) {
     const bool is_secret_header = names_secret_header(value);
     for (auto& [key, member] : value.items()) {
-      if (is_secret(key) || (is_secret_header && is_match(key)))
+      if (is_secret(key) || (is_secret_header && tells_header(key)))
         take_out(member);
       else
         redact(member);

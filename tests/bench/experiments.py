@@ -90,7 +90,7 @@ class ControlPlaneKill(Calls):
 
     RATE = 1000
     AWAY = 5  # Times as long as a side measures elsewhere: 10 s in a full run.
-    AFTERWARDS = 2  # Seconds in which its return may do harm, and no less than its start takes.
+    AFTERWARDS = 10  # Seconds: after 10 s away the longest back-off is 7.9 s (A57), and then it is to do no harm.
 
     def __init__(self) -> None:
         super().__init__("outage", 2)

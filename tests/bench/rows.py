@@ -47,7 +47,7 @@ PLANS = (
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),
           Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
     Plan(ControlPlaneKill,
-         (Row("control_plane_kill_failed", "failed", "calls", Exactly(0), ("calls", "away_s")),)),
+         (Row("control_plane_kill_failed", "failed", "calls", Exactly(0), ("calls", "away_s")),), most_pairs=5),
     Plan(EdsUpdate,
          (Row("eds_update_10000_cpu", "cpu_ms", "ms", Target(0.01)),
           Row("eds_new_endpoint_10000_ms", "new_endpoint_ms", "ms", Target(0.1)),

@@ -123,6 +123,8 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs [A40]", "[e2e][dem
   const Finished none = dump({"--name", "nothing"});
   CHECK(none.status == 1);
   CHECK_THAT(none.errors, Catch::Matchers::Contains("no resource 'nothing' is in use"));
+  CHECK_THAT(dump({"--name", "nothing", "--type", "eds"}).errors,
+             Catch::Matchers::Contains("no EDS resource 'nothing' is in use"));
 
   // A second demo finds the place taken, and the first one's socket stays.
   auto second = start_demo({"--admin", address});

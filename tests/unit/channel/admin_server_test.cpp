@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin_server.hpp"
 
+#include <barrier>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
 #include <netinet/in.h>
@@ -15,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "channel/admin_listener.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
 
@@ -150,6 +156,9 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
       {"GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n",
        "HTTP/1.1 403",
        "Origin"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n",
+       "HTTP/1.1 403",
+       "web pages"},
       {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nquit",
        "HTTP/1.1 405",
        "Allow: GET"},
@@ -211,6 +220,31 @@ TEST_CASE("admin server: a dead process's socket is replaced, a living one's is 
   const auto server = start("unix:" + path);
   CHECK_THAT(refusal("unix:" + path), Contains(path) && Contains("another process listens there"));
   CHECK(tools::admin_get(UnixAddress{path}, "/").ok());
+}
+
+TEST_CASE("admin listener: of those who come for a dead process's socket at once, one has it",
+          "[channel][admin]") {
+  const TemporaryFolder folder;
+  for (int round = 0; round < 200; ++round) {
+    const std::string path = folder.path(absl::StrCat("admin", round));
+    leave_socket(path);
+    constexpr std::ptrdiff_t kComers = 4;
+    std::barrier together(kComers);
+    std::mutex mutex;
+    std::vector<AdminListener> owners;
+    std::vector<std::thread> comers;
+    for (std::ptrdiff_t i = 0; i < kComers; ++i) {
+      comers.emplace_back([&] {
+        together.arrive_and_wait();
+        auto listener = AdminListener::open(UnixAddress{path});
+        const std::lock_guard lock(mutex);
+        if (listener.ok()) owners.push_back(*std::move(listener));
+      });
+    }
+    for (std::thread& comer : comers)
+      comer.join();
+    REQUIRE(owners.size() == 1);
+  }
 }
 
 TEST_CASE("admin server: no file of others is touched", "[channel][admin]") {
