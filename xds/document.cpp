@@ -2,6 +2,7 @@
 #include "xds/document.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "xds/parse/validation_errors.hpp"
@@ -60,6 +62,44 @@ absl::string_view without_identifier(absl::string_view what) {
 // The libraries quote what they read last, and may stop within a character.
 std::string as_utf8(absl::string_view what) {
   return is_utf8(what) ? std::string(what) : absl::CEscape(what);
+}
+
+// Hears of documents, and remembers nothing.
+class DeafHandler final : public YAML::EventHandler {
+ public:
+  using Mark = YAML::Mark;
+  using Style = YAML::EmitterStyle::value;
+  using Text = std::string;
+
+  void OnDocumentStart(const Mark&) override {}
+
+  void OnDocumentEnd() override {}
+
+  void OnNull(const Mark&, YAML::anchor_t) override {}
+
+  void OnAlias(const Mark&, YAML::anchor_t) override {}
+
+  void OnScalar(const Mark&, const Text&, YAML::anchor_t, const Text&) override {}
+
+  void OnSequenceStart(const Mark&, const Text&, YAML::anchor_t, Style) override {}
+
+  void OnSequenceEnd() override {}
+
+  void OnMapStart(const Mark&, const Text&, YAML::anchor_t, Style) override {}
+
+  void OnMapEnd() override {}
+};
+
+// At most two: of a comma where none can be yaml-cpp 0.7 makes documents without end, and LoadAll()
+// collects them (its issue 1040).
+int count_documents(absl::string_view text) {
+  std::istringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  DeafHandler handler;
+  int count = 0;
+  while (count < 2 && parser.HandleNextDocument(handler))
+    ++count;
+  return count;
 }
 
 // One text of YAML on its way to JSON.
@@ -158,14 +198,15 @@ absl::StatusOr<Document> parse_json_document(absl::string_view text) {
 absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
   if (!is_utf8(text)) return not_utf8(text);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected one YAML document, found ", documents.size()));
+    const int documents = count_documents(text);
+    if (documents != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("expected one YAML document, found ",
+                                                     documents == 0 ? "0" : "more than one"));
     }
-    auto root = YamlConversion(text).convert(documents.front(), 0);
+    const YAML::Node document = YAML::Load(std::string(text));
+    auto root = YamlConversion(text).convert(document, 0);
     if (!root.ok()) return root.status();
-    return Document{*std::move(root), lines_of_lists(documents.front())};
+    return Document{*std::move(root), lines_of_lists(document)};
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(absl::StrCat(at_line(error.mark), as_utf8(error.msg)));
   }

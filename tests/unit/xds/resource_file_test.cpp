@@ -186,7 +186,11 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
   const std::string closing(100, ']');
   const auto row = GENERATE_COPY(values<Row>({
       {"the YAML is broken", "resources:\n  - [", {"file: line "}},
-      {"a second document follows", "resources: []\n---\nresources: []", {"file: ", "found 2"}},
+      {"a second document follows",
+       "resources: []\n---\nresources: []",
+       {"file: ", "found more than one"}},
+      {"a comma stands where none can", ",", {"file: ", "found more than one"}},
+      {"a comma follows", "resources: []\n...\n!,A?", {"file: "}},
       {"there is nothing", "", {"file: ", "found 0"}},
       {"there is no list", "clusters: []", {"file: ", "resources"}},
       {"the list is none", "resources: 3", {"file: ", "resources"}},
