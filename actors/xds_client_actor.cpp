@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,7 +35,10 @@ struct XdsClientState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     for (auto& [id, server] : servers) {
       if (server.stream) protocol::stop(server.stream, reason);
+      environment->instruments->forget_xds_connected(name_of(id));
     }
+    for (const auto& [type, cache_state] : shown)
+      environment->instruments->set_xds_resources(type, cache_state, 0);
   }
 
   static constexpr const char* name = "signalbox.xds_client";
@@ -86,6 +90,7 @@ struct XdsClientState {
 
   void run(CountResources& order) {
     environment->instruments->set_xds_resources(order.type, order.cache_state, order.count);
+    shown.emplace(order.type, order.cache_state);
   }
 
   void run(StartTimer& order) {
@@ -122,6 +127,8 @@ struct XdsClientState {
   std::map<ServerId, Server> servers;
   protocol::Watches watches;
   std::map<WatcherId, ResourceObserver> watchers;
+  /// What signalbox_xds_resources has of us.
+  std::set<std::pair<ResourceType, absl::string_view>> shown;
   bool orderly = false;
 };
 
@@ -165,11 +172,11 @@ void XdsClientState::lose_stream(ServerId id) {
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();
+  environment->instruments->forget_xds_connected(name_of(order.server));
   if (!server.stream) return;
   watches.remove(self, server.stream);
   protocol::stop(server.stream);
   server.stream = nullptr;
-  environment->instruments->forget_xds_connected(name_of(order.server));
   launch_later(order.server);
 }
 

@@ -77,5 +77,7 @@ inline constexpr std::size_t kMaxListedErrors = 32;
 inline constexpr std::size_t kMaxNackDetailLength = std::size_t{256} << 10U;
 /// Of a value that is quoted in an error, in bytes.
 inline constexpr std::size_t kMaxQuotedLength = 128;
+/// Of what a server says of a resource that it does not send (A88), in bytes; the rest is cut off.
+inline constexpr std::size_t kMaxResourceErrorLength = 1024;
 
 }  // namespace signalbox::xds

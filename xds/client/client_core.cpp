@@ -20,11 +20,7 @@ bool is_full_state(ResourceType type) {
 }
 
 bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
-  if (!entry.value) return false;
-  const auto& before = entry.state.bytes;
-  const bool same_bytes =
-      before != nullptr && received.bytes != nullptr && *before == *received.bytes;
-  return same_bytes || same_content(*entry.value, *received.resource);
+  return entry.value && same_content(*entry.value, *received.resource);
 }
 
 absl::Status does_not_exist(const ResourceKey& key) {
@@ -191,7 +187,7 @@ void ClientCore::accept(const Response& response,
     entry->state.updated = wall_;
     tell(*entry, *entry->value);
   }
-  if (had_ambient || !entry->authority->error.ok()) tell_ambient(*entry);
+  if (had_ambient) tell_ambient(*entry);
 }
 
 void ClientCore::refuse(const Response& response,
@@ -230,8 +226,11 @@ void ClientCore::note_absent(const Response& response, const std::set<std::strin
   }
 }
 
+// By the server that sent it, or the one that is asked for it now: another one never had it.
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
-  if (!servers_[server].options.fail_on_data_errors) return;
+  const bool may_speak = server == entry.origin || server == entry.authority->active();
+  if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
+  entry.data_error = absl::OkStatus();  // It was ambient: what is told next is a loss.
   entry.value.reset();
   entry.state.version.clear();
   entry.state.updated.reset();
@@ -267,6 +266,12 @@ void ClientCore::update_timer(CacheEntry& entry) {
   effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout * (twice ? 2 : 1)});
 }
 
+void ClientCore::update_timers(const Authority& authority) {
+  for (auto& [key, entry] : cache_.entries()) {
+    if (entry.authority == &authority) update_timer(entry);
+  }
+}
+
 void ClientCore::stop_timer(CacheEntry& entry) {
   if (!entry.timer) return;
   effects_.emplace_back(CancelTimer{*entry.timer});
@@ -290,12 +295,13 @@ void ClientCore::on(const TimerFired& event) {
 
 // --- telling ----------------------------------------------------------------
 
-// All that is wrong: with the resource, with its servers, or both.
+// All that is wrong: with the resource, with its servers, or both. What is not there has the
+// resource's own error first and last.
 absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
   const absl::Status servers =
       entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
   if (entry.data_error.ok()) return servers;
-  if (servers.ok()) return entry.data_error;
+  if (servers.ok() || !entry.value) return entry.data_error;
   return absl::Status(entry.data_error.code(),
                       absl::StrCat(entry.data_error.message(), "; ", servers.message()));
 }

@@ -99,11 +99,13 @@ class ClientCore {
                        const std::string& version);
   CacheEntry* find_at(ServerId server, const ResourceKey& key);
   void update_timer(CacheEntry& entry);
+  void update_timers(const Authority& authority);
   void stop_timer(CacheEntry& entry);
 
   // --- servers ---
   absl::StatusOr<Authority*> authority_of(const ResourceKey& key);
   bool is_awaiting(const Authority& authority) const;
+  void leave_failed(Authority& authority);
   void fall_back(Authority& authority);
   void return_to(ServerId server, Authority& authority);
   void refresh_error(Authority& authority);

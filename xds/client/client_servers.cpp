@@ -60,9 +60,7 @@ void ClientCore::on_report(ServerId server, const ServerStatusChanged& changed) 
   if (std::exchange(servers_[server].status, changed.status) == changed.status) return;
   for (auto& [name, authority] : authorities_) {
     if (!authority.uses(server)) continue;
-    // Better one that has nothing yet than one that has failed.
-    if (changed.status.ok() && !servers_[authority.active()].status.ok())
-      return_to(server, authority);
+    leave_failed(authority);
     fall_back(authority);
   }
 }
@@ -76,11 +74,20 @@ bool ClientCore::is_awaiting(const Authority& authority) const {
   return false;
 }
 
+// Better a server that has nothing yet than one that has failed.
+void ClientCore::leave_failed(Authority& authority) {
+  if (servers_[authority.active()].status.ok()) return;
+  for (const ServerId server : authority.in_use()) {
+    if (servers_[server].status.ok()) return return_to(server, authority);
+  }
+}
+
 // A71: only for what is not cached; then for all that is watched.
 void ClientCore::fall_back(Authority& authority) {
   while (authority.has_next() && !servers_[authority.active()].status.ok() &&
          is_awaiting(authority)) {
     ask_all(authority.fall_back());
+    update_timers(authority);
   }
   refresh_error(authority);
 }
@@ -95,10 +102,9 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
     }
   }
   for (auto& [key, entry] : cache_.entries()) {
-    if (entry.authority != &authority) continue;
-    stop_timer(entry);
-    update_timer(entry);
+    if (entry.authority == &authority) stop_timer(entry);
   }
+  update_timers(authority);
   refresh_error(authority);
 }
 

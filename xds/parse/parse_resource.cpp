@@ -19,6 +19,7 @@
 #include "xds/parse/validation_errors.hpp"
 #include "xds/parse/well_known.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -104,7 +105,7 @@ std::vector<ResourceError> resource_errors(const DiscoveryResponse& response) {
   std::vector<ResourceError> errors;
   for (const auto& error : response.resource_errors()) {
     const auto code = static_cast<absl::StatusCode>(error.error_detail().code());
-    absl::Status status(code, error.error_detail().message());
+    absl::Status status(code, utf8_prefix(error.error_detail().message(), kMaxResourceErrorLength));
     if (error.resource_name().name().empty() || status.ok()) continue;
     errors.push_back({error.resource_name().name(), std::move(status)});
   }

@@ -74,6 +74,8 @@ class CountingConnector final : public Connector {
 // Streams that are heard of only when the test says so.
 class ScriptedTransport final : public AdsTransport {
  public:
+  explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}
+
   std::unique_ptr<Stream> open(Events events) override {
     streams.push_back(std::move(events));
     return std::make_unique<Ear>(*this);
@@ -96,7 +98,7 @@ class ScriptedTransport final : public AdsTransport {
     ScriptedTransport& to;
   };
 
-  const std::string name_ = "server";
+  const std::string name_;
 };
 
 class ScriptedLookup final : public NameLookup {
@@ -178,7 +180,7 @@ class Shells {
   }
 
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
-  std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>();
+  std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>("second");
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   /// What else is to be read from which bytes.
@@ -360,6 +362,76 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   CHECK(shells.second->streams.size() == 1);
   shells.pass(seconds(2));
   CHECK(shells.second->streams.size() == 2);
+}
+
+TEST_CASE("xds_client: a server that is left while its stream is dead is forgotten",
+          "[actors][xds_client][A71][A78]") {
+  xds::ClientOptions options;
+  options.servers = {{.name = "first"}, {.name = "second"}};
+  options.default_servers = {0, 1};
+  Shells shells(options);
+  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  *shells.responses = {{"LDS", {listeners, "1", ""}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  shells.transport->streams[0].closed(absl::UnavailableError("refused"));
+  shells.run();
+  shells.second->streams.at(0).opened();
+  shells.run();
+  shells.pass(milliseconds(1400));
+  REQUIRE(shells.transport->streams.size() == 2);
+  shells.second->streams[0].received("poison");
+  shells.run();
+  shells.transport->streams[1].opened();
+  shells.transport->streams[1].received("LDS");
+  shells.run();
+  CHECK(heard->resources.size() == 1);
+  shells.pass(seconds(30));
+  CHECK(shells.second->streams.size() == 1);
+  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  INFO(metrics);
+  CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
+}
+
+TEST_CASE("xds_client: the gauges of a dead client do not stay", "[actors][xds_client][A40][A78]") {
+  xds::ClientOptions options;
+  options.servers = {{.name = "first"}, {.name = "second"}};
+  options.default_servers = {0, 1};
+  Shells shells(options);
+  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  ResourcesReceived bad{ResourceType::kListener, "1", {}, {}};
+  bad.resources.push_back({"orders", absl::InvalidArgumentError("bad")});
+  *shells.responses = {{"LDS", {listeners, "1", ""}}, {"BAD", {bad, "1", "bad"}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  shells.transport->streams[0].closed(absl::UnavailableError("refused"));
+  shells.run();
+  shells.second->streams.at(0).opened();
+  shells.second->streams.at(0).received("BAD");
+  shells.run();
+  caf::anon_send_exit(client, caf::exit_reason::kill);
+  shells.run();
+  const auto again = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, again, kListener, heard));
+  shells.run();
+  shells.transport->streams.back().opened();
+  shells.transport->streams.back().received("LDS");
+  shells.run();
+  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  INFO(metrics);
+  CHECK(absl::StrContains(
+      metrics, "signalbox_xds_resources{resource_type=\"LDS\",cache_state=\"acked\"} 1"));
+  CHECK_FALSE(absl::StrContains(
+      metrics, "signalbox_xds_resources{resource_type=\"LDS\",cache_state=\"nacked\"} 1"));
+  CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
 }
 
 TEST_CASE("xds_client: of a thousand with one bad, 999 serve, and all say which one is bad",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The client core with several servers and authorities.
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "tests/unit/xds/client_support.hpp"
@@ -38,6 +40,76 @@ std::string in(const std::string& authority, const std::string& id) {
 }  // namespace
 
 // --- fallback ---------------------------------------------------------------
+
+TEST_CASE(
+    "fallback: a better server that is well is used when the active one fails, whatever came "
+    "first",
+    "[xds][client][A71][K6]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  client.receive({});  // The first one is back, and has nothing yet.
+  CHECK(client.asked({"a"}).empty());
+  CHECK(client.server(lost("b"), 1) == Lines{"timer CDS/a", "leave 1"});
+}
+
+TEST_CASE("fallback: the does-not-exist timer is the active server's, and ends with its turn",
+          "[xds][client][A57][A71][K3]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.asked({"a"});
+  client.receive({bad("a")});
+  client.asked({});
+  CHECK(client.server(lost("a")).empty());
+  CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
+  const Lines fell_back = client.watch(2, cds("b"));
+  CHECK(std::ranges::count(fell_back, "cancel CDS/a") == 1);
+}
+
+TEST_CASE("fallback: a server that was left and is asked again is waited for again",
+          "[xds][client][A57][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.watch(1, cds("b"));
+  client.server(lost("a"));
+  client.asked({"a", "b"}, 1);
+  client.receive({good("a")});  // Back to the first: the second is left.
+  client.server(lost("a"));
+  CHECK(client.asked({"a", "b"}, 1) == Lines{"timer CDS/b"});
+}
+
+TEST_CASE("fallback: a server takes away what it sent, or is asked for now, and nothing else",
+          "[xds][client][A71][A88]") {
+  ClientOptions options = three_servers();
+  options.servers[0].fail_on_data_errors = true;
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  client.receive({good("a")}, 1);
+  SECTION("by a NACK") {
+    CHECK_THAT(client.receive({bad("a")}, 0).front(), Catch::StartsWith("1: a ambient"));
+  }
+  SECTION("by what it says of it") {
+    ResourcesReceived received{ResourceType::kCluster, "v", {}, {}};
+    received.resource_errors.push_back({"a", absl::NotFoundError("no")});
+    CHECK_THAT(client.report(received, 0).front(), Catch::StartsWith("1: a ambient"));
+  }
+}
+
+TEST_CASE("fallback: a loss is told, even if its reason was an ambient error before",
+          "[xds][client][A71][A88]") {
+  ClientOptions options = three_servers();
+  options.servers[1].fail_on_data_errors = true;
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.receive({good("a")});
+  client.receive({bad("a")});
+  client.watch(1, cds("b"));
+  client.server(lost("a"));
+  const Lines told = client.receive({bad("a")}, 1);
+  CHECK(std::ranges::any_of(
+      told, [](const std::string& line) { return line.starts_with("1: a UNAVAILABLE"); }));
+}
 
 TEST_CASE("fallback: a lost server is replaced where something is missing, for all that is watched",
           "[xds][client][A71]") {
@@ -145,8 +217,8 @@ TEST_CASE("fallback: the does-not-exist timer is that of the active server",
     client.asked({"a", "b"}, 1);
     client.server(absl::OkStatus());
     CHECK(client.receive({good("b")}) == Lines{"cancel CDS/a",
-                                               "timer CDS/a",
                                                "cancel CDS/b",
+                                               "timer CDS/a",
                                                "timer CDS/b",
                                                "cancel CDS/b",
                                                "leave 1",

@@ -226,6 +226,16 @@ TEST_CASE("decode_response: a server's errors are read, and are nothing to refus
   CHECK(errors[1].status.code() == absl::StatusCode::kUnknown);
 }
 
+TEST_CASE("decode_response: of a server's error no more is kept than people read",
+          "[xds][parse][A88]") {
+  const auto result = decode_response(serialise<DiscoveryResponse>(
+      "type_url: \"" + kCluster +
+      "\" resource_errors { resource_name { name: \"a\" } error_detail { code: 5 message: \"" +
+      std::string(1 << 20, 'x') + "\" } }"));
+  REQUIRE(result.ok());
+  CHECK(result->received.resource_errors.at(0).status.message().size() == kMaxResourceErrorLength);
+}
+
 TEST_CASE("decode_response: what cannot be answered is an error", "[xds][parse]") {
   CHECK(decode_response("\xff").status().message() ==
         "the server's message must be a DiscoveryResponse, found 1 bytes that are not");
