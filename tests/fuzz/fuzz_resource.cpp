@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a resource of one type: SIGNALBOX_FUZZED_TYPE, a ResourceType.
+// Any bytes as a resource of one type: SIGNALBOX_FUZZED_TYPE, a ResourceType [S3].
 
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/proto_mutator.hpp"

@@ -117,6 +117,16 @@ TEST_CASE("dependency manager: a listener that is deleted takes everything with 
                                              "unwatch EDS a-eds",
                                              "unwatch EDS b-eds"});
   }
+  SECTION("and told again, with the same error, if it had come back") {
+    world.gone(lds("orders"));
+    world.set(lds("orders"), rds_listener("orders", "r"));
+    world.set(rds("r"), routes_to("r", {"a"}));
+    world.add_leaf("a");
+    REQUIRE(world.config != nullptr);
+    const Lines again = world.gone(lds("orders"));
+    CHECK(std::ranges::count(again, "error") == 1);
+    CHECK(world.config == nullptr);
+  }
   SECTION("but for what calls refer to") {
     world.reference({"a"});
     CHECK(world.gone(lds("orders")) ==
@@ -363,6 +373,18 @@ TEST_CASE("dependency manager: an EDS error leaves the cluster without endpoints
   }
   CHECK(world.leaf("a").endpoints == nullptr);
   CHECK(contains(world.leaf("a").resolution_note, "EDS resource \"e\""));
+  // Another reason is another configuration.
+  CHECK(world.fail(eds("e"), absl::UnavailableError("another reason")) == Lines{"config"});
+  CHECK(contains(world.leaf("a").resolution_note, "another reason"));
+}
+
+TEST_CASE("dependency manager: what is lost has no ambient error left", "[xds][depend][A88]") {
+  DependencyWorld world;
+  world.route_to({"a"});
+  world.add_leaf("a");
+  world.ambient(eds("a-eds"), kLost);
+  world.gone(eds("a-eds"));
+  CHECK(world.cluster_note("a").empty());
 }
 
 TEST_CASE("dependency manager: an ambient error keeps the endpoints, and is their note",
