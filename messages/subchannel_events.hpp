@@ -40,8 +40,8 @@ struct ConnectionClosed {
 using SubchannelEvent =
     std::variant<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
 
-/// Begins an attempt. The transport answers Connected or ConnectFailed within `timeout` of its turn:
-/// of very many attempts some wait for others (actors/io/attempt_turns.hpp).
+/// Begins an attempt. The transport answers Connected or ConnectFailed within `timeout` of its
+/// turn: of very many attempts some wait for others (actors/io/attempt_turns.hpp).
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};

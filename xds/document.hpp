@@ -5,8 +5,8 @@
 //   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
 //
 // A plain YAML scalar is null, a boolean or a number where JSON would read it so; a quoted one is
-// always a string. Aliases are expanded. Depth and size (after expansion) are limited, the latter by
-// the text's own too, so that a small hostile text stays cheap: a text without aliases has fewer
+// always a string. Aliases are expanded. Depth and size (after expansion) are limited, the latter
+// by the text's own too, so that a small hostile text stays cheap: a text without aliases has fewer
 // values than bytes. The exceptions of both libraries end here.
 
 #pragma once

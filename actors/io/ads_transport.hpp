@@ -11,8 +11,8 @@
 //   T2  Once ~Stream has returned, nothing of that stream is called any more. ~Stream waits for a
 //       callback that is running on another thread; callbacks are short and take no such lock.
 //   T3  Messages are sent in the order of send(), received in the order of arrival.
-//   T4  `closed` says RESOURCE_EXHAUSTED if and only if a message came that is beyond the limit; its
-//       text names the limit, and what to do.
+//   T4  `closed` says RESOURCE_EXHAUSTED if and only if a message came that is beyond the
+//       limit; its text names the limit, and what to do.
 
 #pragma once
 

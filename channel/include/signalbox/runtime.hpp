@@ -68,8 +68,8 @@ struct RuntimeOptions {
   /// refused by the limit's name, and counted (signalbox_config_rejected_total, reason="limit");
   /// the last good version stays in use.
   xds::Limits limits;
-  /// How often a silent control plane is pinged; one that does not answer within 20 s is lost. Doubled
-  /// each time that the server complains: many allow no less than five minutes (gRFC A8).
+  /// How often a silent control plane is pinged; one that does not answer within 20 s is lost.
+  /// Doubled each time that the server complains: many allow no less than five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
