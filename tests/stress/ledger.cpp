@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t kEnough = 50;
 
 // gRPC carries deadlines from one clock to another, and to the server, by readings at two moments;
-// where a thread is preempted between them, on a busy machine, a deadline is that much earlier.
-constexpr milliseconds kEarly{100};
+// where a thread is preempted between them, on a busy machine, a deadline is that much earlier: by
+// this part of how late the machine may be, 150 ms of 30 s.
+constexpr int kEarlyPartOfSlack = 200;
 
 // What a stopped backend's calls may still see of it.
 constexpr milliseconds kAftermath{1'000};
@@ -75,7 +76,8 @@ std::string Ledger::wrong_with(const Entry& entry, const grpc::Status& status, b
   const Plan& plan = entry.plan;
   const auto now = Clock::now();
   if (now > entry.begun + std::max(plan.deadline, milliseconds(0)) + slack_) return "ended late";
-  const auto limit = entry.begun + std::min(plan.deadline, kRouteTimeout) - kEarly;
+  const auto limit =
+      entry.begun + std::min(plan.deadline, kRouteTimeout) - slack_ / kEarlyPartOfSlack;
   const auto stopped = Clock::time_point(Clock::duration(last_stop_.load()));
   const bool cancelled = plan.cancel_first || plan.cancel_after.has_value();
   switch (status.error_code()) {
