@@ -59,6 +59,9 @@ class Outcome:
     findings: list[str] = field(default_factory=list)  # Each a line that shows it again, or why there is none.
 
 
+INTERRUPTED = 72  # libFuzzer's status after SIGINT or SIGTERM: somebody ended it.
+
+
 def outcome_of(target: str, program: Path, log: str, status: int, seconds: float) -> Outcome:
     """What libFuzzer said at its end, and before it if it had none."""
 
@@ -69,9 +72,9 @@ def outcome_of(target: str, program: Path, log: str, status: int, seconds: float
     outcome = Outcome(target, seconds=round(seconds, 1))
     outcome.executions = max(last(r"^stat::number_of_executed_units:\s*(\d+)"), last(r"^#(\d+)\s"))
     outcome.new_units = max(last(r"^stat::new_units_added:\s*(\d+)"), len(re.findall(r"^#\d+\s+NEW\s", log, re.MULTILINE)))
-    if status != 0:
+    if status not in (0, INTERRUPTED):
         units = re.findall(r"Test unit written to (\S+)", log)
-        outcome.findings = [f"{program} {unit}" for unit in units] or [f"exit status {status}, no input was kept"]
+        outcome.findings = [f"{program} -timeout={INPUT_SECONDS} -rss_limit_mb={RSS_MB} {unit}" for unit in units] or [f"exit status {status}, no input was kept"]
     return outcome
 
 
@@ -110,13 +113,11 @@ class Fuzzing:
         found = self.build / "fuzz-findings"
         for folder in (grown, found, self.log_of(target).parent):
             folder.mkdir(parents=True, exist_ok=True)
-        arguments = [
+        return [
             str(self.build / "tests" / "fuzz" / f"fuzz_{target}"), str(grown), str(HERE / "corpus" / target),
             f"-max_total_time={max(1, round(seconds))}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={RSS_MB}",
             f"-max_len={TARGETS[target]}", f"-seed={self.seed}", "-detect_leaks=1", "-print_final_stats=1",
             f"-artifact_prefix={found}/{target}-"]
-        words = HERE / "words" / f"{target}.dict"
-        return arguments + ([f"-dict={words}"] if words.exists() else [])
 
     def run(self, target: str, seconds: float) -> Outcome:
         arguments = self.arguments(target, seconds)

@@ -75,7 +75,7 @@ class FuzzTest(unittest.TestCase):
         program = self.program("cluster", BROKEN)
         status, said, told = self.run_it("1", "cluster", "listener")
         self.assertEqual(status, 1)
-        self.assertIn(f"  {program} found/cluster-crash-1\n", said)
+        self.assertIn(f"  {program} -timeout=1 -rss_limit_mb=512 found/cluster-crash-1\n", said)
         self.assertRegex(said, r"(?m)^cluster +9 +\S+ +1 +1$")
         self.assertIn("fuzz: BROKEN: R1", told)
 
@@ -84,6 +84,12 @@ class FuzzTest(unittest.TestCase):
         status, said, _ = self.run_it("1", "cluster")
         self.assertEqual(status, 1)
         self.assertIn("exit status 3, no input was kept", said)
+
+    def test_who_ends_it_has_found_nothing(self) -> None:
+        self.program("cluster", "#!/bin/sh\necho '#9\tNEW    cov: 3' >&2\nexit 72\n")
+        status, said, _ = self.run_it("1", "cluster")
+        self.assertEqual(status, 0)
+        self.assertRegex(said, r"(?m)^cluster +9 ")
 
     def test_the_table_can_be_had_as_data(self) -> None:
         path = self.build / "table.json"
