@@ -288,6 +288,20 @@ std::shared_ptr<const ChannelPort> port() {
 
 const ResourceKey kListener{ResourceType::kListener, "orders"};
 
+xds::ClientOptions two_servers() {
+  xds::ClientOptions options;
+  options.servers = {{.name = "first"}, {.name = "second"}};
+  options.default_servers = {0, 1};
+  return options;
+}
+
+ResourcesReceived one_listener() {
+  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  return listeners;
+}
+
 }  // namespace
 
 TEST_CASE("xds_client: nothing is found not to exist while the stream is being restarted",
@@ -318,13 +332,8 @@ TEST_CASE("xds_client: nothing is found not to exist while the stream is being r
 
 TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
           "[actors][xds_client][A71]") {
-  xds::ClientOptions options;
-  options.servers = {{.name = "first"}, {.name = "second"}};
-  options.default_servers = {0, 1};
-  Shells shells(options);
-  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
-  listeners.resources.push_back(
-      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  Shells shells(two_servers());
+  const ResourcesReceived listeners = one_listener();
   *shells.responses = {{"LDS", {listeners, "1", ""}}};
   const auto heard = std::make_shared<Heard>();
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
@@ -366,13 +375,8 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
 
 TEST_CASE("xds_client: a server that is left while its stream is dead is forgotten",
           "[actors][xds_client][A71][A78]") {
-  xds::ClientOptions options;
-  options.servers = {{.name = "first"}, {.name = "second"}};
-  options.default_servers = {0, 1};
-  Shells shells(options);
-  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
-  listeners.resources.push_back(
-      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  Shells shells(two_servers());
+  const ResourcesReceived listeners = one_listener();
   *shells.responses = {{"LDS", {listeners, "1", ""}}};
   const auto heard = std::make_shared<Heard>();
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
@@ -398,13 +402,8 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
 }
 
 TEST_CASE("xds_client: the gauges of a dead client do not stay", "[actors][xds_client][A40][A78]") {
-  xds::ClientOptions options;
-  options.servers = {{.name = "first"}, {.name = "second"}};
-  options.default_servers = {0, 1};
-  Shells shells(options);
-  ResourcesReceived listeners{ResourceType::kListener, "1", {}, {}};
-  listeners.resources.push_back(
-      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {}))}});
+  Shells shells(two_servers());
+  const ResourcesReceived listeners = one_listener();
   ResourcesReceived bad{ResourceType::kListener, "1", {}, {}};
   bad.resources.push_back({"orders", absl::InvalidArgumentError("bad")});
   *shells.responses = {{"LDS", {listeners, "1", ""}}, {"BAD", {bad, "1", "bad"}}};
