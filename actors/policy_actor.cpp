@@ -122,6 +122,15 @@ struct PolicyState {
     protocol::send(self, birth.subchannels, SubchannelConnectAsked{order.address});
   }
 
+  void run(SetEndpointHealth& order) {
+    protocol::send(
+        self, birth.subchannels, EndpointHealthChanged{order.address, order.healthy, order.status});
+  }
+
+  void run(TrackEndpoints& order) {
+    protocol::send(self, birth.subchannels, EndpointsTracked{order.trackers});
+  }
+
   void run(RequestReresolution&) {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
@@ -161,6 +170,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   context.seed = seed_of(environment->seed, birth.path.str(), birth.incarnation);
   context.asks = std::make_shared<const PostAsks>(PolicyActor{self});
   context.options = environment->policy;
+  context.retirement = environment->reclaimer;
   core = lb::make_policy(*birth.config, std::move(context));
   SIGNALBOX_INVARIANT(core != nullptr, absl::StrCat("policy ", name_of_policy, " is registered"));
 

@@ -22,16 +22,13 @@
 
 namespace signalbox::actors {
 
-class Reclaimer {
+class Reclaimer : public Retirement {
  public:
-  virtual ~Reclaimer() = default;
+  using Retirement::retire;
 
   /// Destroys `old` when no reader sees it, then calls `done` (which must not block). Never
   /// blocks itself. `old` may be null: then `done` follows the grace period alone.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
-
-  /// Destroys `object` when it is not in use. Precondition: no snapshot leads to it.
-  virtual void retire(std::unique_ptr<const Tracked> object) = 0;
 };
 
 /// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may
@@ -51,14 +48,5 @@ class ReclaimerThread {
   std::shared_ptr<Queue> queue_;
   std::thread thread_;
 };
-
-/// A Tracked object that is handed to the reclaimer when its last owner lets go.
-template <typename T, typename... Args>
-std::shared_ptr<const T> make_tracked(std::shared_ptr<Reclaimer> reclaimer, Args&&... args) {
-  auto object = std::make_unique<const T>(std::forward<Args>(args)...);
-  return std::shared_ptr<const T>(object.release(), [reclaimer](const T* unused) {
-    reclaimer->retire(std::unique_ptr<const Tracked>(unused));
-  });
-}
 
 }  // namespace signalbox::actors

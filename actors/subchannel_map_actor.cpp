@@ -152,6 +152,7 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       [&state](const MapGenerationStarted& event) { state.feed(event); },
       [&state](const MapGenerationApplied& event) { state.feed(event); },
       [&state](const EndpointHealthChanged& event) { state.feed(event); },
+      [&state](const EndpointsTracked& event) { state.feed(event); },
       // A subchannel that was stopped may still be heard: only the present one counts.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);

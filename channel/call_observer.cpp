@@ -118,6 +118,7 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
   const bool unsent =
       code == grpc::StatusCode::UNAVAILABLE && actors::never_reached_transport(context_.c_call());
   complete(code);
+  if (!unsent) intent_.pick.end(code);
   if (unsent && again(batch)) return true;
   intent_.pick = lb::Pick();
   request_.Clear();

@@ -76,7 +76,8 @@ void Router::started(const Pick& pick) const {
   if (pick.cluster() != nullptr) pick.cluster()->stats().count_started();
 }
 
-void Router::finished(const Pick& pick, int code) const {
+void Router::finished(Pick& pick, int code) const {
+  pick.end(code);
   if (pick.cluster() != nullptr) pick.cluster()->stats().count_completed(code);
 }
 

@@ -70,6 +70,7 @@ void UnsentCall::OnDone(const grpc::Status& status) {
     const bool unsent = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
                         actors::never_reached_transport(attempts_.back()->c_call());
     if (unsent) return start();
+    intent_->pick.end(status.error_code());
     intent_.reset();
   }
   deliver(status);

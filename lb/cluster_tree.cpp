@@ -65,8 +65,15 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
   }
   const auto override_host =
       make_lb_config(OverrideHostConfig{cluster.name, make_lb_config(std::move(priority))});
-  const auto cluster_impl = make_lb_config(ClusterImplConfig{cluster.name, override_host});
-  return make_lb_config(OutlierDetectionConfig{cluster_impl});
+  const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery);
+  const auto cluster_impl =
+      make_lb_config(ClusterImplConfig{cluster.name,
+                                       override_host,
+                                       eds != nullptr ? eds->service_name : std::string(),
+                                       cluster.max_concurrent_requests,
+                                       cluster.report_load});
+  return make_lb_config(
+      OutlierDetectionConfig{cluster_impl, cluster.name, cluster.outlier_detection});
 }
 
 //  cds(aggregate) ─▶ priority ─┬▶ cds(leaf) ─▶ …

@@ -35,6 +35,7 @@ struct PolicyContext {
   std::uint64_t seed = 0;                 ///< All of its chance.
   std::shared_ptr<const AskTarget> asks;  ///< Where its pickers' asks go; opaque to the core.
   PolicyOptions options;
+  std::shared_ptr<Retirement> retirement;  ///< For its CallTrackers: make_tracked(). Null in tests.
 };
 
 class Policy {

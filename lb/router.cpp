@@ -67,17 +67,18 @@ struct Answer {
   PickOutcome outcome = PickOutcome::kQueue;
   Complete complete;  // In kComplete.
   absl::Status status;
+  TrackerList trackers;  // Of `complete`.
 };
 
 Answer without(const absl::Status& failure) {
   if (failure.ok()) return {};
-  return {PickOutcome::kFail, {}, allowed(failure, "name resolution")};
+  return {PickOutcome::kFail, {}, allowed(failure, "name resolution"), {}};
 }
 
 // A picker of the user's own may be wrong: the call pays for it, not the process.
-Answer completed(const Complete& complete) {
-  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete, {}};
-  return {PickOutcome::kDrop, {}, absl::InternalError("a picker chose no connection")};
+Answer completed(const Complete& complete, const TrackerList& trackers) {
+  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete, {}, trackers};
+  return {PickOutcome::kDrop, {}, absl::InternalError("a picker chose no connection"), {}};
 }
 
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
@@ -85,15 +86,16 @@ Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   const auto refused = [](PickOutcome outcome, absl::Status& status) -> Answer {
-    return {outcome, {}, allowed(std::move(status), "load balancing")};
+    return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
   };
-  return std::visit(Overloaded{
-                        [](const Complete& complete) { return completed(complete); },
-                        [](const Queue&) { return Answer{}; },
-                        [&](Fail& fail) { return refused(PickOutcome::kFail, fail.status); },
-                        [&](Drop& drop) { return refused(PickOutcome::kDrop, drop.status); },
-                    },
-                    result.outcome);
+  return std::visit(
+      Overloaded{
+          [&](const Complete& complete) { return completed(complete, result.trackers); },
+          [](const Queue&) { return Answer{}; },
+          [&](Fail& fail) { return refused(PickOutcome::kFail, fail.status); },
+          [&](Drop& drop) { return refused(PickOutcome::kDrop, drop.status); },
+      },
+      result.outcome);
 }
 
 }  // namespace
@@ -118,14 +120,19 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // asked for while the picker is busy.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
-  Answer answer =
-      ask(*snapshot, {call.path, call.headers, &cluster->name(), call.seed, selected.place});
+  Answer answer = ask(*snapshot,
+                      {.path = call.path,
+                       .headers = call.headers,
+                       .cluster = &cluster->name(),
+                       .seed = call.seed,
+                       .cluster_place = selected.place});
   // Both references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   const Complete& complete = answer.complete;
   pick.connection_ =
       complete.connection != nullptr ? Use(*complete.connection, complete.uses) : Use();
+  pick.tracking_ = Tracking(answer.trackers);
   pick.outcome_ = answer.outcome;
   pick.status_ = std::move(answer.status);
   if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);

@@ -48,6 +48,10 @@ class Pick {
   /// what is wrong with the configuration (A88), and the node's id.
   const absl::Status& status() const { return status_; }
 
+  /// The call ended: tells those who count it, once. A call that never reached its endpoint does
+  /// not say so; its Pick is only destroyed.
+  void end(int code) { tracking_.end({code}); }
+
   /// Which publication this pick saw: look again when the cell has a later one.
   std::uint64_t sequence() const { return sequence_; }
 
@@ -56,6 +60,7 @@ class Pick {
   PickOutcome outcome_ = PickOutcome::kQueue;
   Use cluster_;
   Use connection_;
+  Tracking tracking_;
   std::optional<Duration> timeout_;
   absl::Status status_;
   std::uint64_t sequence_ = 0;

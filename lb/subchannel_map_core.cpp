@@ -26,6 +26,12 @@ std::size_t index(EndpointState state) {
   return static_cast<std::size_t>(state);
 }
 
+CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& address) {
+  if (table == nullptr) return nullptr;
+  const auto found = table->find(address);
+  return found == table->end() ? nullptr : found->second;
+}
+
 }  // namespace
 
 SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant /*now*/) {
@@ -125,6 +131,16 @@ void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffe
   notify(event.address, found->second, effects);
 }
 
+// Told only where there is a connection whose calls somebody else counts now.
+void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
+  const auto before = std::exchange(trackers_, event.trackers);
+  for (const auto& [address, entry] : entries_) {
+    if (entry.raw.state != ConnectivityState::kReady) continue;
+    if (tracker_in(before.get(), address) != tracker_in(trackers_.get(), address))
+      notify(address, entry, effects);
+  }
+}
+
 void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {
   const auto found = entries_.find(event.address);
   if (found == entries_.end()) return;
@@ -218,6 +234,8 @@ void SubchannelMapCore::notify(const Address& address,
 
 SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Entry& entry) const {
   SubchannelStateChanged change = entry.raw;
+  if (change.state == ConnectivityState::kReady)
+    change.tracker = tracker_in(trackers_.get(), address);
   const auto unhealthy = unhealthy_.find(address);
   if (unhealthy == unhealthy_.end()) return change;
   change.healthy = false;

@@ -87,6 +87,7 @@ class SubchannelMapCore {
   void on(const MapGenerationStarted& event, SubchannelMapEffects& effects);
   void on(const MapGenerationApplied& event, SubchannelMapEffects& effects);
   void on(const EndpointHealthChanged& event, SubchannelMapEffects& effects);
+  void on(const EndpointsTracked& event, SubchannelMapEffects& effects);
   void on(const SubchannelStateChanged& event, SubchannelMapEffects& effects);
 
   Party* meet(const Holder& holder);
@@ -112,6 +113,7 @@ class SubchannelMapCore {
   std::set<std::pair<Generation, Address>> lingering_;
   /// Outlives entries: whoever judges an endpoint also says when it is well again.
   std::map<Address, absl::Status> unhealthy_;
+  std::shared_ptr<const TrackEndpoints::Table> trackers_;
   std::array<std::int64_t, kEndpointStates> counts_{};
   std::optional<EndpointsCounted> observed_;
 };

@@ -22,11 +22,15 @@ bool same(const WrrLocalityConfig& a, const WrrLocalityConfig& b) {
 }
 
 bool same(const OutlierDetectionConfig& a, const OutlierDetectionConfig& b) {
-  return same_config(a.child, b.child);
+  return a.cluster == b.cluster && a.settings == b.settings && same_config(a.child, b.child);
 }
 
 bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
-  return a.cluster == b.cluster && same_config(a.child, b.child);
+  const auto members = [](const ClusterImplConfig& config) {
+    return std::tie(
+        config.cluster, config.service_name, config.max_concurrent_requests, config.report_load);
+  };
+  return members(a) == members(b) && same_config(a.child, b.child);
 }
 
 bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {

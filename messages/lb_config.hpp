@@ -21,6 +21,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/cluster_settings.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 
@@ -49,15 +50,24 @@ struct CdsConfig {
   LbConfigPtr lb_policy = nullptr;
 };
 
-/// Rooms on the way that pass everything through until their own issue furnishes them.
+/// Sets endpoints aside that answer badly (A50), over all priorities of the cluster (A75-3).
 struct OutlierDetectionConfig {
   LbConfigPtr child;
+  ClusterName cluster = {};
+  std::optional<OutlierDetection> settings = std::nullopt;  ///< nullopt: no endpoint, ever.
 };
 
+/// What acts once per cluster, before the priority is chosen (A75-5): drops (these come with the
+/// endpoints), the limit of concurrent calls, counting for load reports.
 struct ClusterImplConfig {
   ClusterName cluster;
   LbConfigPtr child;
+  std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
+  std::uint32_t max_concurrent_requests = 1024;
+  bool report_load = false;
 };
+
+/// Room on the way that passes everything through until its own issue furnishes it.
 
 struct OverrideHostConfig {
   ClusterName cluster;

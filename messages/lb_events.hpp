@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <map>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -64,6 +65,8 @@ struct SubchannelStateChanged {
   bool healthy = true;       ///< False: ejected, or health checks failing; the connection stays.
   absl::Status status;       ///< Why, in TRANSIENT_FAILURE or when unhealthy.
   ConnectionPtr connection;  ///< Set exactly in READY.
+  /// Who counts the endpoint's calls (TrackEndpoints); null: nobody.
+  CallTrackerPtr tracker = nullptr;
 };
 
 struct TimerFired {
@@ -173,6 +176,20 @@ struct Connect {
   Address address;
 };
 
+/// Says how an endpoint is, to all who hold its address: health, never a fake failure (A61). Its
+/// connection stays. For who judges endpoints, such as outlier_detection.
+struct SetEndpointHealth {
+  Address address;
+  bool healthy = true;
+  absl::Status status;  ///< Why not.
+};
+
+/// Who counts the calls of which address from now on: the whole table, in place of any before.
+struct TrackEndpoints {
+  using Table = std::map<Address, CallTrackerPtr>;
+  std::shared_ptr<const Table> trackers;  ///< Null: nobody counts.
+};
+
 struct RequestReresolution {};
 
 struct Observe {
@@ -194,6 +211,8 @@ using LbEffect = std::variant<StartChild,
                               AcquireSubchannel,
                               ReleaseSubchannel,
                               Connect,
+                              SetEndpointHealth,
+                              TrackEndpoints,
                               RequestReresolution,
                               Observe>;
 using LbEffects = std::vector<LbEffect>;

@@ -21,6 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
+#include "messages/call_tracker.hpp"
+#include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 #include "messages/tracked.hpp"
 
@@ -40,6 +42,14 @@ class Connection : public Tracked {
 
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
+/// Which endpoint a connection stands for, for those above the leaf policy that chose it. Owned by
+/// the leaf's picker; shared by its pickers until something in it changes.
+struct ChosenEndpoint {
+  LocalityPtr locality;
+  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  CallTrackerPtr tracker;              ///< As the subchannel map told it; null: nobody counts.
+};
+
 /// The call's outgoing metadata, as the data plane holds it; nothing is copied.
 class HeaderSource {
  public:
@@ -57,12 +67,21 @@ struct PickArgs {
   const HeaderSource* headers = nullptr;
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
   std::uint64_t seed = 0;                ///< The call's chance; see draw().
+  /// The call's place on a ring, from its route's hash policies (A42); nullopt: by chance.
+  std::optional<std::uint64_t> hash = std::nullopt;
   /// A guess, right as a rule: how many of all clusters have a name before that of `cluster`.
   std::size_t cluster_place = 0;
 };
 
 /// Salts, one per decision, so that draws are independent of each other and repeatable.
-enum class Salt : std::uint64_t { kRouteFraction = 1, kWeightedCluster, kLocality, kEndpoint };
+enum class Salt : std::uint64_t {
+  kRouteFraction = 1,
+  kWeightedCluster,
+  kLocality,
+  kEndpoint,
+  kRequestHash,
+  kDrop
+};
 
 /// An evenly spread 64-bit number for this call and this decision.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
@@ -108,6 +127,7 @@ struct Complete {
   const Connection* connection = nullptr;
   /// The connection's, so that a picker that keeps a Complete need not look at the connection.
   UseCounter uses;
+  const ChosenEndpoint* endpoint = nullptr;  ///< Null: the picker does not say.
 };
 
 /// Ask again when the snapshot changes.
@@ -128,6 +148,7 @@ struct PickResult {
   /// Something to be told, by the router, to `ask_target` (set exactly when `ask` is).
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
+  TrackerList trackers;  ///< Of a complete pick.
 };
 
 class Picker {

@@ -113,6 +113,11 @@ struct EndpointHealthChanged {
   absl::Status status;
 };
 
+/// Who counts the calls of which address from now on, in place of any before.
+struct EndpointsTracked {
+  std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: nobody.
+};
+
 using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         SubchannelReleased,
                                         SubchannelConnectAsked,
@@ -121,6 +126,7 @@ using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         MapGenerationStarted,
                                         MapGenerationApplied,
                                         EndpointHealthChanged,
+                                        EndpointsTracked,
                                         SubchannelStateChanged>;
 
 struct SpawnSubchannel {

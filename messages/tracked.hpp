@@ -6,10 +6,11 @@
 //
 // A Tracked object is owned by the control plane, through shared_ptr. Once no snapshot can reach
 // it any more, no new Use can begin; its owner then waits until in_use() is false before the
-// object is destroyed (actors/reclaimer). So a Use outlives picker, policy and snapshot.
+// object is destroyed (Retirement). So a Use outlives picker, policy and snapshot.
 
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "messages/use_counter.hpp"
@@ -36,6 +37,26 @@ class Tracked {
  private:
   const UseCounter uses_;
 };
+
+/// Where a Tracked object goes when its last owner has let go of it. Thread-safe, never blocks.
+class Retirement {
+ public:
+  virtual ~Retirement() = default;
+
+  /// Destroys `object` when it is not in use. Precondition: no snapshot leads to it.
+  virtual void retire(std::unique_ptr<const Tracked> object) = 0;
+};
+
+/// A Tracked object that is retired when its last owner lets go. Without a `retirement`, for
+/// tests, it is destroyed there and then.
+template <typename T, typename... Args>
+std::shared_ptr<const T> make_tracked(std::shared_ptr<Retirement> retirement, Args&&... args) {
+  auto object = std::make_unique<const T>(std::forward<Args>(args)...);
+  return std::shared_ptr<const T>(object.release(), [retirement](const T* unused) {
+    std::unique_ptr<const Tracked> owned(unused);
+    if (retirement != nullptr) retirement->retire(std::move(owned));
+  });
+}
 
 /// One call's hold on a Tracked object; may be released on any thread.
 class Use {

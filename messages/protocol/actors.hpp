@@ -39,6 +39,7 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    MapGenerationStarted,
                                    MapGenerationApplied,
                                    EndpointHealthChanged,
+                                   EndpointsTracked,
                                    SubchannelStateChanged,
                                    RestartDue>;
 

@@ -62,7 +62,8 @@ TEST_CASE("router: wrong use is answered, also after the runtime's end", "[route
   for (const int code : {0, 0, -1, 1'000}) {
     router->started(pick);
     router->finished(pick, code);
-    router->finished(Pick(), code);
+    Pick none;
+    router->finished(none, code);
   }
   CHECK_FALSE(runtime->serve_metrics("").ok());
   CHECK_FALSE(runtime->serve_metrics("nowhere").ok());

@@ -68,12 +68,12 @@ TEST_CASE("router: what started and finished is counted, by code", "[e2e][runtim
     return metric(*runtime, name, labels).value_or(0);
   };
   {
-    const Pick pick = pick_until_complete(*router, args);
+    Pick pick = pick_until_complete(*router, args);
     router->started(pick);
     CHECK(of("signalbox_rpcs_started_total", {"cluster=\"c\"", "target=\"xds:///orders\""}) == 1);
     CHECK(of("signalbox_rpcs_active", {"cluster=\"c\""}) == 1);
     router->finished(pick, 0);
-    const Pick other = router->pick(args);
+    Pick other = router->pick(args);
     router->started(other);
     router->finished(other, 14);
   }

@@ -18,7 +18,6 @@
 namespace signalbox {
 namespace {
 
-using actors::make_tracked;
 using actors::Reclaimer;
 using actors::ReclaimerThread;
 using testing::all_to;

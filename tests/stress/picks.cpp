@@ -57,7 +57,7 @@ void PickUser::start(const RouterPtr& router, Pick pick) {
 }
 
 void PickUser::end_oldest() {
-  const Held oldest = std::move(held_.front());
+  Held oldest = std::move(held_.front());
   held_.pop_front();
   check(oldest.pick);
   oldest.router->finished(oldest.pick, below(random_, 17));

@@ -69,7 +69,7 @@ void FakeConnector::answer(std::uint64_t number, BackendState seen) {
     return;
   }
   found->second.connected = true;
-  auto connection = actors::make_tracked<FakeConnection>(reclaimer_, found->second.address, this);
+  auto connection = make_tracked<FakeConnection>(reclaimer_, found->second.address, this);
   if (faults_.fires(Fault::kConnectionShort)) {
     clock_.after(faults_.dice(Fault::kConnectionShort).between(Duration::zero(), seconds(2)),
                  [this, number] { close(number); });

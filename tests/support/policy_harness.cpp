@@ -84,6 +84,12 @@ std::string to_text(const LbEffect& effect) {
           [](const AcquireSubchannel& it) { return "acquire " + it.address.str(); },
           [](const ReleaseSubchannel& it) { return "release " + it.address.str(); },
           [](const Connect& it) { return "connect " + it.address.str(); },
+          [](const SetEndpointHealth& order) {
+            return absl::StrCat(order.healthy ? "healthy " : "unhealthy ", order.address.str());
+          },
+          [](const TrackEndpoints& order) {
+            return absl::StrCat("track ", order.trackers == nullptr ? 0 : order.trackers->size());
+          },
           [](const RequestReresolution&) { return std::string("re-resolve"); },
           [](const Observe& it) { return to_text(it.observation); },
       },

@@ -244,6 +244,10 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             tell_map(map_of(node), SubchannelReleased{node.holder(), it.address});
           },
           [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
+          [&](SetEndpointHealth& it) {
+            tell_map(map_of(node), EndpointHealthChanged{it.address, it.healthy, it.status});
+          },
+          [&](TrackEndpoints& it) { tell_map(map_of(node), EndpointsTracked{it.trackers}); },
           [&](RequestReresolution&) { request_reresolution(node); },
           [&](Observe& it) { log(to_text(it.observation)); },
       },

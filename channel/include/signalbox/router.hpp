@@ -54,8 +54,10 @@ class Router {
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.
   void started(const Pick& pick) const;
 
-  /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total).
-  void finished(const Pick& pick, int code) const;
+  /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total), and
+  /// tells the policies that count it. A call that never reached its endpoint is not finished: its
+  /// Pick is only destroyed.
+  void finished(Pick& pick, int code) const;
 
  private:
   std::shared_ptr<channel::Target> target_;

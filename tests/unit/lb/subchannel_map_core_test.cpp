@@ -120,6 +120,42 @@ TEST_CASE("subchannel_map: lives from the first acquisition to the last release"
   CHECK(map.living == kNothing);
 }
 
+TEST_CASE("subchannel_map: who has a connection is told who counts its calls",
+          "[lb][subchannel_map][A50]") {
+  struct Counts final : CallTracker {
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+  };
+
+  const auto first = std::make_shared<const Counts>();
+  const auto second = std::make_shared<const Counts>();
+  const auto track = [](CallTrackerPtr tracker) {
+    TrackEndpoints::Table table{{Address{"a"}, std::move(tracker)}};
+    return EndpointsTracked{std::make_shared<const TrackEndpoints::Table>(std::move(table))};
+  };
+  MapHarness map;
+  map.acquire("a", holder("x"));
+  map.acquire("b", holder("x"));
+  map.step(track(first));
+  CHECK(map.notified.empty());  // Nobody has a connection.
+
+  map.tell("a", ConnectivityState::kReady);
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.tracker == first);
+  map.tell("b", ConnectivityState::kReady);
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.tracker == nullptr);
+
+  map.step(track(first));
+  CHECK(map.notified.empty());  // As before.
+  map.step(track(second));
+  REQUIRE(map.names() == Strings{"x#1"});
+  CHECK(map.notified.front().state.address == Address{"a"});
+  CHECK(map.notified.front().state.tracker == second);
+  map.step(EndpointsTracked{});
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.tracker == nullptr);
+}
+
 TEST_CASE("subchannel_map: an acquisition is answered by the present state",
           "[lb][subchannel_map]") {
   MapHarness map;

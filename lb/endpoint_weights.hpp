@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// endpoint_weights — what share of its priority's calls each endpoint should have.
+//
+//   localities ▷ endpoints, each with a weight ─▶ [weigh] ─▶ one weight for each endpoint
+//
+// An endpoint's share is its share of its locality, times the locality's share of the priority
+// (gRFC A113), as a fraction of 2³¹; never 0, so that every endpoint has some.
+//
+// Before A113 it was the product of the two weights, which gives a locality more the more
+// endpoints it has: WeightRule::kProduct.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "messages/endpoints.hpp"
+
+namespace signalbox::lb {
+
+enum class WeightRule : std::uint8_t { kShare, kProduct };
+
+struct WeighedEndpoint {
+  LocalityPtr locality;
+  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  std::uint64_t weight = 1;            ///< Never 0.
+};
+
+/// In the order of the configuration.
+std::vector<WeighedEndpoint> weigh(const Endpoints& endpoints, WeightRule rule);
+
+}  // namespace signalbox::lb

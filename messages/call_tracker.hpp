@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CallTracker — who counts a call while it runs: circuit breaker, outliers, load, calls in flight.
+//
+//   Picker ─▶ PickResult::trackers ─▶ router: begun() ─▶ Tracking, kept by the call ─▶ ended()
+//
+// A picker that completes names its trackers, the innermost first; whoever wraps it adds its own.
+// The router begins them inside the read section, so that they outlive picker and policy (each is
+// Tracked). begun() and ended() are called once each per call, on any threads.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "messages/tracked.hpp"
+
+namespace signalbox {
+
+/// How a call ended, as the data plane saw it.
+struct CallEnd {
+  /// gRPC's status code; nullopt: it never reached the endpoint, and says nothing about it.
+  std::optional<int> code;
+};
+
+class CallTracker : public Tracked {
+ public:
+  /// Lock-free, allocates nothing.
+  virtual void begun() const noexcept {}
+
+  virtual void ended(const CallEnd& end) const noexcept = 0;
+};
+
+using CallTrackerPtr = std::shared_ptr<const CallTracker>;
+
+/// The trackers that a pick names: a fixed number, so that a pick allocates nothing.
+class TrackerList {
+ public:
+  static constexpr std::size_t kMost = 6;
+
+  /// False, and nothing is added, beyond kMost.
+  bool add(const CallTracker& tracker) {
+    if (size_ == kMost) return false;
+    trackers_[size_++] = &tracker;
+    return true;
+  }
+
+  const CallTracker* const* begin() const { return trackers_.data(); }
+
+  const CallTracker* const* end() const { return trackers_.data() + size_; }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<const CallTracker*, kMost> trackers_;  // The first size_ mean something.
+};
+
+/// What a call holds of its trackers: begun by construction, ended once. Move-only.
+class Tracking {
+ public:
+  Tracking() = default;
+
+  explicit Tracking(const TrackerList& trackers) {
+    for (const CallTracker* tracker : trackers) {
+      uses_[size_++] = Use(*tracker);
+      tracker->begun();
+    }
+  }
+
+  Tracking(Tracking&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), uses_(std::move(other.uses_)) {}
+
+  Tracking& operator=(Tracking&& other) noexcept {
+    end({});
+    size_ = std::exchange(other.size_, 0);
+    uses_ = std::move(other.uses_);
+    return *this;
+  }
+
+  ~Tracking() { end({}); }
+
+  /// Tells each how the call ended; a second time: nobody is left to be told.
+  void end(const CallEnd& end) {
+    while (size_ > 0) {
+      Use use = std::move(uses_[--size_]);
+      static_cast<const CallTracker*>(use.get())->ended(end);
+    }
+  }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<Use, TrackerList::kMost> uses_;
+};
+
+}  // namespace signalbox
