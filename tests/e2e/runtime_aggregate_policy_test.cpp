@@ -67,6 +67,22 @@ constexpr Expected kCases[] = {
 
 }  // namespace
 
+// The service behind a connection is the leaf, whatever cluster the route named (gRFC A89).
+TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
+          "[e2e][runtime][A75-52]") {
+  const BackendProcess backend("leaf");
+  const auto plane = start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+                                 aggregate_yaml("both", {"leaf"}) + cluster_yaml("leaf") +
+                                 endpoints_yaml("leaf", {{backend.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  for (const char* name : {"signalbox_endpoints", "signalbox_connections_open"}) {
+    INFO(name);
+    CHECK(eventually([&] { return metric(*runtime, name, {"cluster=\"leaf\""}) >= 1.0; }));
+    CHECK_FALSE(metric(*runtime, name, {"cluster=\"both\""}));
+  }
+}
+
 TEST_CASE(
     "runtime: the leaves of an aggregate keep their own policies, unless the environment says",
     "[e2e][runtime][A75-6][A75-7][A75-8][A42]") {
