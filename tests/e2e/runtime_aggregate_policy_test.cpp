@@ -75,7 +75,8 @@ TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
                                  aggregate_yaml("both", {"leaf"}) + cluster_yaml("leaf") +
                                  endpoints_yaml("leaf", {{backend.address}}));
   const auto runtime = start_runtime(options_for(plane->address()));
-  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
   for (const char* name : {"signalbox_endpoints", "signalbox_connections_open"}) {
     INFO(name);
     CHECK(eventually([&] { return metric(*runtime, name, {"cluster=\"leaf\""}) >= 1.0; }));
