@@ -11,6 +11,7 @@
 
 #include "actors/child_policies.hpp"
 #include "actors/spawn.hpp"
+#include "actors/seed.hpp"
 #include "lb/channel_core.hpp"
 
 namespace signalbox::actors {
@@ -112,7 +113,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
-  core.emplace(make_ref, *last);
+  core.emplace(make_ref, *last, seed_of(environment->seed, port->target));
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
       referenced.clusters.insert(cluster);

@@ -231,6 +231,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.policy.failover_timeout = options.failover_timeout;
+  environment.policy.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(

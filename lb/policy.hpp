@@ -27,6 +27,8 @@ namespace signalbox::lb {
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
+  std::uint64_t ring_size_cap = 4096;
 };
 
 /// What a policy is born with.

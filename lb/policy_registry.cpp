@@ -6,10 +6,12 @@
 #include "lb/policy/cds.hpp"
 #include "lb/policy/cluster_impl.hpp"
 #include "lb/policy/cluster_manager.hpp"
+#include "lb/policy/least_request.hpp"
 #include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
 #include "lb/policy/pick_first.hpp"
 #include "lb/policy/priority.hpp"
+#include "lb/policy/ring_hash.hpp"
 #include "lb/policy/round_robin.hpp"
 #include "lb/policy/weighted_target.hpp"
 #include "lb/policy/wrr_locality.hpp"
@@ -35,8 +37,10 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
-          [](const RingHashConfig&) -> Made { return nullptr; },
-          [](const LeastRequestConfig&) -> Made { return nullptr; },
+          [&](const RingHashConfig& own) -> Made { return make_ring_hash(own, std::move(context)); },
+          [&](const LeastRequestConfig& own) -> Made {
+            return make_least_request(own, std::move(context));
+          },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
           [](const CustomConfig&) -> Made { return nullptr; },
       },

@@ -110,7 +110,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
-  Selection selected{.cluster = pick.cluster()};
+  Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
   const bool is_new = selected.cluster == nullptr;
   if (is_new) selected = route(*snapshot, call, pick);
   const ClusterRef* const cluster = selected.cluster;
@@ -125,6 +125,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
                        .headers = call.headers,
                        .cluster = &cluster->name(),
                        .seed = call.seed,
+                       .hash = selected.hash,
                        .cluster_place = selected.place});
   // Both references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
@@ -157,6 +158,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   }
   const auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
+  pick.hash_ = selection.hash;
   return selection;
 }
 

@@ -62,6 +62,7 @@ class Pick {
   Use connection_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
+  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -74,8 +75,8 @@ class Router {
   /// kQueue waits for a later publication, then repick().
   Pick pick(const CallArgs& call) const;
 
-  /// Asks again for a call that waits. Once routed, cluster and timeout stay as they were (A31-1,
-  /// A31-10); a call that found no configuration is routed now.
+  /// Asks again for a call that waits. Once routed, cluster, timeout and hash stay as they were
+  /// (A31-1, A31-10, A42); a call that found no configuration is routed now.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// The publication that a reader would see now.

@@ -60,16 +60,30 @@ constexpr KnownPolicy kKnownPolicies[] = {
     {"wrr_locality.v3.WrrLocality", "wrr_locality", parse_wrr_locality},
 };
 
+// Under the name that gRPC knows a policy by: structures, for what its message cannot say.
+constexpr KnownPolicy kStructures[] = {
+    {"ring_hash_experimental", "ring_hash", leaf<parse_ring_hash_structure>},
+};
+
 bool runtime_has(absl::string_view policy, const Field& field) {
   return field.options().lb_policies.contains(policy);
 }
 
-const KnownPolicy* find_policy(absl::string_view type, const Field& field) {
-  if (!absl::ConsumePrefix(&type, "envoy.extensions.load_balancing_policies.")) return nullptr;
-  const auto* found = std::find_if(std::begin(kKnownPolicies),
-                                   std::end(kKnownPolicies),
-                                   [&](const KnownPolicy& known) { return known.type == type; });
-  return found == std::end(kKnownPolicies) || !runtime_has(found->name, field) ? nullptr : found;
+template <std::size_t size>
+const KnownPolicy* find_in(const KnownPolicy (&rows)[size],
+                           absl::string_view type,
+                           const Field& field) {
+  const auto* found = std::find_if(std::begin(rows), std::end(rows), [&](const KnownPolicy& known) {
+    return known.type == type;
+  });
+  return found == std::end(rows) || !runtime_has(found->name, field) ? nullptr : found;
+}
+
+const KnownPolicy* find_policy(const Extension& extension, const Field& field) {
+  absl::string_view type = extension.type;
+  if (absl::ConsumePrefix(&type, "envoy.extensions.load_balancing_policies."))
+    return find_in(kKnownPolicies, type, field);
+  return extension.structure.has_value() ? find_in(kStructures, type, field) : nullptr;
 }
 
 // A structure under the name of a policy that the user registered.
@@ -97,7 +111,7 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
     }
     const auto extension = read_extension(any.typed_config(), config);
     if (!extension.has_value()) return nullptr;
-    if (const KnownPolicy* known = find_policy(extension->type, field))
+    if (const KnownPolicy* known = find_policy(*extension, field))
       return known->parse(*extension, depth, config.at("value"));
     if (is_custom(*extension, field))
       return make_lb_config(CustomConfig{extension->type, json_text(*extension->structure)});

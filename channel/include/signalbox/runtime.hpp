@@ -50,6 +50,10 @@ struct RuntimeOptions {
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
   /// How long a priority may take to connect before the next one is tried (gRFC A56).
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
+  /// The most points that a ring of ring_hash may have, whatever a control plane asks for (gRFC
+  /// A42). Of more endpoints than that some have no point, and get no call: raise it for them. A
+  /// point costs 12 bytes.
+  std::uint64_t ring_size_cap = 4096;
 
   /// What becomes of an aggregate cluster when an underlying one does not exist, or was refused and
   /// had no good version before. Off, as gRFC A74 has it: the aggregate does without it, and fails
