@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
-#include "actors/spawn.hpp"
 #include "actors/seed.hpp"
+#include "actors/spawn.hpp"
 #include "lb/channel_core.hpp"
 
 namespace signalbox::actors {

@@ -4,9 +4,9 @@
 //
 //   keys and weights ─▶ [HashRing] ─▶ find(hash): the first point at or after it, then the next …
 //
-// An endpoint has points in proportion to its weight, the n-th at XXH64(key + "_" + n). The lightest
-// gets a whole number of them, such that there are at least `min` in all, as long as that is not
-// more than `max`. So Envoy and gRPC build it, and clients agree on it.
+// An endpoint has points in proportion to its weight, the n-th at XXH64(key + "_" + n). The
+// lightest gets a whole number of them, such that there are at least `min` in all, as long as that
+// is not more than `max`. So Envoy and gRPC build it, and clients agree on it.
 //
 // With more endpoints than `max` some have no point, and get no call that is hashed.
 //

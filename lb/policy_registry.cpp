@@ -37,7 +37,9 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
-          [&](const RingHashConfig& own) -> Made { return make_ring_hash(own, std::move(context)); },
+          [&](const RingHashConfig& own) -> Made {
+            return make_ring_hash(own, std::move(context));
+          },
           [&](const LeastRequestConfig& own) -> Made {
             return make_least_request(own, std::move(context));
           },

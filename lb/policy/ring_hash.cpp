@@ -41,7 +41,8 @@ class RingHash final : public Petiole {
       items.reserve(weighed.size());
       for (const WeighedEndpoint& one : weighed) {
         // Who is named twice is a member once.
-        if (items.size() == endpoints().size() || endpoints()[items.size()].endpoint != one.endpoint)
+        if (items.size() == endpoints().size() ||
+            endpoints()[items.size()].endpoint != one.endpoint)
           continue;
         const std::string& key = one.endpoint->hash_key;
         items.push_back({key.empty() ? one.endpoint->addresses.front().str() : key, one.weight});

@@ -7,9 +7,9 @@
 //   hash of a call: request_hash_header, where configured ─▶ else its route's ─▶ else by chance
 //
 // All endpoints of the slice are on one ring, each with its share by weight (A113), placed by its
-// hash key, or its first address. A pick walks from its hash: READY takes it; IDLE is connected, and
-// it waits; for CONNECTING it waits; past TRANSIENT_FAILURE it goes on. A hash by chance means no
-// endpoint: such a pick goes on to the first that is READY, and connects no more than one on its
+// hash key, or its first address. A pick walks from its hash: READY takes it; IDLE is connected,
+// and it waits; for CONNECTING it waits; past TRANSIENT_FAILURE it goes on. A hash by chance means
+// no endpoint: such a pick goes on to the first that is READY, and connects no more than one on its
 // way, none while another connects.
 //
 // Nothing is connected before a pick wants it, except: once an endpoint has failed and none is

@@ -45,8 +45,8 @@ class RingHashPicker final : public Picker {
     std::uint32_t place = 0;  ///< READY: in ready_. IDLE: in idle_.
   };
 
-  // An endpoint that nobody connects to, and whether a pick has asked for it. Staleness is harmless:
-  // so is a duplicated ask.
+  // An endpoint that nobody connects to, and whether a pick has asked for it. Staleness is
+  // harmless: so is a duplicated ask.
   struct Idle {
     explicit Idle(Address first) : address(std::move(first)) {}
 

@@ -92,21 +92,21 @@ class RouteSelector final : public ConfigSelector {
     const Clusters clusters(refs);
     actions_.reserve(host.routes.size());
     for (const Route& route : host.routes) {
-      actions_.push_back(std::visit(Overloaded{
-                                        [&](const ForwardAction& action) -> Action {
-                                          return compile(action, default_duration, clusters, channel_id);
-                                        },
-                                        [&](const UnsupportedAction& action) -> Action {
-                                          return absl::UnavailableError(
-                                              absl::StrCat("route \"",
+      actions_.push_back(std::visit(
+          Overloaded{
+              [&](const ForwardAction& action) -> Action {
+                return compile(action, default_duration, clusters, channel_id);
+              },
+              [&](const UnsupportedAction& action) -> Action {
+                return absl::UnavailableError(absl::StrCat("route \"",
                                                            route.name,
                                                            "\" of virtual host \"",
                                                            host.name,
                                                            "\" has an unsupported action: ",
                                                            action.what));
-                                        },
-                                    },
-                                    route.action));
+              },
+          },
+          route.action));
     }
   }
 

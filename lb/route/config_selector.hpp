@@ -68,7 +68,8 @@ using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
 /// Every cluster that the routes of `config` can choose.
 std::set<ClusterName> clusters_of(const XdsConfig& config);
 
-/// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see RequestHash.
+/// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see
+/// RequestHash.
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,
                                        const ClusterRefs& refs,
                                        std::uint64_t channel_id = 0);

@@ -4,12 +4,12 @@
 //
 //   ForwardAction::hash_policies ─▶ [RequestHash], compiled once ─▶ of(headers) ─▶ PickArgs::hash
 //
-// Each policy that has a result joins it to those before: turned left by one bit, then xor. One that
-// is terminal ends the list, if there is a result by now. Without any result there is no hash, and
-// policies that want one take it by chance.
+// Each policy that has a result joins it to those before: turned left by one bit, then xor. One
+// that is terminal ends the list, if there is a result by now. Without any result there is no hash,
+// and policies that want one take it by chance.
 //
-// Immutable; of() runs on any thread and allocates nothing, unless several values of one header must
-// be joined, or one is rewritten.
+// Immutable; of() runs on any thread and allocates nothing, unless several values of one header
+// must be joined, or one is rewritten.
 
 #pragma once
 

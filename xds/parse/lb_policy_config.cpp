@@ -81,10 +81,8 @@ void read_ring_size(const ::google::protobuf::Struct& structure,
   const double number = value->number_value();
   if (!value->has_number_value() || number != std::floor(number) || number < 1 ||
       number > static_cast<double>(kMaxRingSize)) {
-    field.at(name).add(absl::StrCat("must be a whole number in [1, ",
-                                    kMaxRingSize,
-                                    "], found ",
-                                    json_text(*value)));
+    field.at(name).add(absl::StrCat(
+        "must be a whole number in [1, ", kMaxRingSize, "], found ", json_text(*value)));
     return;
   }
   size = static_cast<std::uint64_t>(number);

@@ -6,8 +6,8 @@
 //
 // `field` is the configuration. A value that must not be used comes with an error; null, too.
 //
-// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin), A62
-// (pick_first).
+// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin),
+// A62 (pick_first).
 
 #pragma once
 

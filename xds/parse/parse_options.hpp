@@ -24,8 +24,7 @@ using NameSet = std::set<std::string, std::less<>>;
 struct ParseOptions {
   /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
   /// weighted_round_robin.
-  NameSet lb_policies = {
-      "least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
+  NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
   /// LB policies registered by the user: the last segment of their TypedStruct's type URL (A52).
   NameSet custom_lb_policies;
   /// HTTP filters that the runtime has. The parser knows also stateful_session and fault.
