@@ -8,8 +8,11 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
+#include "lb/policy_registry.hpp"
+#include "lb/xx_hash.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
+#include "tests/unit/lb/leaf_harness.hpp"
 
 namespace {
 
@@ -324,6 +327,34 @@ TEST_CASE_METHOD(RouterFixture, "router: asks again without routing again", "[lb
   CHECK(ref("second").uses() == 0);
 }
 
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a call has the hash of its first route in every pick",
+                 "[lb][router][A42]") {
+  const TestHeaders headers{{"user", "ann"}};
+  const CallArgs call{.path = "/s/M", .headers = &headers, .seed = 1};
+  ForwardAction hashed = to("first");
+  hashed.hash_policies = {{HeaderHash{"user", std::nullopt}, false}};
+  std::vector<std::optional<std::uint64_t>> hashes;
+  const auto listening = [&] {
+    return answering([&](const PickArgs& args) {
+      hashes.push_back(args.hash);
+      return result(Queue{});
+    });
+  };
+  publish(all_to(hashed), listening());
+  Pick pick = router.pick(call);
+  // Other routes, other headers: it stays.
+  publish(all_to(to("first")), listening());
+  router.repick(pick, {.path = "/s/M", .headers = nullptr, .seed = 1});
+  CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2, xx_hash("ann")));
+
+  hashes.clear();
+  Pick plain = router.pick(call);
+  publish(all_to(hashed), listening());
+  router.repick(plain, call);
+  CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2));
+}
+
 TEST_CASE_METHOD(RouterFixture, "router: routes a call that waited for a configuration", "[lb]") {
   Pick pick = router.pick(kCall);
   ForwardAction action = to("orders");
@@ -388,6 +419,39 @@ TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[l
   };
 
   REQUIRE(picks());  // The regular expression has met the path, the thread its RCU record.
+  const std::uint64_t before = allocations;
+  const bool complete = picks();
+  const std::uint64_t after = allocations;
+  CHECK(complete);
+  CHECK(after == before);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick by ring_hash or least_request allocates nothing",
+                 "[lb][router][A42][A48]") {
+  const auto config =
+      GENERATE(make_lb_config(RingHashConfig{}), make_lb_config(LeastRequestConfig{}));
+  LeafHarness leaf(make_policy(*config, PolicyContext{PolicyPath{"p"}, 1, nullptr}));
+  leaf.update({"a", "b", "c"}, config);
+  for (const char* address : {"a", "b", "c"}) {
+    leaf.step(PickAsked{{PickAsk::Kind::kConnect, Address{address}}});
+    leaf.ready(address);
+  }
+  leaf.step(RebuildDue{});
+  ForwardAction hashed = to("orders");
+  hashed.hash_policies = {{HeaderHash{"user", std::nullopt}, false}};
+  publish(all_to(hashed), leaf.published.back().picker);
+  const TestHeaders headers{{"user", "ann"}};
+  const auto picks = [&] {
+    bool complete = true;
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+      const Pick pick = router.pick({"/s/M", &headers, seed});
+      complete = complete && pick.outcome() == PickOutcome::kComplete;
+    }
+    return complete;
+  };
+
+  REQUIRE(picks());
   const std::uint64_t before = allocations;
   const bool complete = picks();
   const std::uint64_t after = allocations;
