@@ -27,6 +27,9 @@ namespace signalbox::lb {
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  Duration connection_attempt_delay = std::chrono::milliseconds(
+      250);  ///< How long an attempt has before the next address is tried too (A61).
+  bool weighted_shuffling = true;  ///< Weights count where pick_first shuffles, as in A113.
 };
 
 /// What a policy is born with.

@@ -64,8 +64,11 @@ class RoundRobinPicker final : public Picker {
 };
 
 struct Member {
+  explicit Member(Duration attempt_delay)
+      : first(PickFirst::WhenLost::kReconnect, PickFirst::Start::kAtOnce, attempt_delay) {}
+
   std::vector<Address> addresses;
-  PickFirst first{PickFirst::WhenLost::kReconnect};
+  PickFirst first;
   ConnectivityState counted = ConnectivityState::kConnecting;
   ConnectionPtr connection;    // As the next picker has to know it.
   std::uint64_t named_in = 0;  // The newest list that has it.
@@ -115,9 +118,9 @@ class RoundRobin final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { configure(update, effects); },
                    [&](const SubchannelStateChanged& change) { observe(change, effects); },
+                   [&](const TimerFired& fired) { fire(fired.timer, effects); },
                    [&](const RebuildDue&) { rebuild_due(effects); },
-                   // A leaf has no children; round_robin is never IDLE, asks nothing and has no
-                   // timers.
+                   // A leaf has no children; round_robin is never IDLE and asks nothing.
                    [](const auto&) {},
                },
                event);
@@ -160,6 +163,15 @@ class RoundRobin final : public Policy {
     }
   }
 
+  // The timers are the members' own.
+  void fire(const TimerId& timer, LbEffects& effects) {
+    const auto found = held_.find(PickFirst::address_of(timer));
+    if (found == held_.end()) return;  // Released meanwhile.
+    const std::vector<Member*> users = found->second.users;
+    for (Member* member : users)
+      drive(*member, effects, [&](LbEffects& wants) { member->first.fire(timer, wants); });
+  }
+
   void rebuild_due(LbEffects& effects) {
     rebuild_ordered_ = false;
     if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
@@ -171,7 +183,7 @@ class RoundRobin final : public Policy {
   Member& member_of(const Endpoint& endpoint) {
     std::unique_ptr<Member>& slot = members_[key_of(endpoint)];
     if (slot == nullptr) {
-      slot = std::make_unique<Member>();
+      slot = std::make_unique<Member>(context_.options.connection_attempt_delay);
       ++counts_[index(slot->counted)];
     }
     return *slot;
