@@ -89,6 +89,18 @@ void TreeHarness::down(const std::string& address) {
   run();
 }
 
+void TreeHarness::silence(const std::string& address) {
+  const Address name(address);
+  network_[name] = Network::kSilent;
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found == node->subchannels.end()) continue;
+    if (found->second.state == kReady) set_state(*node, name, kIdle);
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+  }
+  run();
+}
+
 void TreeHarness::advance(Duration duration) {
   const Instant until = now_ + duration;
   while (!timers_.empty() && timers_.begin()->first <= until) {

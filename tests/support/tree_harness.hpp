@@ -39,6 +39,9 @@ class TreeHarness {
   /// Its connections break, and attempts fail.
   void down(const std::string& address);
 
+  /// Its connections break, as when a keepalive finds the peer gone, and attempts never end.
+  void silence(const std::string& address);
+
   void advance(Duration duration);
 
   /// What the root's picker answers; asks are told.
