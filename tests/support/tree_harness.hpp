@@ -44,6 +44,10 @@ class TreeHarness {
 
   void advance(Duration duration);
 
+  /// Each policy at `path` and below says once more what it published last, as one that was
+  /// restarted does.
+  void repeat(const std::string& path);
+
   /// What the root's picker answers; asks are told.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0);
 

@@ -197,6 +197,28 @@ TEST_CASE("failover: a priority that is drained endpoint by endpoint serves to t
   CHECK(orders.moves() == 1);
 }
 
+TEST_CASE("failover: it comes after ten seconds however often each policy says CONNECTING",
+          "[lb][failover][A56][B4]") {
+  Orders orders(GENERATE(round_robin(), pick_first()));
+  const bool was_ready = GENERATE(true, false);
+  orders.tree.up("b");
+  if (was_ready) orders.tree.up("a");
+  orders.apply();
+  orders.tree.silence("a");
+  orders.tree.pick("orders");
+  orders.moves();
+  for (int time = 0; time < 100; ++time) {
+    orders.tree.advance(99ms);
+    orders.tree.repeat("m/orders/child/first");
+    REQUIRE(orders.tree.pick("orders") == "queue");
+  }
+  orders.tree.advance(100ms - 1ns);
+  CHECK(orders.tree.pick("orders") == "queue");
+  orders.tree.advance(1ns);
+  CHECK(orders.reached() == Texts{"b"});
+  CHECK(orders.moves() == (was_ready ? 1 : 0));
+}
+
 TEST_CASE("failover: it comes after ten seconds however much the silent priority is changed",
           "[lb][failover][A56][B4]") {
   Orders orders(GENERATE(round_robin(), pick_first()));
