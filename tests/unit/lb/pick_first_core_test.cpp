@@ -3,7 +3,7 @@
 // Stories of PickFirst: each line is an event and what it led to.
 #include "lb/policy/pick_first_core.hpp"
 
-#include <sstream>
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -44,7 +44,7 @@ SubchannelStateChanged change_of(const std::string& word, const std::string& add
   return change;
 }
 
-/// One PickFirst that is told events in words: "update a b", "idle a", "late", "time", "wake".
+/// One PickFirst that is told events in words: "update a b", "idle a", "time", "late", "wake".
 class Story {
  public:
   explicit Story(PickFirst first) : first_(std::move(first)) {}
