@@ -2,6 +2,8 @@
 //
 // Failover of whole trees, in virtual time: whatever becomes of the endpoints of a priority, calls
 // move once, when they should, and back.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
