@@ -21,6 +21,7 @@
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/target.hpp"
+#include "lb/policy_options.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
@@ -125,6 +126,12 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
+  if (options.keepalive_time) {
+    connector.keepalive = {
+        .time = std::chrono::ceil<std::chrono::milliseconds>(*options.keepalive_time),
+        .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
+        .without_calls = options.keepalive_without_calls};
+  }
   connector.retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
   };
@@ -230,8 +237,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
+  environment.policy = lb::policy_options_from([](const char* name) { return std::getenv(name); });
   environment.policy.failover_timeout = options.failover_timeout;
   environment.policy.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
+  environment.policy.connection_attempt_delay = options.connection_attempt_delay;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(

@@ -29,6 +29,9 @@ struct PolicyOptions {
       10);  ///< How long a priority may connect before the next is tried (A56).
   /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
   std::uint64_t ring_size_cap = 4096;
+  Duration connection_attempt_delay = std::chrono::milliseconds(
+      250);  ///< How long an attempt has before the next address is tried too (A61).
+  bool weighted_shuffling = true;  ///< Weights count where pick_first shuffles, as in A113.
 };
 
 /// What a policy is born with.

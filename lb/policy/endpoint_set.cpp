@@ -55,8 +55,8 @@ void EndpointSet::Changes::merge(const Changes& more) {
   unreachable |= more.unreachable;
 }
 
-EndpointSet::EndpointSet(Connects connects, MakeCounter make_counter)
-    : connects_(connects), make_counter_(std::move(make_counter)) {}
+EndpointSet::EndpointSet(Connects connects, Duration attempt_delay, MakeCounter make_counter)
+    : connects_(connects), attempt_delay_(attempt_delay), make_counter_(std::move(make_counter)) {}
 
 // --- the list ---
 
@@ -168,7 +168,9 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
-                                                     : PickFirst::WhenLost::kGoIdle);
+                                                     : PickFirst::WhenLost::kGoIdle,
+                      PickFirst::Start::kAtOnce,
+                      attempt_delay_);
   drive(entry, effects, [&](LbEffects& wants) {
     entry.first->update(entry.endpoint->addresses, wants);
   });
@@ -181,6 +183,14 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
   const std::vector<Entry*> users = found->second.users;
   for (Entry* entry : users)
     hear(*entry, event, effects);
+}
+
+void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
+  const auto found = held_.find(PickFirst::address_of(timer));
+  if (found == held_.end()) return;  // Released meanwhile.
+  const std::vector<Entry*> users = found->second.users;
+  for (Entry* entry : users)
+    drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
 }
 
 void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects) {

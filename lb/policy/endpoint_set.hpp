@@ -84,13 +84,18 @@ class EndpointSet {
     void merge(const Changes& more);
   };
 
-  explicit EndpointSet(Connects connects, MakeCounter make_counter = nullptr);
+  explicit EndpointSet(Connects connects,
+                       Duration attempt_delay = kAttemptDelay,
+                       MakeCounter make_counter = nullptr);
 
   /// The endpoints from now on; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
 
   /// What a subchannel says. Of an address that is not held: dropped.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
+
+  /// A timer of one of them has fired.
+  void fire(const TimerId& timer, LbEffects& effects);
 
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
@@ -154,6 +159,7 @@ class EndpointSet {
   void recount(Entry& entry);
 
   Connects connects_;
+  Duration attempt_delay_;
   MakeCounter make_counter_;
   std::uint64_t list_ = 0;  // Counts updates.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;

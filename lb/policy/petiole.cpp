@@ -13,7 +13,9 @@ Petiole::Petiole(absl::string_view name,
                  PolicyContext context,
                  EndpointSet::Connects connects,
                  EndpointSet::MakeCounter make_counter)
-    : name_(name), context_(std::move(context)), endpoints_(connects, std::move(make_counter)) {}
+    : name_(name),
+      context_(std::move(context)),
+      endpoints_(connects, context_.options.connection_attempt_delay, std::move(make_counter)) {}
 
 LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
   LbEffects effects;
@@ -23,7 +25,8 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
                  [&](const PickAsked& pick) { asked(pick.ask, effects); },
                  [&](const IdleExitRequested&) { exit_idle(effects); },
                  [&](const RebuildDue&) { rebuild_due(effects); },
-                 // A leaf has no children; these have no timers.
+                 [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
+                 // A leaf has no children.
                  [](const auto&) {},
              },
              event);

@@ -17,6 +17,15 @@ namespace signalbox::test {
 // To check a map takes as long as it is large.
 constexpr std::size_t kCheckedSubchannels = 1'000;
 
+namespace {
+
+// `path` itself, or below it.
+bool is_within(const PolicyPath& own, const std::string& path) {
+  return own.str() == path || own.str().starts_with(path + "/");
+}
+
+}  // namespace
+
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
 };
@@ -89,6 +98,18 @@ void TreeHarness::down(const std::string& address) {
   run();
 }
 
+void TreeHarness::silence(const std::string& address) {
+  const Address name(address);
+  network_[name] = Network::kSilent;
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found == node->subchannels.end()) continue;
+    if (found->second.state == kReady) set_state(*node, name, kIdle);
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+  }
+  run();
+}
+
 void TreeHarness::advance(Duration duration) {
   const Instant until = now_ + duration;
   while (!timers_.empty() && timers_.begin()->first <= until) {
@@ -99,6 +120,15 @@ void TreeHarness::advance(Duration duration) {
     run();
   }
   now_ = until;
+}
+
+void TreeHarness::repeat(const std::string& path) {
+  for (const auto& [id, node] : std::map(nodes_)) {
+    if (!is_within(node->path, path) || !node->published) continue;
+    Publish again = *node->published;
+    publish(*node, again);
+  }
+  run();
 }
 
 std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
@@ -131,10 +161,8 @@ int TreeHarness::connections(const std::string& address) const {
 std::vector<std::string> TreeHarness::policies(const std::string& path) const {
   std::vector<std::string> found;
   for (const auto& [id, node] : nodes_) {
-    const std::string& own = node->path.str();
-    if (own == path || own.starts_with(path + "/")) {
-      found.push_back(absl::StrCat(own, " ", policy_name(*node->config)));
-    }
+    if (is_within(node->path, path))
+      found.push_back(absl::StrCat(node->path.str(), " ", policy_name(*node->config)));
   }
   std::ranges::sort(found);
   return found;

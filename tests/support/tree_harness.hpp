@@ -39,7 +39,14 @@ class TreeHarness {
   /// Its connections break, and attempts fail.
   void down(const std::string& address);
 
+  /// Its connections break, as when a keepalive finds the peer gone, and attempts never end.
+  void silence(const std::string& address);
+
   void advance(Duration duration);
+
+  /// Each policy at `path` and below says once more what it published last, as one that was
+  /// restarted does.
+  void repeat(const std::string& path);
 
   /// What the root's picker answers; asks are told.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0);

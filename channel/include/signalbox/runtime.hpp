@@ -64,6 +64,24 @@ struct RuntimeOptions {
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);
 
+  /// How long pick_first, and each policy of many endpoints for the addresses of one, lets an
+  /// attempt go on alone before it tries the next address as well (gRFC A61). Less than 100 ms
+  /// counts as 100 ms, more than 2 s as 2 s. How long an attempt may take in all is the cluster's
+  /// connect_timeout.
+  std::chrono::nanoseconds connection_attempt_delay = std::chrono::milliseconds(250);
+
+  /// How often a silent connection to an endpoint is pinged; one that does not answer within
+  /// `keepalive_timeout` is lost, its calls fail UNAVAILABLE, and others take its place. It is what
+  /// finds an endpoint that is gone without a word, such as one whose machine was cut off. Unset,
+  /// as in gRPC: never. gRPC sends no pings that are closer than a second; a gRPC server by default
+  /// allows none that are closer than five minutes, and closes a connection that has more
+  /// (gRFC A8): set its GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, and with
+  /// keepalive_without_calls its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, first.
+  std::optional<std::chrono::nanoseconds> keepalive_time;
+  std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
+  /// Pings connections that no call is on, too.
+  bool keepalive_without_calls = false;
+
   /// Of connections to endpoints; unset: insecure.
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   grpc::ChannelArguments channel_arguments;

@@ -58,6 +58,28 @@ TEST_CASE("round_robin: connects to every endpoint of every priority at once",
   CHECK(leaf.connects == Strings{"a", "b", "c", "d"});
 }
 
+TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][round_robin][A61]") {
+  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+  context.options.connection_attempt_delay = std::chrono::milliseconds(300);
+  LeafHarness leaf(make_round_robin({}, context));
+  leaf.update({"a1,a2", "b1,b2", "c"});
+  for (const char* address : {"a1", "a2", "b1", "b2", "c"})
+    leaf.idle(address);
+  CHECK(leaf.connects == Strings{"a1", "b1", "c"});
+  REQUIRE(leaf.timers.size() == 2);
+  CHECK(leaf.timers[1].delay == std::chrono::milliseconds(300));
+  leaf.step(TimerFired{leaf.timers[1].timer});
+  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
+  leaf.ready("b2");
+  CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
+
+  // One that comes too late, and one of an address that is not held any more.
+  leaf.step(TimerFired{leaf.timers[1].timer});
+  leaf.update({"c"});
+  leaf.step(TimerFired{leaf.timers[0].timer});
+  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
+}
+
 TEST_CASE("round_robin: on one thread calls are shared exactly evenly", "[lb][round_robin][A61]") {
   const LeafHarness leaf = ready_on({"a", "b", "c"});
   CHECK(shares(leaf, 300) == std::map<std::string, int>{{"a", 100}, {"b", 100}, {"c", 100}});
