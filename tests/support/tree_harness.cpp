@@ -245,7 +245,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           },
           [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
           [&](SetEndpointHealth& it) {
-            tell_map(map_of(node), EndpointHealthChanged{it.address, it.healthy, it.status});
+            tell_map(map_of(node), EndpointHealthChanged{it.judge, it.unhealthy});
           },
           [&](TrackEndpoints& it) { tell_map(map_of(node), EndpointsTracked{it.trackers}); },
           [&](RequestReresolution&) { request_reresolution(node); },
