@@ -29,11 +29,14 @@ namespace {
 // the stripes start at places of their own, so that they do not march in step.
 class RoundRobinPicker final : public Picker {
  public:
-  RoundRobinPicker(std::vector<ConnectionPtr> ready, std::uint64_t seed, std::uint64_t edition)
-      : owners_(std::move(ready)) {
+  RoundRobinPicker(std::vector<ConnectionPtr> ready,
+                   std::vector<ChosenEndpoint> endpoints,
+                   std::uint64_t seed,
+                   std::uint64_t edition)
+      : owners_(std::move(ready)), endpoints_(std::move(endpoints)) {
     ready_.reserve(owners_.size());
-    for (const ConnectionPtr& connection : owners_)
-      ready_.emplace_back(connection.get());
+    for (std::size_t at = 0; at < owners_.size(); ++at)
+      ready_.emplace_back(owners_[at].get()).endpoint = &endpoints_[at];
     for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
       positions_[stripe].mark.store(
           draw_below(seed, Salt::kEndpoint, ready_.size(), edition * kStripes + stripe),
@@ -60,11 +63,13 @@ class RoundRobinPicker final : public Picker {
 
   std::vector<Complete> ready_;        // Never empty. All that a pick looks at: no connection.
   std::vector<ConnectionPtr> owners_;  // Of the same.
+  std::vector<ChosenEndpoint> endpoints_;
   mutable std::array<Position, kStripes> positions_;
 };
 
 struct Member {
   std::vector<Address> addresses;
+  ChosenEndpoint chosen;       // As the next picker has to name it.
   PickFirst first{PickFirst::WhenLost::kReconnect};
   ConnectivityState counted = ConnectivityState::kConnecting;
   ConnectionPtr connection;    // As the next picker has to know it.
@@ -140,7 +145,7 @@ class RoundRobin final : public Policy {
       for (const Priority& priority : update.endpoints->priorities) {
         for (const LocalityPtr& locality : priority.localities) {
           for (const Endpoint& endpoint : locality->endpoints)
-            take_in(endpoint, place, effects);
+            take_in(locality, endpoint, place, effects);
         }
       }
     }
@@ -156,6 +161,10 @@ class RoundRobin final : public Policy {
     found->second.last = event;
     const std::vector<Member*> users = found->second.users;
     for (Member* member : users) {
+      if (event.state == ConnectivityState::kReady && event.tracker != member->chosen.tracker) {
+        member->chosen.tracker = event.tracker;
+        dirty_ = true;
+      }
       drive(*member, effects, [&](LbEffects& wants) { member->first.observe(event, wants); });
     }
   }
@@ -177,16 +186,31 @@ class RoundRobin final : public Policy {
     return *slot;
   }
 
-  void take_in(const Endpoint& endpoint, Place& place, LbEffects& effects) {
+  void take_in(const LocalityPtr& locality,
+               const Endpoint& endpoint,
+               Place& place,
+               LbEffects& effects) {
     Member* const expected = place.next(endpoint);
     Member& member = expected != nullptr ? *expected : member_of(endpoint);
     if (member.named_in == list_) return;  // Named twice: one endpoint all the same.
     member.named_in = list_;
     order_.push_back(&member);
+    stand_for(member, locality, endpoint);
     if (member.addresses == endpoint.addresses) return;
     member.addresses = endpoint.addresses;
     drive(
         member, effects, [&](LbEffects& wants) { member.first.update(endpoint.addresses, wants); });
+  }
+
+  void stand_for(Member& member, const LocalityPtr& locality, const Endpoint& endpoint) {
+    ChosenEndpoint& chosen = member.chosen;
+    if (chosen.locality == locality && chosen.endpoint == &endpoint) return;
+    if (member.connection != nullptr &&
+        (chosen.locality->name != locality->name || *chosen.endpoint != endpoint)) {
+      dirty_ = true;
+    }
+    chosen.locality = locality;
+    chosen.endpoint = &endpoint;
   }
 
   void let_go(Member& member, LbEffects& effects) {
@@ -290,12 +314,17 @@ class RoundRobin final : public Policy {
   PickerPtr make_ready_picker() {
     std::vector<ConnectionPtr> ready;
     ready.reserve(count(ConnectivityState::kReady));
+    std::vector<ChosenEndpoint> endpoints;
+    endpoints.reserve(count(ConnectivityState::kReady));
     for (const Member* member : order_) {
-      if (member->connection != nullptr) ready.push_back(member->connection);
+      if (member->connection == nullptr) continue;
+      ready.push_back(member->connection);
+      endpoints.push_back(member->chosen);
     }
     SIGNALBOX_INVARIANT(ready.size() == count(ConnectivityState::kReady),
                         "I1: the endpoints counted as READY are those with a connection");
-    return std::make_shared<const RoundRobinPicker>(std::move(ready), context_.seed, ++edition_);
+    return std::make_shared<const RoundRobinPicker>(
+        std::move(ready), std::move(endpoints), context_.seed, ++edition_);
   }
 
   PolicyContext context_;
