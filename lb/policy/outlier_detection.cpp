@@ -137,11 +137,9 @@ class OutlierDetectionPolicy final : public Policy {
   // --- what is told ---
 
   void tell_map(LbEffects& effects) {
-    if (endpoints_.take_tracker_changes())
-      effects.push_back(TrackEndpoints{endpoints_.trackers()});
+    if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
     if (endpoints_.take_health_changes()) {
-      effects.push_back(
-          SetEndpointHealth{HealthJudge::kOutlierDetection, endpoints_.unhealthy()});
+      effects.push_back(SetEndpointHealth{HealthJudge::kOutlierDetection, endpoints_.unhealthy()});
     }
   }
 

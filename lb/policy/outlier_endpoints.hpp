@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// outlier_endpoints — the endpoints that outlier_detection judges: their calls, and their sentences.
+// outlier_endpoints — the endpoints that outlier_detection judges: their calls, and their
+// sentences.
 //
 //   data plane ─▶ EndpointCalls::ended ─▶ striped counts
 //                                            │ tally(): what came since the last tally

@@ -69,7 +69,7 @@ class RoundRobinPicker final : public Picker {
 
 struct Member {
   std::vector<Address> addresses;
-  ChosenEndpoint chosen;       // As the next picker has to name it.
+  ChosenEndpoint chosen;  // As the next picker has to name it.
   PickFirst first{PickFirst::WhenLost::kReconnect};
   ConnectivityState counted = ConnectivityState::kConnecting;
   ConnectionPtr connection;    // As the next picker has to know it.

@@ -13,8 +13,7 @@
 //   I2  An endpoint is its set of addresses: one that stays in the list keeps its connection.
 //   I3  One event costs O(1). What costs O(n), a picker, is built at state edges and otherwise once
 //       per burst (RebuildSoon); re-resolution is asked for once per burst, too.
-//   I4  A pick names the endpoint that it chose, and who counts its calls.
-//   I5  Each stripe of threads goes round by itself: on one thread the shares of the endpoints are
+//   I4  Each stripe of threads goes round by itself: on one thread the shares of the endpoints are
 //       exactly even, and no pick writes a cache line that another stripe reads.
 
 #pragma once

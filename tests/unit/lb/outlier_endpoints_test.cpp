@@ -17,7 +17,7 @@ using Counts = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 constexpr auto kByRate = DetectionMethod::kSuccessRate;
 constexpr auto kByFailures = DetectionMethod::kFailurePercentage;
-const Instant kStart{1h};
+const Instant kStart = Instant{} + 1h;
 
 Counts tally(OutlierEndpoints& endpoints) {
   Counts counts;

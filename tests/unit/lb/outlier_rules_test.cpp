@@ -85,10 +85,7 @@ TEST_CASE("outlier_rules: a success rate is judged by those of the others",
        {3}},
       {"who had too few calls is no host", alike(4, 100, 0) + alike(1, 0, 99), {}, {}},
       // as the first row: those with 99 calls do not count
-      {"and changes no mean",
-       alike(4, 100, 0) + alike(5, 0, 99) + alike(1, 0, 100),
-       {},
-       {9}},
+      {"and changes no mean", alike(4, 100, 0) + alike(5, 0, 99) + alike(1, 0, 100), {}, {9}},
       {"who had no call has no rate", alike(9, 0, 0), {0, 100, 0, 0}, {}},
       {"nobody is there", {}, {0, 100, 0, 0}, {}},
   }));
@@ -235,9 +232,8 @@ TEST_CASE("outlier_rules: an outlier is ejected if its number is below the enfor
 TEST_CASE("outlier_rules: the second algorithm judges those whom the first has not ejected",
           "[lb][outlier_detection][A50]") {
   const auto calls = alike(3, 100, 0) + alike(2, 0, 100);
-  CHECK(detect(both(), calls, {0, 99, 0}) == Detections{{3, kByRate, kEjected},
-                                                        {4, kByRate, kSpared},
-                                                        {4, kByFailures, kEjected}});
+  CHECK(detect(both(), calls, {0, 99, 0}) ==
+        Detections{{3, kByRate, kEjected}, {4, kByRate, kSpared}, {4, kByFailures, kEjected}});
 }
 
 TEST_CASE("outlier_rules: without an algorithm there are no outliers",
@@ -266,8 +262,8 @@ TEST_CASE("outlier_rules: who is ejected already counts as such, and is not foun
   settings.max_ejection_percent = 40;
   auto calls = alike(2, 100, 0) + alike(3, 0, 100);
   calls[2].ejected = true;
-  CHECK(detect(settings, calls, {0}) == Detections{{3, kByFailures, kEjected},
-                                                   {4, kByFailures, kOverflow}});
+  CHECK(detect(settings, calls, {0}) ==
+        Detections{{3, kByFailures, kEjected}, {4, kByFailures, kOverflow}});
 }
 
 }  // namespace signalbox::lb
