@@ -37,6 +37,7 @@ void OutlierEndpoints::update(const EndpointsPtr& endpoints) {
 void OutlierEndpoints::take_in(const Endpoint& endpoint) {
   std::vector<Address> key = endpoint.addresses;
   std::ranges::sort(key);
+  key.erase(std::unique(key.begin(), key.end()), key.end());
   std::unique_ptr<Judged>& slot = judged_[key];
   if (slot == nullptr) {
     slot = std::make_unique<Judged>();

@@ -109,7 +109,7 @@ TEST_CASE("outlier_endpoints: an endpoint is the set of its addresses",
   CHECK(ejected(endpoints) == Strings{"a", "b"});
 
   SECTION("in any order") {
-    endpoints.update(slice_of({"c", "b,a"}));
+    endpoints.update(slice_of({"c", "b,a,b"}));
     CHECK(ejected(endpoints) == Strings{"a", "b"});
     CHECK(endpoints.multiplier(1) == 1);
   }
@@ -148,6 +148,29 @@ TEST_CASE("outlier_endpoints: who stays keeps counts and ejection; who leaves is
   endpoints.update(nullptr);
   CHECK(endpoints.trackers() == nullptr);
   CHECK(endpoints.unhealthy() == nullptr);
+}
+
+TEST_CASE("outlier_endpoints: a call that runs outlives its endpoint",
+          "[lb][outlier_detection][A50]") {
+  struct Waiting final : Retirement {
+    void retire(std::unique_ptr<const Tracked> object) override {
+      retired.push_back(std::move(object));
+    }
+
+    std::vector<std::unique_ptr<const Tracked>> retired;
+  };
+
+  const auto waiting = std::make_shared<Waiting>();
+  OutlierEndpoints endpoints(waiting);
+  endpoints.update(slice_of({"a"}));
+  TrackerList named;
+  named.add(*endpoints.trackers()->at(Address{"a"}));
+  Tracking call(named);
+  endpoints.update(nullptr);
+  REQUIRE(waiting->retired.size() == 1);
+  CHECK(waiting->retired.front()->in_use());
+  call.end({14});
+  CHECK_FALSE(waiting->retired.front()->in_use());
 }
 
 TEST_CASE("outlier_endpoints: an ejection says by which algorithm",
