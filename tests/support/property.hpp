@@ -27,8 +27,7 @@ bool holds(const std::string& what, int cases, Property&& property) {
   rc::detail::TestParams params;
   params.seed = 1;
   params.maxSuccess = cases;
-  const auto result =
-      rc::detail::checkTestable(std::forward<Property>(property), metadata, params);
+  const auto result = rc::detail::checkTestable(std::forward<Property>(property), metadata, params);
   const bool held = result.template is<rc::detail::SuccessResult>();
   if (!held) rc::detail::printResultMessage(result, std::cerr << what << ": ");
   return held;
