@@ -50,7 +50,7 @@ class FailingBackend {
 /// Whoever fails more than half of five calls is ejected, of three endpoints one.
 std::string detecting(const std::string& base_ejection_time) {
   return absl::StrCat(
-      ", outlier_detection: {interval: 0.2s, base_ejection_time: ",
+      ", outlier_detection: {interval: 0.5s, base_ejection_time: ",
       base_ejection_time,
       ", max_ejection_percent: 30, enforcing_success_rate: 0, enforcing_failure_percentage: 100, "
       "failure_percentage_threshold: 50, failure_percentage_minimum_hosts: 3, "
