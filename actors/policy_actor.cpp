@@ -123,8 +123,7 @@ struct PolicyState {
   }
 
   void run(SetEndpointHealth& order) {
-    protocol::send(
-        self, birth.subchannels, EndpointHealthChanged{order.address, order.healthy, order.status});
+    protocol::send(self, birth.subchannels, EndpointHealthChanged{order.judge, order.unhealthy});
   }
 
   void run(TrackEndpoints& order) {

@@ -34,7 +34,9 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
           [](const OverrideHostConfig&) -> Made { return make_override_host(); },
           [](const ClusterImplConfig&) -> Made { return make_cluster_impl(); },
-          [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
+          [&](const OutlierDetectionConfig&) -> Made {
+            return make_outlier_detection(std::move(context));
+          },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
           [&](const RingHashConfig& own) -> Made {

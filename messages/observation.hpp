@@ -74,11 +74,34 @@ struct ConnectionLost {
   friend bool operator==(const ConnectionLost&, const ConnectionLost&) = default;
 };
 
+enum class DetectionMethod : std::uint8_t { kSuccessRate, kFailurePercentage };
+inline constexpr std::size_t kDetectionMethods = 2;
+
+/// What became of an endpoint that was found to be an outlier: it was ejected, or the reason why
+/// not, which are A91's.
+enum class DetectionOutcome : std::uint8_t {
+  kEjected,
+  kEnforcementPercentage,
+  kMaxEjectionOverflow
+};
+inline constexpr std::size_t kDetectionOutcomes = 3;
+
+/// So many endpoints of a cluster were found to be outliers, and this became of them (A91).
+struct OutliersDetected {
+  ClusterName cluster;
+  DetectionMethod method = DetectionMethod::kSuccessRate;
+  DetectionOutcome outcome = DetectionOutcome::kEjected;
+  std::uint64_t endpoints = 0;
+
+  friend bool operator==(const OutliersDetected&, const OutliersDetected&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
                                  EndpointsCounted,
                                  ConnectionAttempted,
-                                 ConnectionLost>;
+                                 ConnectionLost,
+                                 OutliersDetected>;
 
 }  // namespace signalbox

@@ -19,6 +19,10 @@ constexpr std::array<absl::string_view, kEndpointStates> kStates{
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
 constexpr std::array<absl::string_view, 4> kReasons{
     "failed", "timed_out", "recovered", "reconfigured"};
+constexpr std::array<absl::string_view, kDetectionMethods> kMethods{"success_rate",
+                                                                    "failure_percentage"};
+constexpr std::array<absl::string_view, kDetectionOutcomes> kOutcomes{
+    "ejected", "enforcement_percentage", "max_ejection_overflow"};
 constexpr std::array<absl::string_view, 4> kConnectivity{
     "idle", "connecting", "ready", "transient_failure"};
 constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
@@ -42,6 +46,17 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
 template <typename Enum, std::size_t N>
 std::string word(const std::array<absl::string_view, N>& words, Enum value) {
   return std::string(words[static_cast<std::size_t>(value)]);
+}
+
+// --- outliers -------------------------------------------------------------
+
+void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
+  const bool enforced = seen.outcome == DetectionOutcome::kEjected;
+  LabelValues labels{seen.cluster.str(), word(kMethods, seen.method)};
+  if (!enforced) labels.push_back(word(kOutcomes, seen.outcome));
+  series.add(enforced ? Metric::kEjectionsEnforced : Metric::kEjectionsUnenforced,
+             std::move(labels),
+             static_cast<double>(seen.endpoints));
 }
 
 // --- calls ----------------------------------------------------------------
@@ -111,6 +126,7 @@ void Instruments::observe(const Observation& observation) {
                  [&](const ConnectionLost& seen) {
                    series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
                  },
+                 [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
              },
              observation);
 }

@@ -5,8 +5,8 @@
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the rooms that a call passes on its way (outlier_detection, cluster_impl,
-// override_host) and of wrr_locality: each says only what its child is given.
+// The base of the rooms that a call passes on its way (cluster_impl, override_host) and of
+// wrr_locality: each says only what its child is given.
 
 #pragma once
 

@@ -131,16 +131,35 @@ void TreeHarness::repeat(const std::string& path) {
   run();
 }
 
-std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
+PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed) {
   const ClusterName name(cluster);
   PickArgs args;
   args.cluster = &name;
   args.seed = seed;
-  const PickResult result = root_->published->picker->pick(args);
+  PickResult result = root_->published->picker->pick(args);
   if (result.ask) result.ask_target->tell(*result.ask);
-  const std::string text = to_text(result);
+  return result;
+}
+
+std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
+  const std::string text = to_text(ask(cluster, seed));
   run();
   return text;
+}
+
+std::string TreeHarness::call(const std::string& cluster, std::uint64_t seed) {
+  const PickResult result = ask(cluster, seed);
+  const std::string text = to_text(result);
+  if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
+    const bool fails = bad_.contains(complete->connection->address());
+    Tracking(result.trackers).end({fails ? 14 : 0});
+  }
+  run();
+  return text;
+}
+
+void TreeHarness::answer_badly(const std::string& address, bool badly) {
+  badly ? void(bad_.insert(Address(address))) : void(bad_.erase(Address(address)));
 }
 
 std::vector<std::string> TreeHarness::reached(const std::string& cluster) {
@@ -273,7 +292,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           },
           [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
           [&](SetEndpointHealth& it) {
-            tell_map(map_of(node), EndpointHealthChanged{it.address, it.healthy, it.status});
+            tell_map(map_of(node), EndpointHealthChanged{it.judge, it.unhealthy});
           },
           [&](TrackEndpoints& it) { tell_map(map_of(node), EndpointsTracked{it.trackers}); },
           [&](RequestReresolution&) { request_reresolution(node); },

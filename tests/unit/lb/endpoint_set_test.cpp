@@ -187,7 +187,7 @@ TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addr
 TEST_CASE("endpoint_set: each member has a counter of its own for as long as it is one",
           "[lb][endpoint_set][A48]") {
   int made = 0;
-  EndpointSet set(Connects::kAtOnce, [&made]() -> CallTrackerPtr {
+  EndpointSet set(Connects::kAtOnce, kAttemptDelay, [&made]() -> CallTrackerPtr {
     ++made;
     return std::make_shared<const NoTracker>();
   });

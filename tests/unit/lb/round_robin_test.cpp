@@ -102,6 +102,48 @@ TEST_CASE("round_robin: on every thread calls are shared exactly evenly", "[lb][
   CHECK(all == std::map<std::string, int>{{"a", 300}, {"b", 300}, {"c", 300}});
 }
 
+TEST_CASE("round_robin: a pick names the endpoint that it chose, and who counts its calls",
+          "[lb][round_robin][A50][A61]") {
+  struct Counts final : CallTracker {
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+  };
+
+  LeafHarness leaf = ready_on({"a"});
+  const auto chosen = [&] {
+    const PickResult result = leaf.published.at(leaf.published.size() - 1).picker->pick({});
+    const ChosenEndpoint* endpoint = std::get<Complete>(result.outcome).endpoint;
+    REQUIRE(endpoint != nullptr);
+    CHECK(endpoint->locality != nullptr);
+    CHECK(endpoint->endpoint->addresses == std::vector<Address>{Address{"a"}});
+    return *endpoint;
+  };
+  CHECK(chosen().tracker == nullptr);
+
+  SubchannelStateChanged counted;
+  counted.address = Address{"a"};
+  counted.state = kReady;
+  counted.connection = std::make_shared<const Connection>(counted.address);
+  counted.tracker = std::make_shared<const Counts>();
+  leaf.step(counted);
+  leaf.step(RebuildDue{});
+  CHECK(chosen().tracker == counted.tracker);
+
+  SECTION("and an update keeps both up to date") {
+    Locality locality;
+    locality.name.zone = "west";
+    locality.endpoints.push_back(Endpoint{{Address{"a"}}, HealthStatus::kHealthy, 7});
+    ConfigUpdated update;
+    update.generation = 2;
+    update.endpoints = std::make_shared<const Endpoints>(
+        Endpoints{{{{std::make_shared<const Locality>(std::move(locality))}}}});
+    leaf.step(update);
+    leaf.step(RebuildDue{});
+    CHECK(chosen().tracker == counted.tracker);
+    CHECK(chosen().locality->name.zone == "west");
+    CHECK(chosen().endpoint->weight == 7);
+  }
+}
+
 TEST_CASE("round_robin: clients begin at places of their own", "[lb][round_robin]") {
   std::set<std::string> first;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {

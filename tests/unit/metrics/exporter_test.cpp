@@ -29,6 +29,10 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(EndpointsCounted{cluster, {2, 1, 0, 0, 0, 0}});
   instruments->observe(ConnectionAttempted{cluster, true});
   instruments->observe(ConnectionLost{cluster});
+  instruments->observe(
+      OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
+  instruments->observe(OutliersDetected{
+      cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kMaxEjectionOverflow, 1});
   instruments->set_xds_connected("xds.host:443", true);
   instruments->count_updates("xds.host:443", ResourceType::kListener, 1, 1);
   instruments->set_xds_resources(ResourceType::kCluster, "acked", 2);

@@ -81,6 +81,28 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
 }
 
+TEST_CASE("instruments: count ejections, and outliers that were not ejected by why not",
+          "[metrics][instruments][A91]") {
+  Instruments instruments;
+  const auto method = DetectionMethod::kSuccessRate;
+  instruments.observe(OutliersDetected{kOrders, method, DetectionOutcome::kEjected, 1});
+  instruments.observe(OutliersDetected{kOrders, method, DetectionOutcome::kEjected, 2});
+  instruments.observe(
+      OutliersDetected{kOrders, method, DetectionOutcome::kEnforcementPercentage, 4});
+  instruments.observe(OutliersDetected{
+      kOrders, DetectionMethod::kFailurePercentage, DetectionOutcome::kMaxEjectionOverflow, 5});
+  const auto enforced = Metric::kEjectionsEnforced;
+  const auto unenforced = Metric::kEjectionsUnenforced;
+  CHECK(row_of(enforced).name == "signalbox_outlier_detection_ejections_enforced_total");
+  CHECK(row_of(unenforced).name == "signalbox_outlier_detection_ejections_unenforced_total");
+  CHECK(value(instruments, enforced, {"orders", "success_rate"}) == 3);
+  CHECK(value(instruments, unenforced, {"orders", "success_rate", "enforcement_percentage"}) == 4);
+  CHECK(value(instruments, unenforced, {"orders", "failure_percentage", "max_ejection_overflow"}) ==
+        5);
+  CHECK(series_count(instruments, enforced) == 1);
+  CHECK(series_count(instruments, unenforced) == 2);
+}
+
 TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments]") {
   Instruments instruments;
   instruments.add_policies("priority", 1);
