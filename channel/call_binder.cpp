@@ -131,10 +131,12 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   return true;
 }
 
-Verdict CallBinder::judge(const CallIntent& intent) {
+Verdict CallBinder::judge(CallIntent& intent) {
   switch (intent.pick.outcome()) {
     case PickOutcome::kComplete:
-      return is_alive(intent) ? Verdict::kBind : Verdict::kWait;
+      if (is_alive(intent)) return Verdict::kBind;
+      intent.pick.put_off();
+      return Verdict::kWait;
     case PickOutcome::kQueue:
       return Verdict::kWait;
     case PickOutcome::kFail:

@@ -76,8 +76,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// known. Returns true when it shortened it.
   bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// What follows from the intent's pick. A connection that has died since is worth waiting for.
-  static Verdict judge(const CallIntent& intent);
+  /// What follows from the intent's pick. A connection that has died since is worth waiting for:
+  /// the pick is put off.
+  static Verdict judge(CallIntent& intent);
 
   /// Whether the picked connection is up at this moment.
   static bool is_alive(const CallIntent& intent);

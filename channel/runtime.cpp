@@ -21,6 +21,7 @@
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/target.hpp"
+#include "lb/request_limit.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
@@ -231,6 +232,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.policy.failover_timeout = options.failover_timeout;
+  environment.policy.request_limits = lb::RequestLimits::of_process();
+  environment.policy.drop_counters = state->instruments;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(

@@ -19,14 +19,24 @@
 #include <cstdint>
 #include <memory>
 
+#include "messages/drop_counts.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
+
+class LoadStore;
+class RequestLimits;
 
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  /// Calls in flight, by cluster (A32). Null: each cluster_impl counts for itself alone.
+  std::shared_ptr<RequestLimits> request_limits = nullptr;
+  /// Where the load of clusters that report it is counted. Null: it is not.
+  std::shared_ptr<LoadStore> loads = nullptr;
+  /// Null: drops are not counted for operators.
+  std::shared_ptr<DropCounters> drop_counters = nullptr;
 };
 
 /// What a policy is born with.

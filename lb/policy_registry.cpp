@@ -31,7 +31,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
           [](const OverrideHostConfig&) -> Made { return make_override_host(); },
-          [](const ClusterImplConfig&) -> Made { return make_cluster_impl(); },
+          [&](const ClusterImplConfig&) -> Made { return make_cluster_impl(std::move(context)); },
           [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },

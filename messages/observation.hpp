@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "messages/call_tracker.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
@@ -74,11 +75,20 @@ struct ConnectionLost {
   friend bool operator==(const ConnectionLost&, const ConnectionLost&) = default;
 };
 
+/// From now on calls of the cluster pass this gate (A32).
+struct CircuitBreakerSet {
+  ClusterName cluster;
+  CallGatePtr gate;
+
+  friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
                                  EndpointsCounted,
                                  ConnectionAttempted,
-                                 ConnectionLost>;
+                                 ConnectionLost,
+                                 CircuitBreakerSet>;
 
 }  // namespace signalbox

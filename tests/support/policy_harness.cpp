@@ -57,6 +57,9 @@ std::string to_text(const Observation& observation) {
           [](const FailoverEnded& it) {
             return absl::StrCat("failover-ended ", it.cluster.str(), " ", in_seconds(it.duration));
           },
+          [](const CircuitBreakerSet& it) {
+            return absl::StrCat("breaker ", it.cluster.str(), " ", it.gate->limit());
+          },
           [](const auto&) { return std::string("other observation"); },
       },
       observation);
