@@ -11,10 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 
 #include "lb/request_limit.hpp"
@@ -33,7 +33,7 @@ struct CallRules {
   std::vector<Drop> drops;
   CallGatePtr gate;  ///< Never null.
   /// Who counts the load of which locality; empty: it is not reported.
-  absl::flat_hash_map<LocalityName, CallTrackerPtr> localities;
+  std::map<LocalityName, CallTrackerPtr> localities;
   CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.
 };
 

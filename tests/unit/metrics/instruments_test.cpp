@@ -82,7 +82,7 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
 }
 
 TEST_CASE("instruments: count drops by category, and those of the circuit breaker",
-          "[metrics][instruments][A37-30][A32][A75-52]") {
+          "[metrics][instruments][A37-30][A32]") {
   Instruments instruments;
   instruments.drops(kOrders, "lb")->add(0, 2);
   instruments.drops(kOrders, "lb")->add(0, 1);
