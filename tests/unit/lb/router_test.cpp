@@ -9,6 +9,9 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
+#include "lb/load_stats.hpp"
+#include "lb/pickers.hpp"
+#include "lb/policy/cluster_impl_picker.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 
@@ -394,6 +397,28 @@ TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[l
   const std::uint64_t after = allocations;
   CHECK(complete);
   CHECK(after == before);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick that cluster_impl limits and counts allocates nothing either",
+                 "[lb][router][cluster_impl][A32]") {
+  auto rules = std::make_shared<CallRules>();
+  rules->drops.push_back({1, absl::UnavailableError("one of a million"), {}});
+  rules->elsewhere =
+      std::make_shared<const LocalityTracker>(std::make_shared<const LocalityCounts>());
+  rules->gate = std::make_shared<const RequestGate>(
+      std::make_shared<const RequestLimit>(), 5, ClusterName("orders"), DropCounts{});
+  publish(all_to(to("orders")), make_cluster_impl_picker(make_connection_picker(backend), rules));
+  REQUIRE(router.pick(kCall).outcome() == PickOutcome::kComplete);
+  const std::uint64_t before = allocations;
+  bool complete = true;
+  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    Pick pick = router.pick({"/s/M", nullptr, seed});
+    complete = complete && pick.outcome() == PickOutcome::kComplete;
+    pick.end(0);
+  }
+  CHECK(allocations == before);
+  CHECK(complete);
 }
 
 // Lets `most` calls in.
