@@ -109,26 +109,9 @@ TEST_CASE("instruments: hold drops to a number of series", "[metrics][instrument
 
 TEST_CASE("instruments: show circuit breakers as long as somebody calls the cluster",
           "[metrics][instruments][A32]") {
-  struct Gate final : CallGate {
-    Gate(std::uint32_t most, bool full) : most_(most), full_(full) {}
-
-    bool enter() const noexcept override { return !full_; }
-
-    void ended(const CallEnd& /*end*/) const noexcept override {}
-
-    absl::Status refuse() const override { return absl::UnavailableError("full"); }
-
-    std::uint32_t limit() const override { return most_; }
-
-    bool is_full() const override { return full_; }
-
-    const std::uint32_t most_;
-    const bool full_;
-  };
-
   Instruments instruments;
-  auto full = std::make_shared<const Gate>(7, true);
-  auto free = std::make_shared<const Gate>(9, false);
+  auto full = std::make_shared<const FakeGate>(7, true);
+  auto free = std::make_shared<const FakeGate>(9, false);
   instruments.observe(CircuitBreakerSet{kOrders, full});
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 7);
   CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 1);
