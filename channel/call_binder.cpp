@@ -112,6 +112,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
   const lb::CallArgs args{path, &headers, intent.seed};
+  intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
   } else {
@@ -135,7 +136,7 @@ Verdict CallBinder::judge(CallIntent& intent) {
   switch (intent.pick.outcome()) {
     case PickOutcome::kComplete:
       if (is_alive(intent)) return Verdict::kBind;
-      intent.pick.put_off();
+      put_off(intent);
       return Verdict::kWait;
     case PickOutcome::kQueue:
       return Verdict::kWait;
@@ -145,6 +146,11 @@ Verdict CallBinder::judge(CallIntent& intent) {
       return Verdict::kFail;
   }
   return Verdict::kFail;
+}
+
+void CallBinder::put_off(CallIntent& intent) {
+  intent.pick.put_off();
+  intent.is_put_off = true;
 }
 
 bool CallBinder::is_alive(const CallIntent& intent) {
