@@ -22,6 +22,7 @@
 #include "channel/grpc_channel.hpp"
 #include "channel/target.hpp"
 #include "lb/policy_options.hpp"
+#include "lb/request_limit.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
@@ -241,6 +242,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.policy.failover_timeout = options.failover_timeout;
   environment.policy.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
   environment.policy.connection_attempt_delay = options.connection_attempt_delay;
+  environment.policy.request_limits = lb::RequestLimits::of_process();
+  environment.policy.drop_counters = state->instruments;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(

@@ -19,9 +19,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "messages/drop_counts.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
+
+class LoadStore;
+class RequestLimits;
 
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
@@ -32,6 +36,12 @@ struct PolicyOptions {
   Duration connection_attempt_delay = std::chrono::milliseconds(
       250);  ///< How long an attempt has before the next address is tried too (A61).
   bool weighted_shuffling = true;  ///< Weights count where pick_first shuffles, as in A113.
+  /// Calls in flight, by cluster (A32). Null: each cluster_impl counts for itself alone.
+  std::shared_ptr<RequestLimits> request_limits = nullptr;
+  /// Where the load of clusters that report it is counted. Null: it is not.
+  std::shared_ptr<LoadStore> loads = nullptr;
+  /// Null: drops are not counted for operators.
+  std::shared_ptr<DropCounters> drop_counters = nullptr;
 };
 
 /// What a policy is born with.

@@ -33,10 +33,10 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
           [](const OverrideHostConfig&) -> Made { return make_override_host(); },
-          [](const ClusterImplConfig&) -> Made { return make_cluster_impl(); },
           [&](const OutlierDetectionConfig&) -> Made {
             return make_outlier_detection(std::move(context));
           },
+          [&](const ClusterImplConfig&) -> Made { return make_cluster_impl(std::move(context)); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
           [&](const RingHashConfig& own) -> Made {

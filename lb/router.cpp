@@ -75,25 +75,30 @@ Answer without(const absl::Status& failure) {
   return {PickOutcome::kFail, {}, allowed(failure, "name resolution"), {}};
 }
 
-// A picker of the user's own may be wrong: the call pays for it, not the process.
+Answer refused(PickOutcome outcome, absl::Status status) {
+  return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
+}
+
+// A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
+// last: a call that has entered it runs.
 Answer completed(const Complete& complete, const TrackerList& trackers) {
-  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete, {}, trackers};
-  return {PickOutcome::kDrop, {}, absl::InternalError("a picker chose no connection"), {}};
+  if (complete.connection == nullptr)
+    return refused(PickOutcome::kDrop, absl::InternalError("a picker chose no connection"));
+  const CallGate* const gate = trackers.gate();
+  if (gate != nullptr && !gate->enter()) return refused(PickOutcome::kDrop, gate->refuse());
+  return {PickOutcome::kComplete, complete, {}, trackers};
 }
 
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   if (snapshot.picker == nullptr) return without(snapshot.failure);
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
-  const auto refused = [](PickOutcome outcome, absl::Status& status) -> Answer {
-    return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
-  };
   return std::visit(
       Overloaded{
           [&](const Complete& complete) { return completed(complete, result.trackers); },
           [](const Queue&) { return Answer{}; },
-          [&](Fail& fail) { return refused(PickOutcome::kFail, fail.status); },
-          [&](Drop& drop) { return refused(PickOutcome::kDrop, drop.status); },
+          [&](Fail& fail) { return refused(PickOutcome::kFail, std::move(fail.status)); },
+          [&](Drop& drop) { return refused(PickOutcome::kDrop, std::move(drop.status)); },
       },
       result.outcome);
 }
@@ -107,6 +112,7 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
+  pick.put_off();  // What it held is not to stand in its own way.
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;

@@ -52,6 +52,14 @@ class Pick {
   /// not say so; its Pick is only destroyed.
   void end(int code) { tracking_.end({code}); }
 
+  /// The connection has gone before it was used: the call waits, and holds nothing but its cluster.
+  void put_off() {
+    if (outcome_ != PickOutcome::kComplete) return;
+    outcome_ = PickOutcome::kQueue;
+    connection_ = Use();
+    tracking_ = Tracking();
+  }
+
   /// Which publication this pick saw: look again when the cell has a later one.
   std::uint64_t sequence() const { return sequence_; }
 

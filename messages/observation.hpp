@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "messages/call_tracker.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
@@ -96,12 +97,21 @@ struct OutliersDetected {
   friend bool operator==(const OutliersDetected&, const OutliersDetected&) = default;
 };
 
+/// From now on calls of the cluster pass this gate (A32).
+struct CircuitBreakerSet {
+  ClusterName cluster;
+  CallGatePtr gate;
+
+  friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
                                  EndpointsCounted,
                                  ConnectionAttempted,
                                  ConnectionLost,
-                                 OutliersDetected>;
+                                 OutliersDetected,
+                                 CircuitBreakerSet>;
 
 }  // namespace signalbox

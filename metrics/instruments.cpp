@@ -127,6 +127,7 @@ void Instruments::observe(const Observation& observation) {
                    series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
                  },
                  [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
+                 [&](const CircuitBreakerSet& seen) { set_gate(seen); },
              },
              observation);
 }
@@ -214,6 +215,71 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
   return stats;
 }
 
+EventCountPtr Instruments::drops(const ClusterName& cluster, absl::string_view category) {
+  const std::lock_guard lock(registry_mutex_);
+  std::pair key(cluster, std::string(category));
+  if (drops_.size() >= kMaxSeries && !drops_.contains(key)) {
+    series_.count_overflow(Metric::kDrops);
+    key = {ClusterName(std::string(kOther)), std::string(kOther)};
+  }
+  EventCountPtr& count = drops_[std::move(key)];
+  if (count == nullptr) count = std::make_shared<const EventCount>();
+  return count;
+}
+
+EventCountPtr Instruments::breaker_drops(const ClusterName& cluster) {
+  const std::lock_guard lock(registry_mutex_);
+  const bool fits = breaker_drops_.size() < kMaxSeries || breaker_drops_.contains(cluster);
+  if (!fits) series_.count_overflow(Metric::kCircuitBreakerDrops);
+  EventCountPtr& count = breaker_drops_[fits ? cluster : ClusterName(std::string(kOther))];
+  if (count == nullptr) count = std::make_shared<const EventCount>();
+  return count;
+}
+
+// A gauge cannot be shared: beyond kMaxSeries clusters the newcomers have none.
+void Instruments::set_gate(const CircuitBreakerSet& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
+    std::erase_if(gates_, [](const auto& entry) {
+      return std::ranges::all_of(entry.second, [](const auto& gate) { return gate.expired(); });
+    });
+  }
+  if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
+    series_.count_overflow(Metric::kCircuitBreakerLimit);
+    return;
+  }
+  auto& gates = gates_[seen.cluster];
+  std::erase_if(gates, [](const auto& gate) { return gate.expired(); });
+  gates.emplace_back(seen.gate);
+}
+
+std::vector<Family> Instruments::collect_drops() const {
+  Family drops{&row_of(Metric::kDrops), {}};
+  Family breaker_drops{&row_of(Metric::kCircuitBreakerDrops), {}};
+  Family limits{&row_of(Metric::kCircuitBreakerLimit), {}};
+  Family open{&row_of(Metric::kCircuitBreakerOpen), {}};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [key, count] : drops_)
+    drops.series.push_back(one({key.first.str(), key.second}, count->sum(0)));
+  for (const auto& [cluster, count] : breaker_drops_)
+    breaker_drops.series.push_back(one({cluster.str()}, count->sum(0)));
+  for (const auto& [cluster, gates] : gates_) {
+    CallGatePtr newest;
+    bool is_full = false;
+    for (const auto& gate : gates) {
+      const CallGatePtr living = gate.lock();
+      if (living == nullptr) continue;
+      is_full |= living->is_full();
+      newest = living;
+    }
+    if (newest == nullptr) continue;
+    limits.series.push_back(one({cluster.str()}, newest->limit()));
+    open.series.push_back(one({cluster.str()}, is_full ? 1 : 0));
+  }
+  return {drops, open, limits, breaker_drops};
+}
+
 std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_view actor) {
   const std::lock_guard lock(registry_mutex_);
   auto& count = actor_messages_[std::string(actor)];
@@ -259,8 +325,10 @@ std::vector<Family> Instruments::collect_calls() const {
 
 std::vector<Family> Instruments::collect() const {
   std::vector<Family> families = series_.collect();
-  for (Family& family : collect_calls()) {
-    if (!family.series.empty()) families.push_back(std::move(family));
+  for (auto& some : {collect_calls(), collect_drops()}) {
+    for (const Family& family : some) {
+      if (!family.series.empty()) families.push_back(family);
+    }
   }
   std::ranges::sort(families, {}, [](const Family& family) { return family.row->metric; });
   return families;

@@ -4,7 +4,8 @@
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
-//   router, data plane ─▶ CallStats ─────────────┘
+//   router, data plane ─▶ CallStats ─────────────┤
+//   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. A runtime has one of its own, so several runtimes in a process do not mix. The
 // path of calls never comes here: it holds its CallStats, whose stripes are summed at collection.
@@ -23,6 +24,7 @@
 
 #include "messages/call_stats.hpp"
 #include "messages/connectivity.hpp"
+#include "messages/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "metrics/series.hpp"
@@ -32,7 +34,7 @@ namespace signalbox::metrics {
 /// Messages that actors of one kind have handled; add(0, 1) for each.
 using MessageCount = StripedCounters<1>;
 
-class Instruments {
+class Instruments final : public DropCounters {
  public:
   Instruments();
 
@@ -41,6 +43,10 @@ class Instruments {
   /// The counters of this pair: the same ones for as long as the Instruments live. Beyond
   /// kMaxSeries pairs, newcomers share those of "other".
   std::shared_ptr<const CallStats> call_stats(absl::string_view target, const ClusterName& cluster);
+
+  /// As long as the Instruments live. Beyond kMaxSeries of them, newcomers share those of "other".
+  EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
+  EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
   /// The count of this kind of actor: the same one for as long as the Instruments live. Kinds are
   /// few and fixed.
@@ -76,10 +82,16 @@ class Instruments {
   using Pair = std::pair<std::string, ClusterName>;
 
   std::vector<Family> collect_calls() const;
+  std::vector<Family> collect_drops() const;
+  void set_gate(const CircuitBreakerSet& seen);
 
   SeriesTable series_;
   mutable std::mutex registry_mutex_;
   std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
+  std::map<ClusterName, EventCountPtr> breaker_drops_;
+  /// One for each policy that serves the cluster; those that no picker leads to have expired.
+  std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
 };

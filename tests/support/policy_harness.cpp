@@ -87,6 +87,9 @@ std::string to_text(const Observation& observation) {
                                                                            : " by failures, ",
                                 to_text(it.outcome));
           },
+          [](const CircuitBreakerSet& it) {
+            return absl::StrCat("breaker ", it.cluster.str(), " ", it.gate->limit());
+          },
           [](const auto&) { return std::string("other observation"); },
       },
       observation);

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/metrics/metrics_fixture.hpp"
+
 namespace signalbox::metrics {
 namespace {
 
@@ -43,6 +45,10 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
   instruments->actor_messages("policy")->add(0, 5);
+  static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
+  instruments->observe(CircuitBreakerSet{cluster, gate});
+  instruments->drops(cluster, "lb")->add(0, 1);
+  instruments->breaker_drops(cluster)->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
   stats->count_started();

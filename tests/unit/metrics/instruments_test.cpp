@@ -103,6 +103,49 @@ TEST_CASE("instruments: count ejections, and outliers that were not ejected by w
   CHECK(series_count(instruments, unenforced) == 2);
 }
 
+TEST_CASE("instruments: count drops by category, and those of the circuit breaker",
+          "[metrics][instruments][A37-30][A32]") {
+  Instruments instruments;
+  instruments.drops(kOrders, "lb")->add(0, 2);
+  instruments.drops(kOrders, "lb")->add(0, 1);
+  instruments.drops(kOrders, "throttle");
+  instruments.breaker_drops(kOrders)->add(0, 4);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "lb"}) == 3);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "throttle"}) == 0);
+  CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"orders"}) == 4);
+}
+
+TEST_CASE("instruments: hold drops to a number of series", "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 2; ++i) {
+    const std::string name = std::to_string(i);
+    instruments.drops(kOrders, name)->add(0, 1);
+    instruments.breaker_drops(ClusterName(name))->add(0, 1);
+  }
+  CHECK(series_count(instruments, Metric::kDrops) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kDrops, {"other", "other"}) == 2);
+  CHECK(series_count(instruments, Metric::kCircuitBreakerDrops) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"other"}) == 2);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_drops_total"}) == 2);
+}
+
+TEST_CASE("instruments: show circuit breakers as long as somebody calls the cluster",
+          "[metrics][instruments][A32]") {
+  Instruments instruments;
+  auto full = std::make_shared<const FakeGate>(7, true);
+  auto free = std::make_shared<const FakeGate>(9, false);
+  instruments.observe(CircuitBreakerSet{kOrders, full});
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 7);
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 1);
+  instruments.observe(CircuitBreakerSet{kOrders, free});
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 1);
+  full.reset();
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 0);
+  free.reset();
+  CHECK_FALSE(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}));
+}
+
 TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments]") {
   Instruments instruments;
   instruments.add_policies("priority", 1);
