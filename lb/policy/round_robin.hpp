@@ -5,8 +5,9 @@
 //   parent ─▶ [round_robin] ─▶ subchannel map, one hold per address
 //
 // Takes the endpoints of all localities of all priorities of its slice, connects to every one at
-// once, and again as soon as one goes IDLE. What it has in common with its like, and when it
-// publishes, is Petiole's (petiole.hpp).
+// once, and again as soon as one goes IDLE. Of several addresses of an endpoint the first that is
+// READY is used (Happy Eyeballs, pick_first_core.hpp). What it has in common with its like, and
+// when it publishes, is Petiole's (petiole.hpp).
 //
 // Invariants
 //   I1  READY while any endpoint is READY, else CONNECTING while any may become it,
