@@ -102,13 +102,16 @@ class ClusterImpl final : public PassThrough {
             std::move(counts)};
   }
 
+  // Whether what was counted so far is counted on for `terms`.
+  bool is_same_place(const Terms& terms) const {
+    return terms_ && terms.cluster == terms_->cluster &&
+           terms.service_name == terms_->service_name && terms.report_load == terms_->report_load;
+  }
+
   // The same gate as long as it limits the same.
   CallGatePtr gate_for(const Terms& terms) {
-    const bool same = terms_ && terms.cluster == terms_->cluster &&
-                      terms.service_name == terms_->service_name &&
-                      terms.max_concurrent_requests == terms_->max_concurrent_requests &&
-                      terms.report_load == terms_->report_load;
-    if (same) return rules_->gate;
+    if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
+      return rules_->gate;
     DropCounts refused;
     if (auto* metrics = context_.options.drop_counters.get())
       refused.metric = metrics->breaker_drops(terms.cluster);
@@ -131,9 +134,9 @@ class ClusterImpl final : public PassThrough {
   void track(const Terms& terms, CallRules& rules) {
     std::set<LocalityName> names = terms.localities;
     if (terms_) names.insert(terms_->localities.begin(), terms_->localities.end());
+    const bool same = is_same_place(terms);
     const auto tracker_for = [&](const LocalityName& name) -> CallTrackerPtr {
-      if (rules_ != nullptr && terms_->report_load && terms_->cluster == terms.cluster &&
-          terms_->service_name == terms.service_name) {
+      if (same) {
         const auto known = rules_->localities.find(name);
         if (known != rules_->localities.end()) return known->second;
       }
