@@ -17,16 +17,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
 
+struct CustomPolicy;  ///< lb/policy/custom.hpp
+/// By the name that configurations have for them.
+using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
+
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  std::shared_ptr<const CustomPolicies> custom;  ///< Those that the user registered; null: none.
 };
 
 /// What a policy is born with.

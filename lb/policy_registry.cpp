@@ -6,6 +6,7 @@
 #include "lb/policy/cds.hpp"
 #include "lb/policy/cluster_impl.hpp"
 #include "lb/policy/cluster_manager.hpp"
+#include "lb/policy/custom.hpp"
 #include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
 #include "lb/policy/pick_first.hpp"
@@ -38,7 +39,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const RingHashConfig&) -> Made { return nullptr; },
           [](const LeastRequestConfig&) -> Made { return nullptr; },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
-          [](const CustomConfig&) -> Made { return nullptr; },
+          [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
       },
       static_cast<const LbConfig::variant&>(config));
 }
