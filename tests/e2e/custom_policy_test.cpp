@@ -13,12 +13,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "quorum.hpp"
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/temporary_folder.hpp"
+
+// CONTRIBUTING.md's example.
+signalbox::CustomLbPolicy quorum_policy();
 
 namespace signalbox::test {
 namespace {
@@ -248,10 +250,11 @@ TEST_CASE("custom policy: a configuration that it refuses is a NACK, and the las
       "CDS resource \"c\": load_balancing_policy.policies[0].typed_extension_config.typed_config."
       "value: must be a configuration of com.example.Quorum: quorum: must be a whole number from 1 "
       "to 1000, found \"two\"";
-  CHECK(eventually([&] {
-    const auto dump = runtime->dump_json();
-    return dump.ok() && absl::StrContains(*dump, nlohmann::json(text).dump());
-  }));
+  CHECK(plane->wait_for(
+      [&](const DiscoveryRecord& record) {
+        return !record.nacks.empty() && absl::StrContains(record.nacks.back().detail, text);
+      },
+      kPatience));
   CHECK(metric(*runtime, "signalbox_config_rejected_total", {"reason=\"semantic\""}) == 1);
   CHECK(metric(*runtime, "signalbox_config_generation") == generation);
   CHECK(serves(channel, "two"));
