@@ -249,7 +249,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
   protocol::note_orderly_exit(self, state.orderly);
   protocol::note_exception(
       self, [log = environment->log, who = described(birth)](const std::string& what) {
-        if (log) log(absl::StrCat(who, " died, and its last picker serves on: ", what));
+        if (log) log(absl::StrCat(who, " died: ", what));
       });
   state.open(self, std::move(environment), std::move(birth));
   return {

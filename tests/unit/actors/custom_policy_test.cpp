@@ -93,6 +93,7 @@ class World {
     lb::CustomPolicies policies;
     policies[kName].make = [this, script = std::move(script)](const CustomConfig&,
                                                               lb::PolicyContext) {
+      if (unmakeable) throw std::runtime_error("cannot be made");
       return std::make_unique<Scripted>(++lives, script);
     };
     made.policy.custom = std::make_shared<const lb::CustomPolicies>(std::move(policies));
@@ -144,6 +145,7 @@ class World {
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   std::vector<std::string> log;
   int lives = 0;
+  bool unmakeable = false;
 
  private:
   static LbConfigPtr config() {
@@ -188,8 +190,7 @@ TEST_CASE(
   CHECK(world.serving() == "life 1, configuration 1");
   REQUIRE(world.log.size() == 1);
   CHECK(world.log[0] ==
-        "policy com.example.Scripted (orders/parent/child) died, and its last picker serves on: "
-        "three is too much");
+        "policy com.example.Scripted (orders/parent/child) died: three is too much");
   CHECK_THAT(world.metrics(),
              Contains("signalbox_actor_deaths_total{actor=\"policy\",reason=\"exception\"} 1"));
 
@@ -272,6 +273,19 @@ TEST_CASE(
   world.configure(2);
   CHECK(world.lives == 2);
   CHECK(world.log.size() == 2);
+}
+
+TEST_CASE("custom policy: one that cannot be made fails its calls, and is told of",
+          "[actors][custom]") {
+  World world(steady);
+  world.unmakeable = true;
+  world.configure(1);
+  CHECK_THAT(world.serving(), Contains("fail: policy child died of its configuration"));
+  REQUIRE(world.log.size() == 1);
+  CHECK_THAT(world.log[0], Contains("died: cannot be made"));
+  world.unmakeable = false;
+  world.configure(2);
+  CHECK(world.serving() == "life 1, configuration 2");
 }
 
 }  // namespace signalbox::actors
