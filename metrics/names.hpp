@@ -180,7 +180,7 @@ inline constexpr std::array kMetrics{
     MetricRow{Metric::kPickFailures,
               MetricKind::kCounter,
               "signalbox_custom_pick_failures_total",
-              {Label{"policy", true}},
+              {Label{"policy"}},
               "Picks that the picker of a custom policy threw at, or answered as no picker may."},
     MetricRow{Metric::kSubchannels,
               MetricKind::kGauge,

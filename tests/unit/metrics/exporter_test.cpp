@@ -39,6 +39,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
   instruments->actor_messages("policy")->add(0, 5);
+  instruments->pick_failures("com.example.Nearest")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
   stats->count_started();
