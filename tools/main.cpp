@@ -237,11 +237,10 @@ void add_check(CLI::App& app, CommandLine& line) {
       ->expected(1)
       ->take_all();
   command
-      ->add_option(
-          "--lb-policy",
-          options.lb_policies,
-          "A custom LB policy that clusters may name: the last\nsegment of its TypedStruct's "
-          "type URL. Its\nconfiguration is not checked")
+      ->add_option("--lb-policy",
+                   options.lb_policies,
+                   "A custom LB policy that clusters may name: the\nlast segment of its "
+                   "TypedStruct's type URL. Its\nconfiguration is not checked")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
