@@ -237,11 +237,19 @@ void PolicyState::settle_holds() {
   if (birth.subchannels) protocol::send(self, birth.subchannels, HolderSettled{holder()});
 }
 
+std::string described(const PolicyBirth& birth) {
+  return absl::StrCat("policy ", policy_name(*birth.config), " (", birth.path.str(), ")");
+}
+
 protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
                                                   EnvironmentPtr environment,
                                                   PolicyBirth birth) {
   PolicyState& state = self->state;
   protocol::note_orderly_exit(self, state.orderly);
+  protocol::note_exception(
+      self, [log = environment->log, who = described(birth)](const std::string& what) {
+        if (log) log(absl::StrCat(who, " died: ", what));
+      });
   state.open(self, std::move(environment), std::move(birth));
   return {
       [&state](ConfigUpdated& event) {

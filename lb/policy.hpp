@@ -17,7 +17,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "messages/drop_counts.hpp"
 #include "messages/lb_events.hpp"
@@ -26,6 +29,9 @@ namespace signalbox::lb {
 
 class LoadStore;
 class RequestLimits;
+struct CustomPolicy;  ///< lb/policy/custom.hpp
+/// By the name that configurations have for them.
+using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
 
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
@@ -42,6 +48,7 @@ struct PolicyOptions {
   std::shared_ptr<LoadStore> loads = nullptr;
   /// Null: drops are not counted for operators.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
+  std::shared_ptr<const CustomPolicies> custom;  ///< Those that the user registered; null: none.
 };
 
 /// What a policy is born with.

@@ -7,6 +7,7 @@
 #include "lb/policy/cluster_impl.hpp"
 #include "lb/policy/cluster_manager.hpp"
 #include "lb/policy/least_request.hpp"
+#include "lb/policy/custom.hpp"
 #include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
 #include "lb/policy/pick_first.hpp"
@@ -46,7 +47,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
             return make_least_request(own, std::move(context));
           },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
-          [](const CustomConfig&) -> Made { return nullptr; },
+          [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
       },
       static_cast<const LbConfig::variant&>(config));
 }

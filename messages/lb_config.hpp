@@ -136,10 +136,20 @@ struct WeightedRoundRobinConfig {
   std::vector<std::string> metric_names_for_computing_utilization = {};
 };
 
-/// A policy registered by the user; `config` is the JSON text of its TypedStruct.
+/// What a policy of the user's made of its JSON. Immutable, and shared by all who are given it.
+class CustomPolicyConfig {
+ public:
+  virtual ~CustomPolicyConfig() = default;
+};
+
+using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
+
+/// A policy registered by the user; `config` is the JSON text of its TypedStruct. Equal texts are
+/// equal configurations.
 struct CustomConfig {
   std::string name;
   std::string config;
+  CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser made of `config`.
 };
 
 struct LbConfig : std::variant<RoundRobinConfig,

@@ -287,12 +287,20 @@ std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_vie
   return count;
 }
 
+std::shared_ptr<const PickFailureCount> Instruments::pick_failures(absl::string_view policy) {
+  const std::lock_guard lock(registry_mutex_);
+  auto& count = pick_failures_[std::string(policy)];
+  if (count == nullptr) count = std::make_shared<const PickFailureCount>();
+  return count;
+}
+
 std::vector<Family> Instruments::collect_calls() const {
   Family started{&row_of(Metric::kRpcsStarted), {}};
   Family completed{&row_of(Metric::kRpcsCompleted), {}};
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family picks{&row_of(Metric::kPicks), {}};
   Family messages{&row_of(Metric::kActorMessages), {}};
+  Family pick_failures{&row_of(Metric::kPickFailures), {}};
   std::map<ClusterName, CallCounts> by_cluster;
 
   const std::lock_guard lock(registry_mutex_);
@@ -320,7 +328,9 @@ std::vector<Family> Instruments::collect_calls() const {
   }
   for (const auto& [actor, count] : actor_messages_)
     messages.series.push_back(one({actor}, count->sum(0)));
-  return {started, completed, active, picks, messages};
+  for (const auto& [policy, count] : pick_failures_)
+    pick_failures.series.push_back(one({policy}, count->sum(0)));
+  return {started, completed, active, picks, messages, pick_failures};
 }
 
 std::vector<Family> Instruments::collect() const {

@@ -34,6 +34,9 @@ namespace signalbox::metrics {
 /// Messages that actors of one kind have handled; add(0, 1) for each.
 using MessageCount = StripedCounters<1>;
 
+/// Picks that a custom policy's pickers failed at; add(0, 1) for each.
+using PickFailureCount = StripedCounters<1>;
+
 class Instruments final : public DropCounters {
  public:
   Instruments();
@@ -51,6 +54,10 @@ class Instruments final : public DropCounters {
   /// The count of this kind of actor: the same one for as long as the Instruments live. Kinds are
   /// few and fixed.
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
+
+  /// The count of this custom policy: the same one for as long as the Instruments live. Policies
+  /// are those that the program registers.
+  std::shared_ptr<const PickFailureCount> pick_failures(absl::string_view policy);
 
   void set_xds_connected(absl::string_view server, bool connected);
   /// The server is not asked any more: it is neither connected nor not.
@@ -94,6 +101,7 @@ class Instruments final : public DropCounters {
   std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
+  std::map<std::string, std::shared_ptr<const PickFailureCount>> pick_failures_;
 };
 
 }  // namespace signalbox::metrics

@@ -48,6 +48,7 @@ int run_serve(const ServeOptions& options);
 struct CheckOptions {
   std::vector<std::string> files;
   xds::Limits limits;
+  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
   bool json = false;
 };
 

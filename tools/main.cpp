@@ -236,6 +236,14 @@ void add_check(CLI::App& app, CommandLine& line) {
       ->check(limit_and_number())
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--lb-policy",
+                   options.lb_policies,
+                   "A custom LB policy that clusters may name: the\nlast segment of its "
+                   "TypedStruct's type URL. Its\nconfiguration is not checked")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
   command->callback([&line] { line.status = run_check(line.check); });
 }
 

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <caf/config.hpp>
@@ -139,6 +141,22 @@ void note_orderly_exit(Self* self, bool& orderly) {
   self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
     orderly = ended_orderly(exit.reason);
     self->quit(exit.reason);
+  });
+}
+
+/// Tells `told` what was thrown when a message, or its own making, kills the actor. It ends as it
+/// would have without.
+template <typename Self>
+void note_exception(Self* self, std::function<void(const std::string& what)> told) {
+  self->set_exception_handler([told = std::move(told)](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      told(error.what());
+    } catch (...) {
+      told("something that is no std::exception");
+    }
+    return caf::sec::runtime_error;
   });
 }
 

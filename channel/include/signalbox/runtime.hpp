@@ -36,6 +36,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "messages/resource_dump.hpp"
+#include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
 
@@ -94,12 +95,17 @@ struct RuntimeOptions {
   /// Doubled each time that the server complains: many allow no less than five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
+  /// LB policies of the program's own, beside those that signalbox has (gRFC A52): see policy.hpp.
+  /// Their names are unique. A wrong one is an error of start() that names it.
+  std::vector<CustomLbPolicy> lb_policies;
+
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
   /// block. Called on a thread of the runtime.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Told what an operator should know, such as why a changed resource file is not used; unset: a
-  /// line on stderr. Called on a thread of the runtime: it must not throw, nor destroy the runtime.
+  /// Told what an operator should know, such as why a changed resource file is not used, or what a
+  /// custom policy died of; unset: a line on stderr. Called on a thread of the runtime: it must not
+  /// throw, nor destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. As Debian builds it, it does so

@@ -237,6 +237,17 @@ TEST_CASE("instruments: count what actors handle", "[metrics][instruments]") {
   CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 3);
 }
 
+TEST_CASE("instruments: count what a custom policy's pickers fail at", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto count = instruments.pick_failures("com.example.One");
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.One"}) == 0);
+  count->add(0, 1);
+  instruments.pick_failures("com.example.One")->add(0, 1);
+  instruments.pick_failures("com.example.Two");
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.One"}) == 2);
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.Two"}) == 0);
+}
+
 TEST_CASE("instruments: a full metric counts newcomers under other, M1", "[metrics][instruments]") {
   Instruments instruments;
   const auto name = [](std::size_t i) { return ClusterName("c" + std::to_string(i)); };

@@ -334,7 +334,8 @@ TEST_CASE("parse_cluster: a custom policy is a structure under a registered name
                       fields { key: "c" value { struct_value {
                         fields { key: "d" value { string_value: "e" } } } } })");
   ParseOptions options;
-  options.custom_lb_policies = {"com.example.Nearest"};
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", nullptr}});
   const auto chosen = [&](const std::string& entries) {
     return value_of<Cluster>(parse(list(entries), options)).lb_policy;
   };
@@ -352,6 +353,54 @@ TEST_CASE("parse_cluster: a custom policy is a structure under a registered name
   CHECK(same_config(chosen(any("[type.googleapis.com/udpa.type.v1.TypedStruct] { type_url: "
                                "\"type.googleapis.com/com.example.Nearest\" }")),
                     make_lb_config(CustomConfig{"com.example.Nearest", "{}"})));
+}
+
+TEST_CASE("parse_cluster: what a custom policy's own parser says of its structure",
+          "[xds][parse][A52]") {
+  struct Parsed final : CustomPolicyConfig {};
+
+  const auto made = std::make_shared<const Parsed>();
+  std::string answer;
+  const auto parser = [&](const std::string& json) -> absl::StatusOr<CustomPolicyConfigPtr> {
+    CHECK(json == R"({"a":"b"})");
+    if (!answer.empty()) return absl::InvalidArgumentError(answer);
+    return made;
+  };
+  ParseOptions options;
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", parser}});
+  const std::string custom = list(
+      typed_struct("com.example.Nearest", R"(fields { key: "a" value { string_value: "b" } })") +
+      kRoundRobin);
+  const LbConfigPtr config = value_of<Cluster>(parse(custom, options)).lb_policy;
+  REQUIRE(std::holds_alternative<CustomConfig>(*config));
+  CHECK(std::get<CustomConfig>(*config).parsed == made);
+
+  // What is wrong is told, though another policy comes after.
+  const std::string before = kValue + ": must be a configuration of com.example.Nearest: ";
+  answer = "a: must be a number, found \"b\"";
+  CHECK(error_in(custom, options) == before + answer);
+  CHECK(parse(custom, options).rejection == Rejection{RejectionReason::kSemantic, ""});
+  // It may be sent, whatever it is.
+  answer = "\xff";
+  CHECK(error_in(custom, options) == before + "\\377");
+  answer = std::string(2000, 'x');
+  CHECK(error_in(custom, options) == before + std::string(1000, 'x'));
+}
+
+TEST_CASE("parse_cluster: a custom policy below wrr_locality", "[xds][parse][A52]") {
+  ParseOptions options;
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", nullptr}});
+  const std::string inner = typed_struct("com.example.Nearest", "");
+  const auto config =
+      value_of<Cluster>(parse(list(entry("wrr_locality.v3.WrrLocality",
+                                         "endpoint_picking_policy { " + inner + " }")),
+                              options))
+          .lb_policy;
+  CHECK(same_config(config,
+                    make_lb_config(WrrLocalityConfig{
+                        make_lb_config(CustomConfig{"com.example.Nearest", "{}"})})));
 }
 
 TEST_CASE("parse_cluster: a structure under one of our names is read as that message",
