@@ -51,10 +51,14 @@ enum class EndpointState : std::uint8_t {
 };
 inline constexpr std::size_t kEndpointStates = 6;
 
-/// How many subchannels of a cluster are in which state, by the subchannel map.
+using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
+
+/// How many subchannels one subchannel map has in which state. Several maps may serve a cluster
+/// (one in each tree that leads there): what is counted adds up, so each says what has changed.
 struct EndpointsCounted {
   ClusterName cluster;
-  std::array<std::int64_t, kEndpointStates> by_state{};
+  EndpointCounts by_state{};
+  EndpointCounts before{};  ///< As it told last.
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };

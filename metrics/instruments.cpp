@@ -96,13 +96,7 @@ void Instruments::observe(const Observation& observation) {
                                   {seen.cluster.str()},
                                   std::chrono::duration<double>(seen.duration).count());
                  },
-                 [&](const EndpointsCounted& seen) {
-                   for (std::size_t state = 0; state < kEndpointStates; ++state) {
-                     series_.set(Metric::kEndpoints,
-                                 {seen.cluster.str(), std::string(kStates[state])},
-                                 static_cast<double>(seen.by_state[state]));
-                   }
-                 },
+                 [&](const EndpointsCounted& seen) { count_endpoints(seen); },
                  [&](const ConnectionAttempted& seen) {
                    series_.add(Metric::kConnectionAttempts,
                                {seen.cluster.str(), seen.connected ? "success" : "failure"},
@@ -113,6 +107,18 @@ void Instruments::observe(const Observation& observation) {
                  },
              },
              observation);
+}
+
+// Set, not added: a cluster that finds the metric full is left out, and never comes back halved.
+void Instruments::count_endpoints(const EndpointsCounted& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  EndpointCounts& sum = endpoints_[seen.cluster];
+  for (std::size_t state = 0; state < kEndpointStates; ++state) {
+    sum[state] += seen.by_state[state] - seen.before[state];
+    series_.set(Metric::kEndpoints,
+                {seen.cluster.str(), std::string(kStates[state])},
+                static_cast<double>(sum[state]));
+  }
 }
 
 void Instruments::set_xds_connected(absl::string_view server, bool connected) {
@@ -177,6 +183,7 @@ void Instruments::let_go_of(const ClusterName& cluster) {
   const auto found = cluster_holders_.find(cluster);
   if (--found->second > 0) return;
   cluster_holders_.erase(found);
+  endpoints_.erase(cluster);
   series_.forget(Metric::kPriorityActive, cluster.str());
   series_.forget(Metric::kEndpoints, cluster.str());
 }

@@ -72,6 +72,7 @@ class Instruments {
 
  private:
   void let_go_of(const ClusterName& cluster);
+  void count_endpoints(const EndpointsCounted& seen);
 
   using Pair = std::pair<std::string, ClusterName>;
 
@@ -81,6 +82,7 @@ class Instruments {
   mutable std::mutex registry_mutex_;
   std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
   std::map<ClusterName, std::size_t> cluster_holders_;
+  std::map<ClusterName, EndpointCounts> endpoints_;  // Over all maps of the cluster.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
 };
 

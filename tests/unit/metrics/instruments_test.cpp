@@ -219,6 +219,28 @@ TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_rpcs_started_total"}) == 2);
 }
 
+TEST_CASE("instruments: the endpoints of a cluster add up over its subchannel maps",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  auto one = instruments.hold_cluster(kOrders);
+  auto other = instruments.hold_cluster(kOrders);
+  const auto ready = [&] { return value(instruments, Metric::kEndpoints, {"orders", "ready"}); };
+  instruments.observe(EndpointsCounted{kOrders, {3, 0, 0, 0, 0, 0}});
+  instruments.observe(EndpointsCounted{kOrders, {2, 1, 0, 0, 0, 0}});
+  CHECK(ready() == 5);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 1);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}, {3, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 3);
+  instruments.observe(EndpointsCounted{kOrders, {}, {1, 0, 0, 0, 0, 0}});
+  one.reset();
+  CHECK(ready() == 2);
+  other.reset();
+  CHECK(ready() == std::nullopt);
+  auto again = instruments.hold_cluster(kOrders);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 1);
+}
+
 TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any more",
           "[metrics][instruments]") {
   Instruments instruments;
