@@ -7,16 +7,19 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "messages/ids.hpp"
 
 namespace signalbox {
 
-/// The priority that now carries the cluster's calls; -1: none.
+/// The priority that now carries the cluster's calls; -1: none. In each tree that leads to the
+/// cluster a policy of its own decides that, and its shell says what it told last.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
+  std::optional<int> before = std::nullopt;
 
   friend bool operator==(const PriorityActive&, const PriorityActive&) = default;
 };

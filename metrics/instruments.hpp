@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,9 @@ class Instruments {
   /// few and fixed.
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
 
+  /// Who told this PriorityActive decides for the cluster no more.
+  void forget_priority(const ClusterName& cluster, int told);
+
   void set_xds_connected(absl::string_view server, bool connected);
   /// The server is not asked any more: it is neither connected nor not.
   void forget_xds_connected(absl::string_view server);
@@ -73,6 +77,7 @@ class Instruments {
  private:
   void let_go_of(const ClusterName& cluster);
   void count_endpoints(const EndpointsCounted& seen);
+  void move_priority(const ClusterName& cluster, std::optional<int> from, std::optional<int> to);
 
   using Pair = std::pair<std::string, ClusterName>;
 
@@ -82,7 +87,8 @@ class Instruments {
   mutable std::mutex registry_mutex_;
   std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  std::map<ClusterName, EndpointCounts> endpoints_;  // Over all maps of the cluster.
+  std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
+  std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
 };
 
