@@ -151,7 +151,7 @@ void World::calm() {
   if (!pass(seconds(15))) return;
   touch_everything(topology_);
   serve_all();
-  if (!pass(seconds(120))) return;
+  if (!settle(seconds(120))) return;
   limits_.clear();  // Who began under the limits of the turmoil has ended.
   note_limits();
   probe_routes();
@@ -189,7 +189,7 @@ void World::encore() {
     change(setting_.chance);
   touch_everything(topology_);
   serve_all();
-  if (!pass(seconds(60))) return;
+  if (!settle(seconds(60))) return;
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
@@ -225,6 +225,13 @@ bool World::pass(Duration duration) {
   while (setting_.complaints.empty() && stage_.step(end))
     check();
   return setting_.complaints.empty();
+}
+
+// Towards the end, what the client was allowed to miss is told again.
+bool World::settle(Duration duration) {
+  if (!pass(duration - seconds(15))) return false;
+  setting_.control_plane->resend_forgotten();
+  return pass(seconds(15));
 }
 
 void World::check() {

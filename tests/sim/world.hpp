@@ -69,6 +69,7 @@ class World {
 
   /// Lets time pass; false as soon as an invariant is broken.
   bool pass(Duration duration);
+  bool settle(Duration duration);
   void check();
   void check_publication(Channel& channel);
   void check_calls();
