@@ -46,6 +46,7 @@ struct PolicyState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     children.stop_all(reason);
     if (map) protocol::stop(map, reason);
+    if (active) environment->instruments->forget_priority(active->cluster, active->priority);
     if (environment) environment->instruments->add_policies(name_of_policy, -1);
   }
 
@@ -134,7 +135,15 @@ struct PolicyState {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
 
-  void run(Observe& order) { environment->instruments->observe(order.observation); }
+  void run(Observe& order) {
+    if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
+      // The cluster's gauges stay for as long as there is something to take back.
+      if (!active) observed = environment->instruments->hold_cluster(now->cluster);
+      if (active) now->before = active->priority;
+      active = *now;
+    }
+    environment->instruments->observe(order.observation);
+  }
 
   // By the actor's id, which rises with every actor that is spawned: below a parent that was
   // restarted too, a successor is never taken for the one before it.
@@ -154,6 +163,8 @@ struct PolicyState {
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
+  std::shared_ptr<const void> observed;
+  std::optional<PriorityActive> active;  // What the metrics know of us.
   bool orderly = false;
 };
 

@@ -276,7 +276,8 @@ void SubchannelMapCore::recount(const Address& address, Entry& entry) {
 
 void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
   if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
-  observed_ = EndpointsCounted{settings_.cluster, counts_};
+  const EndpointCounts before = observed_ ? observed_->by_state : EndpointCounts{};
+  observed_ = EndpointsCounted{settings_.cluster, counts_, before};
   effects.push_back(Observe{*observed_});
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "messages/call_tracker.hpp"
@@ -14,10 +15,12 @@
 
 namespace signalbox {
 
-/// The priority that now carries the cluster's calls; -1: none.
+/// The priority that now carries the cluster's calls; -1: none. In each tree that leads to the
+/// cluster a policy of its own decides that, and its shell says what it told last.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
+  std::optional<int> before = std::nullopt;
 
   friend bool operator==(const PriorityActive&, const PriorityActive&) = default;
 };
@@ -52,10 +55,14 @@ enum class EndpointState : std::uint8_t {
 };
 inline constexpr std::size_t kEndpointStates = 6;
 
-/// How many subchannels of a cluster are in which state, by the subchannel map.
+using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
+
+/// How many subchannels one subchannel map has in which state. Several maps may serve a cluster
+/// (one in each tree that leads there): what is counted adds up, so each says what has changed.
 struct EndpointsCounted {
   ClusterName cluster;
-  std::array<std::int64_t, kEndpointStates> by_state{};
+  EndpointCounts by_state{};
+  EndpointCounts before{};  ///< As it told last.
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };

@@ -97,7 +97,7 @@ Instruments::Instruments() {
 void Instruments::observe(const Observation& observation) {
   std::visit(Overloaded{
                  [&](const PriorityActive& seen) {
-                   series_.set(Metric::kPriorityActive, {seen.cluster.str()}, seen.priority);
+                   move_priority(seen.cluster, seen.before, seen.priority);
                  },
                  [&](const FailedOver& seen) {
                    series_.add(Metric::kFailovers,
@@ -111,13 +111,7 @@ void Instruments::observe(const Observation& observation) {
                                   {seen.cluster.str()},
                                   std::chrono::duration<double>(seen.duration).count());
                  },
-                 [&](const EndpointsCounted& seen) {
-                   for (std::size_t state = 0; state < kEndpointStates; ++state) {
-                     series_.set(Metric::kEndpoints,
-                                 {seen.cluster.str(), std::string(kStates[state])},
-                                 static_cast<double>(seen.by_state[state]));
-                   }
-                 },
+                 [&](const EndpointsCounted& seen) { count_endpoints(seen); },
                  [&](const ConnectionAttempted& seen) {
                    series_.add(Metric::kConnectionAttempts,
                                {seen.cluster.str(), seen.connected ? "success" : "failure"},
@@ -130,6 +124,34 @@ void Instruments::observe(const Observation& observation) {
                  [&](const CircuitBreakerSet& seen) { set_gate(seen); },
              },
              observation);
+}
+
+void Instruments::forget_priority(const ClusterName& cluster, int told) {
+  move_priority(cluster, told, std::nullopt);
+}
+
+// The worst in use, since that is what an operator has to know.
+void Instruments::move_priority(const ClusterName& cluster,
+                                std::optional<int> from,
+                                std::optional<int> to) {
+  const std::lock_guard lock(registry_mutex_);
+  std::map<int, std::size_t>& told = priorities_[cluster];
+  if (from && --told[*from] == 0) told.erase(*from);
+  if (to) ++told[*to];
+  if (told.empty()) return;
+  series_.set(Metric::kPriorityActive, {cluster.str()}, told.rbegin()->first);
+}
+
+// Set, not added: a cluster that finds the metric full is left out, and never comes back halved.
+void Instruments::count_endpoints(const EndpointsCounted& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  EndpointCounts& sum = endpoints_[seen.cluster];
+  for (std::size_t state = 0; state < kEndpointStates; ++state) {
+    sum[state] += seen.by_state[state] - seen.before[state];
+    series_.set(Metric::kEndpoints,
+                {seen.cluster.str(), std::string(kStates[state])},
+                static_cast<double>(sum[state]));
+  }
 }
 
 void Instruments::set_xds_connected(absl::string_view server, bool connected) {
@@ -194,6 +216,8 @@ void Instruments::let_go_of(const ClusterName& cluster) {
   const auto found = cluster_holders_.find(cluster);
   if (--found->second > 0) return;
   cluster_holders_.erase(found);
+  priorities_.erase(cluster);
+  endpoints_.erase(cluster);
   series_.forget(Metric::kPriorityActive, cluster.str());
   series_.forget(Metric::kEndpoints, cluster.str());
 }

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,9 @@ class Instruments final : public DropCounters {
   /// are those that the program registers.
   std::shared_ptr<const PickFailureCount> pick_failures(absl::string_view policy);
 
+  /// Who told this PriorityActive decides for the cluster no more.
+  void forget_priority(const ClusterName& cluster, int told);
+
   void set_xds_connected(absl::string_view server, bool connected);
   /// The server is not asked any more: it is neither connected nor not.
   void forget_xds_connected(absl::string_view server);
@@ -85,6 +89,8 @@ class Instruments final : public DropCounters {
 
  private:
   void let_go_of(const ClusterName& cluster);
+  void count_endpoints(const EndpointsCounted& seen);
+  void move_priority(const ClusterName& cluster, std::optional<int> from, std::optional<int> to);
 
   using Pair = std::pair<std::string, ClusterName>;
 
@@ -100,6 +106,8 @@ class Instruments final : public DropCounters {
   /// One for each policy that serves the cluster; those that no picker leads to have expired.
   std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
+  std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
+  std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
   std::map<std::string, std::shared_ptr<const PickFailureCount>> pick_failures_;
 };

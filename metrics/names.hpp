@@ -106,7 +106,8 @@ inline constexpr std::array kMetrics{
               MetricKind::kGauge,
               "signalbox_priority_active",
               {kCluster},
-              "The priority that carries the calls: 0 is the primary, -1 is none."},
+              "The priority that carries the calls: 0 is the primary, -1 is none; the worst, where "
+              "several trees lead to the cluster."},
     MetricRow{Metric::kFailovers,
               MetricKind::kCounter,
               "signalbox_failovers_total",

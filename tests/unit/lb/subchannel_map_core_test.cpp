@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -426,12 +427,13 @@ TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][sub
 
 TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts change",
           "[lb][subchannel_map]") {
-  const auto counts = [](std::int64_t ready, std::int64_t idle, std::int64_t ejected) {
-    std::array<std::int64_t, kEndpointStates> by_state{};
+  EndpointCounts before{};
+  const auto counts = [&](std::int64_t ready, std::int64_t idle, std::int64_t ejected) {
+    EndpointCounts by_state{};
     by_state[static_cast<std::size_t>(EndpointState::kReady)] = ready;
     by_state[static_cast<std::size_t>(EndpointState::kIdle)] = idle;
     by_state[static_cast<std::size_t>(EndpointState::kEjected)] = ejected;
-    return EndpointsCounted{ClusterName{"orders"}, by_state};
+    return EndpointsCounted{ClusterName{"orders"}, by_state, std::exchange(before, by_state)};
   };
   MapHarness map;
   map.start(1);

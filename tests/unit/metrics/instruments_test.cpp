@@ -29,9 +29,9 @@ TEST_CASE("instruments: say which build they belong to", "[metrics][instruments]
 TEST_CASE("instruments: show the priority that is active now", "[metrics][instruments][A56]") {
   Instruments instruments;
   instruments.observe(PriorityActive{kOrders, 0});
-  instruments.observe(PriorityActive{kOrders, 2});
+  instruments.observe(PriorityActive{kOrders, 2, 0});
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == 2);
-  instruments.observe(PriorityActive{kOrders, -1});
+  instruments.observe(PriorityActive{kOrders, -1, 2});
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
 }
 
@@ -293,6 +293,44 @@ TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
   late->count_started();
   CHECK(value(instruments, Metric::kRpcsStarted, {"other", "other"}) == 1);
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_rpcs_started_total"}) == 2);
+}
+
+TEST_CASE("instruments: of several trees, the worst priority in use is told",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto hold = instruments.hold_cluster(kOrders);
+  const auto active = [&] { return value(instruments, Metric::kPriorityActive, {"orders"}); };
+  instruments.observe(PriorityActive{kOrders, -1});
+  instruments.observe(PriorityActive{kOrders, 0});
+  CHECK(active() == 0);
+  instruments.observe(PriorityActive{kOrders, 1, -1});
+  CHECK(active() == 1);
+  instruments.observe(PriorityActive{kOrders, 2, 0});
+  CHECK(active() == 2);
+  instruments.forget_priority(kOrders, 2);
+  CHECK(active() == 1);
+}
+
+TEST_CASE("instruments: the endpoints of a cluster add up over its subchannel maps",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  auto one = instruments.hold_cluster(kOrders);
+  auto other = instruments.hold_cluster(kOrders);
+  const auto ready = [&] { return value(instruments, Metric::kEndpoints, {"orders", "ready"}); };
+  instruments.observe(EndpointsCounted{kOrders, {3, 0, 0, 0, 0, 0}});
+  instruments.observe(EndpointsCounted{kOrders, {2, 1, 0, 0, 0, 0}});
+  CHECK(ready() == 5);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 1);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}, {3, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 3);
+  instruments.observe(EndpointsCounted{kOrders, {}, {1, 0, 0, 0, 0, 0}});
+  one.reset();
+  CHECK(ready() == 2);
+  other.reset();
+  CHECK(ready() == std::nullopt);
+  auto again = instruments.hold_cluster(kOrders);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 1);
 }
 
 TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any more",
