@@ -115,7 +115,6 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
   for (CacheEntry* entry : cache_.of(authority))
     stop_timer(*entry);
   update_timers(authority);
-  refresh_error(authority);
 }
 
 // Of the active one, beside those that failed before it (K6).

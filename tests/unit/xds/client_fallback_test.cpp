@@ -287,6 +287,15 @@ TEST_CASE("fallback: a server that was left is not heard, and is well when it is
 
 // --- federation -------------------------------------------------------------
 
+TEST_CASE("fallback: a server that was left is asked again only for what is wanted by then",
+          "[xds][client][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  client.unwatch(1, cds("a"));
+  CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]", "subscribe EDS [e] at 1"});
+}
+
 TEST_CASE("federation: each name is asked of its authority's servers, and shared servers once",
           "[xds][client][A47]") {
   Client client(two_authorities());
