@@ -191,7 +191,7 @@ void FallbackWorld::run(const ClientEffect& effect) {
                  [&](const AskServer& order) {
                    const auto& [type, names] = order.subscription;
                    auto& session = sessions_[order.server];
-                   if (!session) session.emplace();
+                   if (!session) session = Session();
                    session->wanted[type] = model_keys(type, names);
                    if (session->live) to_report_.emplace(order.server, type);
                  },
