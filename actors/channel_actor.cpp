@@ -130,7 +130,8 @@ void ChannelState::launch_watcher() {
   watches.add(self, watcher, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("xds_watcher", protocol::reason_text(reason));
     watcher = nullptr;
-    protocol::send_after(self, ChannelActor{self}, watcher_delay.next(), RestartDue{kWatcherName});
+    const Duration delay = watcher_delay.next(protocol::now_of(self));
+    protocol::send_after(self, ChannelActor{self}, delay, RestartDue{kWatcherName});
   });
   protocol::send(self, watcher, referenced);
 }
@@ -157,7 +158,6 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
   return {
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
-        state.watcher_delay.forget();
         state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
       },
       [&state](EmitError& event) {

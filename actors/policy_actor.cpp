@@ -218,7 +218,8 @@ void PolicyState::spawn_map() {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
     children.suspend_all();
-    protocol::send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
+    const Duration delay = map_delay.next(protocol::now_of(self));
+    protocol::send_after(self, PolicyActor{self}, delay, RestartDue{kMapName});
   });
 }
 

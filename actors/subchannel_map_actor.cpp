@@ -90,7 +90,7 @@ struct MapState {
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
-  // What died, and how it is to come back; until it has been READY.
+  // What died, and how it is to come back; until nobody holds it.
   struct Fallen {
     SubchannelSettings settings;
     RestartDelay delay;
@@ -119,8 +119,8 @@ void MapState::lost(const Address& address, const SubchannelSettings& settings) 
   subchannels.erase(address);
   Fallen& entry = fallen[address];
   entry.settings = settings;
-  protocol::send_after(
-      self, SubchannelMapActor{self}, entry.delay.next(), RestartDue{address.str()});
+  const Duration delay = entry.delay.next(protocol::now_of(self));
+  protocol::send_after(self, SubchannelMapActor{self}, delay, RestartDue{address.str()});
   SubchannelStateChanged failed;
   failed.address = address;
   failed.state = ConnectivityState::kTransientFailure;
@@ -172,7 +172,6 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;
         if (!protocol::sent_by(state.self, found->second)) return;
-        if (event.state == ConnectivityState::kReady) state.fallen.erase(event.address);
         state.feed(std::move(event));
       },
       [&state](const RestartDue& event) { state.restart(Address(event.what)); },

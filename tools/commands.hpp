@@ -82,6 +82,7 @@ struct DumpOptions {
   std::string admin;
   std::string type;  ///< Empty: all.
   std::string name;  ///< Empty: all.
+  double timeout_seconds = 30;
   bool json = false;
 };
 

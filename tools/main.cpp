@@ -272,6 +272,12 @@ void add_dump(CLI::App& app, CommandLine& line) {
                    options.name,
                    "Only resources of this name; if there is none,\nthe exit status is 1")
       ->type_name("NAME");
+  command
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
   command->add_flag("--json", options.json, "As data, with the resources themselves");
   command->callback([&line] { line.status = run_dump(line.dump); });
 }

@@ -106,14 +106,15 @@ class Watches {
  public:
   using Action = std::function<void(const caf::error& reason)>;
 
+  /// Who is watched already is monitored once, with the new action.
   template <typename Self, typename Handle>
   void add(Self* self, const Handle& watched, Action action) {
     if (!installed_) {
       installed_ = true;
       self->set_down_handler([this](caf::down_msg& down) { run(down); });
     }
-    actions_[watched.address()] = std::move(action);
-    self->monitor(watched);
+    const auto [place, is_new] = actions_.insert_or_assign(watched.address(), std::move(action));
+    if (is_new) self->monitor(watched);
   }
 
   template <typename Self, typename Handle>

@@ -86,6 +86,7 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "here"}, "expected unix:PATH, or HOST:PORT of the loopback"},
       {{"dump", "--admin", "unix:no-such.sock"}, "there is no such socket; is the process running"},
       {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
+      {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
       {{"check"}, "FILE is required"},
       {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
   }));
