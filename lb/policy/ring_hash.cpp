@@ -37,7 +37,9 @@ class RingHash final : public Petiole {
     if (ring_ != nullptr && !changes.list) return;
     std::vector<HashRing::Item> items;
     if (update.endpoints != nullptr) {
-      const auto weighed = weigh(*update.endpoints, WeightRule::kShare);
+      const auto weighed =
+          weigh(*update.endpoints,
+                context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
       items.reserve(weighed.size());
       for (const WeighedEndpoint& one : weighed) {
         // Who is named twice is a member once.
