@@ -42,6 +42,10 @@ namespace signalbox::lb {
 /// What a picker knows of the endpoints that calls can go to. Movable: addresses stay.
 class ReadyEndpoints {
  public:
+  ReadyEndpoints() = default;
+  ReadyEndpoints(ReadyEndpoints&&) = default;
+  ReadyEndpoints& operator=(ReadyEndpoints&&) = default;
+
   std::size_t size() const { return completes_.size(); }
 
   /// With its ChosenEndpoint, which lives as long as this.

@@ -16,6 +16,8 @@
 
 #include <optional>
 
+#include "absl/strings/string_view.h"
+
 #include "lb/policy.hpp"
 #include "lb/policy/endpoint_set.hpp"
 
@@ -67,9 +69,6 @@ class Petiole : public Policy {
 
   /// After every event: what the policy starts on its own.
   virtual void follow_up(LbEffects& /*effects*/) {}
-
-  /// The state that was published last.
-  const std::optional<ConnectivityState>& published() const { return published_; }
 
  private:
   void configured(const ConfigUpdated& update, LbEffects& effects);
