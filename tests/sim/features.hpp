@@ -14,7 +14,8 @@ namespace signalbox::sim::features {
 /// EDS drop_overloads (A32).
 inline constexpr bool kDrops = false;
 
-/// CDS circuit_breakers: concurrent calls of a cluster (A32).
+/// CDS circuit_breakers: concurrent calls of a cluster, over all its trees (A32). Switched on, the
+/// world gives its policies limits that they share, and that no other world sees.
 inline constexpr bool kLimits = false;
 
 /// CDS outlier_detection (A50).
