@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/channel_core.hpp"
 
@@ -112,7 +113,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
-  core.emplace(make_ref, *last);
+  core.emplace(make_ref, *last, seed_of(environment->seed, port->target));
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
       referenced.clusters.insert(cluster);
@@ -129,7 +130,8 @@ void ChannelState::launch_watcher() {
   watches.add(self, watcher, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("xds_watcher", protocol::reason_text(reason));
     watcher = nullptr;
-    protocol::send_after(self, ChannelActor{self}, watcher_delay.next(), RestartDue{kWatcherName});
+    const Duration delay = watcher_delay.next(protocol::now_of(self));
+    protocol::send_after(self, ChannelActor{self}, delay, RestartDue{kWatcherName});
   });
   protocol::send(self, watcher, referenced);
 }
@@ -156,7 +158,6 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
   return {
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
-        state.watcher_delay.forget();
         state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
       },
       [&state](EmitError& event) {

@@ -48,7 +48,7 @@ void ChildPolicies::lost(const ChildName& name) {
   Child& child = found->second;
   child.actor = nullptr;
   child.log.died();
-  hooks_.restart_after(name.str(), child.delay.next());
+  hooks_.restart_after(name.str(), child.delay);
   const bool hopeless = child.log.to_replay() == nullptr;
   hooks_.died(name);
   if (hopeless) hooks_.given_up(name);
@@ -97,9 +97,7 @@ void ChildPolicies::resume_all() {
 
 void ChildPolicies::applied(const ChildName& name, Generation generation) {
   const auto found = children_.find(name);
-  if (found == children_.end()) return;
-  found->second.log.applied(generation);
-  found->second.delay.forget();
+  if (found != children_.end()) found->second.log.applied(generation);
 }
 
 void ChildPolicies::survived(const ChildName& name, Generation generation) {

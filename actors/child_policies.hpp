@@ -27,8 +27,8 @@ class ChildPolicies {
     /// Stops monitoring.
     std::function<void(const protocol::PolicyActor&)> forget;
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
-    /// Orders RestartDue{what} after the delay.
-    std::function<void(std::string what, Duration delay)> restart_after;
+    /// Orders RestartDue{what} after the delay of a death now.
+    std::function<void(std::string what, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
     /// And that nothing can be restarted: it survived no configuration so far.
@@ -106,8 +106,11 @@ ChildPolicies::Hooks policy_hooks(Self self,
   hooks.send_config = [self](const protocol::PolicyActor& child, ConfigUpdated update) {
     protocol::send(self, child, std::move(update));
   };
-  hooks.restart_after = [self](std::string what, Duration delay) {
-    protocol::send_after(self, Parent{self}, delay, protocol::RestartDue{std::move(what)});
+  hooks.restart_after = [self](std::string what, RestartDelay& delay) {
+    protocol::send_after(self,
+                         Parent{self},
+                         delay.next(protocol::now_of(self)),
+                         protocol::RestartDue{std::move(what)});
   };
   hooks.died = std::move(died);
   hooks.given_up = std::move(given_up);

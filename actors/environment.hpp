@@ -43,6 +43,8 @@ struct Environment {
   lb::PolicyOptions policy;
   /// Back-off of subchannels; address, settings and seed are the subchannel's own.
   lb::SubchannelOptions subchannel;
+  /// Told, by an actor, what an operator should know; empty: nobody is. Does not throw.
+  std::function<void(const std::string& text)> log;
   /// Look-ups block, so the dns actors have threads of their own. Off in a simulation.
   bool detached_lookups = true;
 };

@@ -46,6 +46,7 @@ struct PolicyState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     children.stop_all(reason);
     if (map) protocol::stop(map, reason);
+    if (active) environment->instruments->forget_priority(active->cluster, active->priority);
     if (environment) environment->instruments->add_policies(name_of_policy, -1);
   }
 
@@ -123,8 +124,7 @@ struct PolicyState {
   }
 
   void run(SetEndpointHealth& order) {
-    protocol::send(
-        self, birth.subchannels, EndpointHealthChanged{order.address, order.healthy, order.status});
+    protocol::send(self, birth.subchannels, EndpointHealthChanged{order.judge, order.unhealthy});
   }
 
   void run(TrackEndpoints& order) {
@@ -135,7 +135,15 @@ struct PolicyState {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
 
-  void run(Observe& order) { environment->instruments->observe(order.observation); }
+  void run(Observe& order) {
+    if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
+      // The cluster's gauges stay for as long as there is something to take back.
+      if (!active) observed = environment->instruments->hold_cluster(now->cluster);
+      if (active) now->before = active->priority;
+      active = *now;
+    }
+    environment->instruments->observe(order.observation);
+  }
 
   // By the actor's id, which rises with every actor that is spawned: below a parent that was
   // restarted too, a successor is never taken for the one before it.
@@ -155,6 +163,8 @@ struct PolicyState {
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
+  std::shared_ptr<const void> observed;
+  std::optional<PriorityActive> active;  // What the metrics know of us.
   bool orderly = false;
 };
 
@@ -208,7 +218,8 @@ void PolicyState::spawn_map() {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
     children.suspend_all();
-    protocol::send_after(self, PolicyActor{self}, map_delay.next(), RestartDue{kMapName});
+    const Duration delay = map_delay.next(protocol::now_of(self));
+    protocol::send_after(self, PolicyActor{self}, delay, RestartDue{kMapName});
   });
 }
 
@@ -238,11 +249,19 @@ void PolicyState::settle_holds() {
   if (birth.subchannels) protocol::send(self, birth.subchannels, HolderSettled{holder()});
 }
 
+std::string described(const PolicyBirth& birth) {
+  return absl::StrCat("policy ", policy_name(*birth.config), " (", birth.path.str(), ")");
+}
+
 protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
                                                   EnvironmentPtr environment,
                                                   PolicyBirth birth) {
   PolicyState& state = self->state;
   protocol::note_orderly_exit(self, state.orderly);
+  protocol::note_exception(
+      self, [log = environment->log, who = described(birth)](const std::string& what) {
+        if (log) log(absl::StrCat(who, " died: ", what));
+      });
   state.open(self, std::move(environment), std::move(birth));
   return {
       [&state](ConfigUpdated& event) {

@@ -4,7 +4,10 @@
 // the holders' actors and the subchannels' actors; the core knows everything else.
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 
@@ -30,6 +33,8 @@ struct MapState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     for (auto& [address, subchannel] : subchannels)
       protocol::stop(subchannel, reason);
+    if (counted)
+      environment->instruments->observe(EndpointsCounted{counted->cluster, {}, counted->by_state});
   }
 
   static constexpr const char* name = "signalbox.subchannel_map";
@@ -65,7 +70,14 @@ struct MapState {
     if (found != holders.end()) protocol::send(self, found->second, std::move(order.state));
   }
 
-  void run(Observe& order) { environment->instruments->observe(order.observation); }
+  void run(Observe& order) {
+    if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
+      // The cluster's gauges stay for as long as there is something to take back.
+      if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
+      counted = *now;
+    }
+    environment->instruments->observe(order.observation);
+  }
 
   void launch(const Address& address, const SubchannelSettings& settings);
   void lost(const Address& address, const SubchannelSettings& settings);
@@ -78,7 +90,7 @@ struct MapState {
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
-  // What died, and how it is to come back; until it has been READY.
+  // What died, and how it is to come back; until nobody holds it.
   struct Fallen {
     SubchannelSettings settings;
     RestartDelay delay;
@@ -87,6 +99,8 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   std::map<Holder, SubchannelObserver> holders;
+  std::shared_ptr<const void> in_metrics;
+  std::optional<EndpointsCounted> counted;  // What the metrics know of us.
   bool orderly = false;
 };
 
@@ -105,8 +119,8 @@ void MapState::lost(const Address& address, const SubchannelSettings& settings) 
   subchannels.erase(address);
   Fallen& entry = fallen[address];
   entry.settings = settings;
-  protocol::send_after(
-      self, SubchannelMapActor{self}, entry.delay.next(), RestartDue{address.str()});
+  const Duration delay = entry.delay.next(protocol::now_of(self));
+  protocol::send_after(self, SubchannelMapActor{self}, delay, RestartDue{address.str()});
   SubchannelStateChanged failed;
   failed.address = address;
   failed.state = ConnectivityState::kTransientFailure;
@@ -158,7 +172,6 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;
         if (!protocol::sent_by(state.self, found->second)) return;
-        if (event.state == ConnectivityState::kReady) state.fallen.erase(event.address);
         state.feed(std::move(event));
       },
       [&state](const RestartDue& event) { state.restart(Address(event.what)); },

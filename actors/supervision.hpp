@@ -3,7 +3,8 @@
 // supervision — how long to wait before a dead actor is started anew, and which configuration it
 // may be given: never one that it did not survive.
 //
-//   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ to_replay(), delay()
+//   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ to_replay()
+//   death ─▶ RestartDelay::next(now) ─▶ RestartDue after 0.1, 0.2, 0.4 … 10 s, until a quiet minute
 
 #pragma once
 
@@ -17,28 +18,32 @@
 
 namespace signalbox::actors {
 
-/// Doubles with each death; forgotten once the actor has applied a configuration.
+/// Doubles with each death, and is forgotten after a minute without one: whatever else an actor
+/// did well, one that dies often is started rarely.
 class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);
   static constexpr Duration kLongest = std::chrono::seconds(10);
+  static constexpr Duration kQuiet = std::chrono::minutes(1);
   /// Of what opens an ADS stream at once: its predecessor may just have done so, and no server
   /// sees more than one new stream a second.
   static constexpr Duration kFirstOfStream = std::chrono::seconds(2);
 
   explicit RestartDelay(Duration first = kFirst) : first_(first), next_(first) {}
 
-  Duration next() {
-    const Duration now = next_;
+  /// How long to wait, as the actor has died now.
+  Duration next(Instant now) {
+    if (last_death_ && now - *last_death_ >= kQuiet) next_ = first_;
+    last_death_ = now;
+    const Duration delay = next_;
     next_ = std::min(next_ * 2, kLongest);
-    return now;
+    return delay;
   }
-
-  void forget() { next_ = first_; }
 
  private:
   Duration first_;
   Duration next_;
+  std::optional<Instant> last_death_;
 };
 
 /// The configurations of one child, as far as its restart needs them.

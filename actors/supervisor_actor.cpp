@@ -67,8 +67,9 @@ struct SupervisorState {
   void restart(const std::string& what);
   void dump(const DumpRequested& order);
 
-  void restart_after(std::string what, Duration delay) {
-    protocol::send_after(self, SupervisorActor{self}, delay, RestartDue{std::move(what)});
+  void restart_after(std::string what, RestartDelay& delay) {
+    const Duration time = delay.next(protocol::now_of(self));
+    protocol::send_after(self, SupervisorActor{self}, time, RestartDue{std::move(what)});
   }
 
   Self self = nullptr;
@@ -87,7 +88,7 @@ void SupervisorState::launch_client() {
   watches.add(self, client, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("xds_client", protocol::reason_text(reason));
     client = nullptr;
-    restart_after(kClientName, client_delay.next());
+    restart_after(kClientName, client_delay);
   });
   for (auto& [number, channel] : channels) {
     if (channel.actor) {
@@ -104,7 +105,7 @@ void SupervisorState::launch_channel(ChannelNumber number) {
     const auto found = channels.find(number);
     if (found == channels.end()) return;
     found->second.actor = nullptr;
-    restart_after(name_of(number), found->second.delay.next());
+    restart_after(name_of(number), found->second.delay);
   });
 }
 

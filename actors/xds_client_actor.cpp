@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -101,7 +100,7 @@ struct XdsClientState {
 
   void launch_stream(ServerId id);
   void lose_stream(ServerId id);
-  void launch_later(ServerId id);
+  void launch_later(ServerId id, Duration delay);
   void restart(const std::string& what);
   void meet(WatcherId watcher);
 
@@ -116,7 +115,6 @@ struct XdsClientState {
       return protocol::sent_by(self, entry.second.stream);
     });
     if (from == servers.end()) return;
-    if constexpr (std::is_same_v<Report, ResourcesReceived>) from->second.delay.forget();
     feed(ServerReported{from->first, std::move(what)});
   }
 
@@ -140,17 +138,15 @@ void XdsClientState::launch_stream(ServerId id) {
     environment->instruments->count_actor_death("ads_stream", protocol::reason_text(reason));
     servers.at(id).stream = nullptr;
     lose_stream(id);
-    launch_later(id);
+    launch_later(id, servers.at(id).delay.next(protocol::now_of(self)));
   });
   for (const auto& [type, subscription] : server.subscriptions)
     protocol::send(self, server.stream, subscription);
 }
 
-void XdsClientState::launch_later(ServerId id) {
-  Server& server = servers.at(id);
-  server.restarting = true;
-  protocol::send_after(
-      self, XdsClientActor{self}, server.delay.next(), RestartDue{restart_name(id)});
+void XdsClientState::launch_later(ServerId id, Duration delay) {
+  servers.at(id).restarting = true;
+  protocol::send_after(self, XdsClientActor{self}, delay, RestartDue{restart_name(id)});
 }
 
 void XdsClientState::restart(const std::string& what) {
@@ -168,7 +164,7 @@ void XdsClientState::lose_stream(ServerId id) {
     feed(ServerReported{id, SubscriptionSent{type, {}}});
 }
 
-// Whoever asks it again soon waits like after a death: no server sees streams come and go.
+// Whoever asks it again soon waits like after the first death: no server sees streams come and go.
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();
@@ -177,11 +173,10 @@ void XdsClientState::run(LeaveServer& order) {
   watches.remove(self, server.stream);
   protocol::stop(server.stream);
   server.stream = nullptr;
-  launch_later(order.server);
+  launch_later(order.server, RestartDelay::kFirstOfStream);
 }
 
 void XdsClientState::meet(WatcherId watcher) {
-  if (watchers.contains(watcher)) return;
   auto actor = caf::actor_cast<ResourceObserver>(self->current_sender());
   watches.add(self, actor, [this, watcher](const caf::error&) {
     watchers.erase(watcher);

@@ -112,6 +112,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
   const lb::CallArgs args{path, &headers, intent.seed};
+  intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
   } else {
@@ -131,10 +132,12 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   return true;
 }
 
-Verdict CallBinder::judge(const CallIntent& intent) {
+Verdict CallBinder::judge(CallIntent& intent) {
   switch (intent.pick.outcome()) {
     case PickOutcome::kComplete:
-      return is_alive(intent) ? Verdict::kBind : Verdict::kWait;
+      if (is_alive(intent)) return Verdict::kBind;
+      put_off(intent);
+      return Verdict::kWait;
     case PickOutcome::kQueue:
       return Verdict::kWait;
     case PickOutcome::kFail:
@@ -143,6 +146,11 @@ Verdict CallBinder::judge(const CallIntent& intent) {
       return Verdict::kFail;
   }
   return Verdict::kFail;
+}
+
+void CallBinder::put_off(CallIntent& intent) {
+  intent.pick.put_off();
+  intent.is_put_off = true;
 }
 
 bool CallBinder::is_alive(const CallIntent& intent) {

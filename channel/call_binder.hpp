@@ -24,6 +24,7 @@ struct CallIntent {
   bool wait_for_ready = false;
   gpr_timespec started{};
   bool is_picked = false;
+  bool is_put_off = false;  ///< The pick had a connection, which has died.
   bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
   /// Set in an attempt of unsent_call, which gets the intent when the attempt is bound, and
   /// observes it itself.
@@ -76,8 +77,12 @@ class CallBinder final : public grpc::internal::CallHook,
   /// known. Returns true when it shortened it.
   bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// What follows from the intent's pick. A connection that has died since is worth waiting for.
-  static Verdict judge(const CallIntent& intent);
+  /// What follows from the intent's pick. A connection that has died since is worth waiting for:
+  /// the pick is put off.
+  static Verdict judge(CallIntent& intent);
+
+  /// The picked connection has died before the call was sent: the call waits.
+  static void put_off(CallIntent& intent);
 
   /// Whether the picked connection is up at this moment.
   static bool is_alive(const CallIntent& intent);

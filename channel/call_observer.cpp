@@ -74,6 +74,7 @@ void CallObserver::observe(std::shared_ptr<CallBinder> binder, CallIntent intent
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
   std::call_once(first_batch_, [&] {
     if (CallBinder::is_alive(intent_)) return;
+    CallBinder::put_off(intent_);
     queued_ = QueuedCall::instead_of(
         *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
   });

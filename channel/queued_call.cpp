@@ -77,7 +77,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
 
 void QueuedCall::count() {
   binder_->counts().count_queued();
-  if (intent_.pick.outcome() == PickOutcome::kComplete) binder_->counts().count_repicked();
+  if (intent_.is_put_off) binder_->counts().count_repicked();
 }
 
 void QueuedCall::make_holding_call() {

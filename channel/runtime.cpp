@@ -20,7 +20,10 @@
 #include "actors/io/grpc_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
+#include "channel/lb_policies.hpp"
 #include "channel/target.hpp"
+#include "lb/policy_options.hpp"
+#include "lb/request_limit.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
@@ -125,6 +128,12 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
+  if (options.keepalive_time) {
+    connector.keepalive = {
+        .time = std::chrono::ceil<std::chrono::milliseconds>(*options.keepalive_time),
+        .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
+        .without_calls = options.keepalive_without_calls};
+  }
   connector.retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
   };
@@ -135,10 +144,13 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
 // what its own server sent. The bootstrap's certificate providers are not named: connections to
 // endpoints cannot use them yet, and a cluster that asks for TLS is refused rather than reached in
 // plaintext (A29).
-xds::ResponseDecoder make_decoder(const xds::Limits& limits) {
-  return [limits, known = xds::KnownResources()](absl::string_view bytes) mutable {
+xds::ResponseDecoder make_decoder(const xds::Limits& limits,
+                                  std::shared_ptr<const xds::CustomPolicyParsers> custom) {
+  return [limits, custom = std::move(custom), known = xds::KnownResources()](
+             absl::string_view bytes) mutable {
     auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
     options.limits = limits;
+    options.custom_lb_policies = custom;
     return xds::decode_response(bytes, options, &known);
   };
 }
@@ -214,6 +226,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
+  const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
+  if (!custom.ok()) return custom.status();
   auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
@@ -222,7 +236,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder(options.limits);
+  environment.decode_response = make_decoder(options.limits, custom->parsers);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
@@ -230,7 +244,14 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
+  environment.policy = lb::policy_options_from([](const char* name) { return std::getenv(name); });
   environment.policy.failover_timeout = options.failover_timeout;
+  environment.policy.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
+  environment.policy.connection_attempt_delay = options.connection_attempt_delay;
+  environment.policy.request_limits = lb::RequestLimits::of_process();
+  environment.policy.drop_counters = state->instruments;
+  environment.policy.custom = custom->policies;
+  environment.log = options.log ? options.log : log_to_stderr;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(

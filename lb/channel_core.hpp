@@ -18,6 +18,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,8 +104,9 @@ class ChannelCore {
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
   /// `last`: what the cell holds. A channel that was restarted goes on where that ends: sequence
-  /// and generation rise, and the clusters that calls may refer to stay.
-  ChannelCore(MakeRef make_ref, const Snapshot& last);
+  /// and generation rise, and the clusters that calls may refer to stay. `channel_id`: see
+  /// RequestHash; the same after a restart.
+  ChannelCore(MakeRef make_ref, const Snapshot& last, std::uint64_t channel_id = 0);
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 
@@ -153,6 +155,7 @@ class ChannelCore {
   XdsConfigPtr with_kept_clusters(const XdsConfigPtr& arrived) const;
 
   MakeRef make_ref_;
+  std::uint64_t channel_id_;
   Generation generation_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t grace_passed_ = 0;

@@ -34,18 +34,22 @@ class StatusPicker final : public Picker {
 
 class ConnectionPicker final : public Picker {
  public:
-  explicit ConnectionPicker(ConnectionPtr connection) : connection_(std::move(connection)) {
+  ConnectionPicker(ConnectionPtr connection, ChosenEndpoint endpoint)
+      : connection_(std::move(connection)), endpoint_(std::move(endpoint)) {
     SIGNALBOX_INVARIANT(connection_ != nullptr, "a pick completes on a connection");
   }
 
   PickResult pick(const PickArgs& /*args*/) const override {
     PickResult result;
-    result.outcome = Complete{connection_.get()};
+    Complete complete{connection_.get()};
+    if (endpoint_.endpoint != nullptr) complete.endpoint = &endpoint_;
+    result.outcome = complete;
     return result;
   }
 
  private:
   ConnectionPtr connection_;
+  ChosenEndpoint endpoint_;
 };
 
 class AskPicker final : public Picker {
@@ -90,8 +94,8 @@ PickerPtr make_drop_picker(absl::Status status) {
   return std::make_shared<const StatusPicker<Drop>>(std::move(status));
 }
 
-PickerPtr make_connection_picker(ConnectionPtr connection) {
-  return std::make_shared<const ConnectionPicker>(std::move(connection));
+PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint) {
+  return std::make_shared<const ConnectionPicker>(std::move(connection), std::move(endpoint));
 }
 
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask) {

@@ -26,8 +26,9 @@ PickerPtr make_fail_picker(absl::Status status);
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Completes every pick on `connection`.
-PickerPtr make_connection_picker(ConnectionPtr connection);
+/// Completes every pick on `connection`, which stands for `endpoint` (none: the picker does not
+/// say).
+PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
 /// Queues every pick; one of them (the first) carries `ask` to `asks`. Without a target: queues.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);

@@ -17,16 +17,38 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
+#include "messages/drop_counts.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
+
+class LoadStore;
+class RequestLimits;
+struct CustomPolicy;  ///< lb/policy/custom.hpp
+/// By the name that configurations have for them.
+using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
 
 /// What the embedding runtime may set for all its policies.
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
+  std::uint64_t ring_size_cap = 4096;
+  Duration connection_attempt_delay = std::chrono::milliseconds(
+      250);  ///< How long an attempt has before the next address is tried too (A61).
+  bool weighted_shuffling = true;  ///< Weights count where pick_first shuffles, as in A113.
+  /// Calls in flight, by cluster (A32). Null: each cluster_impl counts for itself alone.
+  std::shared_ptr<RequestLimits> request_limits = nullptr;
+  /// Where the load of clusters that report it is counted. Null: it is not.
+  std::shared_ptr<LoadStore> loads = nullptr;
+  /// Null: drops are not counted for operators.
+  std::shared_ptr<DropCounters> drop_counters = nullptr;
+  std::shared_ptr<const CustomPolicies> custom;  ///< Those that the user registered; null: none.
 };
 
 /// What a policy is born with.

@@ -6,10 +6,13 @@
 #include "lb/policy/cds.hpp"
 #include "lb/policy/cluster_impl.hpp"
 #include "lb/policy/cluster_manager.hpp"
+#include "lb/policy/custom.hpp"
+#include "lb/policy/least_request.hpp"
 #include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
 #include "lb/policy/pick_first.hpp"
 #include "lb/policy/priority.hpp"
+#include "lb/policy/ring_hash.hpp"
 #include "lb/policy/round_robin.hpp"
 #include "lb/policy/weighted_target.hpp"
 #include "lb/policy/wrr_locality.hpp"
@@ -31,14 +34,20 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
           [](const OverrideHostConfig&) -> Made { return make_override_host(); },
-          [](const ClusterImplConfig&) -> Made { return make_cluster_impl(); },
-          [](const OutlierDetectionConfig&) -> Made { return make_outlier_detection(); },
+          [&](const OutlierDetectionConfig&) -> Made {
+            return make_outlier_detection(std::move(context));
+          },
+          [&](const ClusterImplConfig&) -> Made { return make_cluster_impl(std::move(context)); },
           [](const CdsConfig&) -> Made { return make_cds(); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
-          [](const RingHashConfig&) -> Made { return nullptr; },
-          [](const LeastRequestConfig&) -> Made { return nullptr; },
+          [&](const RingHashConfig& own) -> Made {
+            return make_ring_hash(own, std::move(context));
+          },
+          [&](const LeastRequestConfig& own) -> Made {
+            return make_least_request(own, std::move(context));
+          },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
-          [](const CustomConfig&) -> Made { return nullptr; },
+          [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
       },
       static_cast<const LbConfig::variant&>(config));
 }

@@ -12,7 +12,8 @@ namespace signalbox::lb {
 
 /// Builds the policy for `config`; it still wants its first ConfigUpdated.
 /// Null when `config` names a policy that we do not have yet, or a custom one that nobody
-/// registered. Parsers leave both out, as long as ParseOptions do not name them.
+/// registered (PolicyOptions::custom). Parsers leave both out, as long as ParseOptions do not name
+/// them.
 std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -75,25 +75,30 @@ Answer without(const absl::Status& failure) {
   return {PickOutcome::kFail, {}, allowed(failure, "name resolution"), {}};
 }
 
-// A picker of the user's own may be wrong: the call pays for it, not the process.
+Answer refused(PickOutcome outcome, absl::Status status) {
+  return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
+}
+
+// A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
+// last: a call that has entered it runs.
 Answer completed(const Complete& complete, const TrackerList& trackers) {
-  if (complete.connection != nullptr) return {PickOutcome::kComplete, complete, {}, trackers};
-  return {PickOutcome::kDrop, {}, absl::InternalError("a picker chose no connection"), {}};
+  if (complete.connection == nullptr)
+    return refused(PickOutcome::kDrop, absl::InternalError("a picker chose no connection"));
+  const CallGate* const gate = trackers.gate();
+  if (gate != nullptr && !gate->enter()) return refused(PickOutcome::kDrop, gate->refuse());
+  return {PickOutcome::kComplete, complete, {}, trackers};
 }
 
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   if (snapshot.picker == nullptr) return without(snapshot.failure);
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
-  const auto refused = [](PickOutcome outcome, absl::Status& status) -> Answer {
-    return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
-  };
   return std::visit(
       Overloaded{
           [&](const Complete& complete) { return completed(complete, result.trackers); },
           [](const Queue&) { return Answer{}; },
-          [&](Fail& fail) { return refused(PickOutcome::kFail, fail.status); },
-          [&](Drop& drop) { return refused(PickOutcome::kDrop, drop.status); },
+          [&](Fail& fail) { return refused(PickOutcome::kFail, std::move(fail.status)); },
+          [&](Drop& drop) { return refused(PickOutcome::kDrop, std::move(drop.status)); },
       },
       result.outcome);
 }
@@ -107,10 +112,11 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
+  pick.put_off();  // What it held is not to stand in its own way.
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
-  Selection selected{.cluster = pick.cluster()};
+  Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
   const bool is_new = selected.cluster == nullptr;
   if (is_new) selected = route(*snapshot, call, pick);
   const ClusterRef* const cluster = selected.cluster;
@@ -125,6 +131,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
                        .headers = call.headers,
                        .cluster = &cluster->name(),
                        .seed = call.seed,
+                       .hash = selected.hash,
                        .cluster_place = selected.place});
   // Both references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
@@ -157,6 +164,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   }
   const auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
+  pick.hash_ = selection.hash;
   return selection;
 }
 

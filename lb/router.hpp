@@ -52,6 +52,14 @@ class Pick {
   /// not say so; its Pick is only destroyed.
   void end(int code) { tracking_.end({code}); }
 
+  /// The connection has gone before it was used: the call waits, and holds nothing but its cluster.
+  void put_off() {
+    if (outcome_ != PickOutcome::kComplete) return;
+    outcome_ = PickOutcome::kQueue;
+    connection_ = Use();
+    tracking_ = Tracking();
+  }
+
   /// Which publication this pick saw: look again when the cell has a later one.
   std::uint64_t sequence() const { return sequence_; }
 
@@ -62,6 +70,7 @@ class Pick {
   Use connection_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
+  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -74,8 +83,8 @@ class Router {
   /// kQueue waits for a later publication, then repick().
   Pick pick(const CallArgs& call) const;
 
-  /// Asks again for a call that waits. Once routed, cluster and timeout stay as they were (A31-1,
-  /// A31-10); a call that found no configuration is routed now.
+  /// Asks again for a call that waits. Once routed, cluster, timeout and hash stay as they were
+  /// (A31-1, A31-10, A42); a call that found no configuration is routed now.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// The publication that a reader would see now.

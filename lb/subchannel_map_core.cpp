@@ -26,6 +26,26 @@ std::size_t index(EndpointState state) {
   return static_cast<std::size_t>(state);
 }
 
+std::size_t index(HealthJudge judge) {
+  return static_cast<std::size_t>(judge);
+}
+
+// The addresses of which the two tables say different things.
+std::vector<Address> differences(const UnhealthyEndpoints* before, const UnhealthyEndpoints* now) {
+  static const UnhealthyEndpoints kNone;
+  const UnhealthyEndpoints& left = before == nullptr ? kNone : *before;
+  const UnhealthyEndpoints& right = now == nullptr ? kNone : *now;
+  std::vector<Address> changed;
+  for (const auto& [address, why] : left) {
+    const auto found = right.find(address);
+    if (found == right.end() || found->second != why) changed.push_back(address);
+  }
+  for (const auto& [address, why] : right) {
+    if (!left.contains(address)) changed.push_back(address);
+  }
+  return changed;
+}
+
 CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& address) {
   if (table == nullptr) return nullptr;
   const auto found = table->find(address);
@@ -116,19 +136,13 @@ void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffec
 // --- how endpoints are ---
 
 void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffects& effects) {
-  if (event.healthy) {
-    if (unhealthy_.erase(event.address) == 0) return;
-  } else {
-    const absl::Status why =
-        event.status.ok() ? absl::UnavailableError("endpoint is unhealthy") : event.status;
-    const auto [found, is_new] = unhealthy_.try_emplace(event.address, why);
-    if (!is_new && found->second == why) return;
-    found->second = why;
+  const auto before = std::exchange(unhealthy_[index(event.judge)], event.unhealthy);
+  for (const Address& address : differences(before.get(), event.unhealthy.get())) {
+    const auto found = entries_.find(address);
+    if (found == entries_.end()) continue;
+    recount(address, found->second);
+    notify(address, found->second, effects);
   }
-  const auto found = entries_.find(event.address);
-  if (found == entries_.end()) return;
-  recount(event.address, found->second);
-  notify(event.address, found->second, effects);
 }
 
 // Told only where there is a connection whose calls somebody else counts now.
@@ -236,23 +250,34 @@ SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Ent
   SubchannelStateChanged change = entry.raw;
   if (change.state == ConnectivityState::kReady)
     change.tracker = tracker_in(trackers_.get(), address);
-  const auto unhealthy = unhealthy_.find(address);
-  if (unhealthy == unhealthy_.end()) return change;
+  const absl::Status* verdict = verdict_on(address);
+  if (verdict == nullptr) return change;
   change.healthy = false;
-  if (change.state != ConnectivityState::kTransientFailure) change.status = unhealthy->second;
+  if (change.state != ConnectivityState::kTransientFailure) change.status = *verdict;
   return change;
+}
+
+// The first judge that finds the endpoint unfit says why; null: nobody does.
+const absl::Status* SubchannelMapCore::verdict_on(const Address& address) const {
+  for (const auto& table : unhealthy_) {
+    if (table == nullptr) continue;
+    const auto found = table->find(address);
+    if (found != table->end()) return &found->second;
+  }
+  return nullptr;
 }
 
 void SubchannelMapCore::recount(const Address& address, Entry& entry) {
   --counts_[index(entry.counted)];
   entry.counted =
-      unhealthy_.contains(address) ? EndpointState::kEjected : as_endpoint_state(entry.raw.state);
+      verdict_on(address) != nullptr ? EndpointState::kEjected : as_endpoint_state(entry.raw.state);
   ++counts_[index(entry.counted)];
 }
 
 void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
   if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
-  observed_ = EndpointsCounted{settings_.cluster, counts_};
+  const EndpointCounts before = observed_ ? observed_->by_state : EndpointCounts{};
+  observed_ = EndpointsCounted{settings_.cluster, counts_, before};
   effects.push_back(Observe{*observed_});
 }
 

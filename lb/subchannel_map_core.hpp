@@ -24,7 +24,8 @@
 //       the death has been applied.
 //   I5  Every change is told to all live holds in the order of their paths, and every acquisition
 //       is answered by the present state.
-//   I6  Health changes what is told, never a connection (A61).
+//   I6  Health changes what is told, never a connection (A61). An endpoint is healthy while no
+//       judge finds it unfit; none of them undoes what another one found.
 //
 // Precondition: the shell passes on what the *present* subchannel of an address says, not what a
 // stopped one of the same address had still under way.
@@ -34,6 +35,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -100,6 +102,7 @@ class SubchannelMapCore {
 
   void notify(const Address& address, const Entry& entry, SubchannelMapEffects& effects) const;
   SubchannelStateChanged told(const Address& address, const Entry& entry) const;
+  const absl::Status* verdict_on(const Address& address) const;
   void recount(const Address& address, Entry& entry);
   void observe_counts(SubchannelMapEffects& effects);
 
@@ -111,8 +114,8 @@ class SubchannelMapCore {
   /// Entries that lost their last hold in this step; their fate is decided at its end (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// Outlives entries: whoever judges an endpoint also says when it is well again.
-  std::map<Address, absl::Status> unhealthy_;
+  /// By judge, as told last. Outlive entries: a judge also says when an endpoint is well again.
+  std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   std::array<std::int64_t, kEndpointStates> counts_{};
   std::optional<EndpointsCounted> observed_;

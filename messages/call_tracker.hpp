@@ -7,14 +7,19 @@
 // A picker that completes names its trackers, the innermost first; whoever wraps it adds its own.
 // The router begins them inside the read section, so that they outlive picker and policy (each is
 // Tracked). begun() and ended() are called once each per call, on any threads.
+//
+// One of them may be a gate: it is asked when all else is settled, and may turn the call away.
 
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "absl/status/status.h"
 
 #include "messages/tracked.hpp"
 
@@ -36,6 +41,26 @@ class CallTracker : public Tracked {
 
 using CallTrackerPtr = std::shared_ptr<const CallTracker>;
 
+/// Lets a number of calls run at a time (A32). Asked by the router, for a pick that is complete and
+/// before anybody begins: so the number is exact, and a place is never taken for a call that waits
+/// or fails.
+class CallGate : public CallTracker {
+ public:
+  /// Whether the call may run; it is inside then, until ended(). Lock-free, allocates nothing.
+  virtual bool enter() const noexcept = 0;
+
+  /// Counts a call that was turned away, and says why: what it is dropped with.
+  virtual absl::Status refuse() const = 0;
+
+  /// How many may be inside.
+  virtual std::uint32_t limit() const = 0;
+
+  /// Whether a call would be turned away now.
+  virtual bool is_full() const = 0;
+};
+
+using CallGatePtr = std::shared_ptr<const CallGate>;
+
 /// The trackers that a pick names: a fixed number, so that a pick allocates nothing.
 class TrackerList {
  public:
@@ -48,12 +73,23 @@ class TrackerList {
     return true;
   }
 
+  /// As add(). Of two gates the second is refused: a call passes one cluster.
+  bool add_gate(const CallGate& gate) {
+    if (gate_ != nullptr || !add(gate)) return false;
+    gate_ = &gate;
+    return true;
+  }
+
+  /// Null: the call may run.
+  const CallGate* gate() const { return gate_; }
+
   const CallTracker* const* begin() const { return trackers_.data(); }
 
   const CallTracker* const* end() const { return trackers_.data() + size_; }
 
  private:
   std::size_t size_ = 0;
+  const CallGate* gate_ = nullptr;
   std::array<const CallTracker*, kMost> trackers_;  // The first size_ mean something.
 };
 
@@ -62,6 +98,7 @@ class Tracking {
  public:
   Tracking() = default;
 
+  /// Precondition: the gate, where there is one, has been entered.
   explicit Tracking(const TrackerList& trackers) {
     for (const CallTracker* tracker : trackers) {
       uses_[size_++] = Use(*tracker);

@@ -42,7 +42,8 @@ bool same(const CdsConfig& a, const CdsConfig& b) {
 }
 
 bool same(const RingHashConfig& a, const RingHashConfig& b) {
-  return a.min_ring_size == b.min_ring_size && a.max_ring_size == b.max_ring_size;
+  return a.min_ring_size == b.min_ring_size && a.max_ring_size == b.max_ring_size &&
+         a.request_hash_header == b.request_hash_header;
 }
 
 bool same(const LeastRequestConfig& a, const LeastRequestConfig& b) {

@@ -110,10 +110,13 @@ struct PickFirstConfig {
   bool shuffle_address_list = false;
 };
 
-/// A42. A size above the runtime's own cap is cut to it; that is no error.
+/// A42 and A76. A size above the runtime's own cap is cut to it; that is no error.
 struct RingHashConfig {
   std::uint64_t min_ring_size = 1024;
   std::uint64_t max_ring_size = 8'388'608;  ///< At least min_ring_size.
+  /// Lower case, no binary one: the header whose value is hashed, in place of what the route says
+  /// (A76). Empty: the route.
+  std::string request_hash_header = {};
 };
 
 /// A48. The least busy of so many endpoints, drawn at random.
@@ -133,10 +136,20 @@ struct WeightedRoundRobinConfig {
   std::vector<std::string> metric_names_for_computing_utilization = {};
 };
 
-/// A policy registered by the user; `config` is the JSON text of its TypedStruct.
+/// What a policy of the user's made of its JSON. Immutable, and shared by all who are given it.
+class CustomPolicyConfig {
+ public:
+  virtual ~CustomPolicyConfig() = default;
+};
+
+using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
+
+/// A policy registered by the user; `config` is the JSON text of its TypedStruct. Equal texts are
+/// equal configurations.
 struct CustomConfig {
   std::string name;
   std::string config;
+  CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser made of `config`.
 };
 
 struct LbConfig : std::variant<RoundRobinConfig,

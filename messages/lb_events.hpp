@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <variant>
@@ -94,6 +96,15 @@ using LbEvent = std::variant<ConfigUpdated,
                              IdleExitRequested,
                              RebuildDue>;
 
+// --- who is fit for calls -------------------------------------------------
+
+/// Who may find an endpoint unfit for calls. None undoes what another one found.
+enum class HealthJudge : std::uint8_t { kOutlierDetection, kHealthChecks };
+inline constexpr std::size_t kHealthJudges = 2;
+
+/// Those that a judge finds unfit, by address, and why.
+using UnhealthyEndpoints = std::map<Address, absl::Status>;
+
 // --- effects --------------------------------------------------------------
 
 struct StartChild {
@@ -176,12 +187,12 @@ struct Connect {
   Address address;
 };
 
-/// Says how an endpoint is, to all who hold its address: health, never a fake failure (A61). Its
-/// connection stays. For who judges endpoints, such as outlier_detection.
+/// Says which endpoints are not to be used, to all who hold their addresses: health, never a fake
+/// failure (A61). Their connections stay. The whole table, in place of any before of the same
+/// judge; an endpoint is well again when no judge names it.
 struct SetEndpointHealth {
-  Address address;
-  bool healthy = true;
-  absl::Status status;  ///< Why not.
+  HealthJudge judge = HealthJudge::kOutlierDetection;
+  std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
 };
 
 /// Who counts the calls of which address from now on: the whole table, in place of any before.

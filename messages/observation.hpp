@@ -7,16 +7,20 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
+#include "messages/call_tracker.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
 
-/// The priority that now carries the cluster's calls; -1: none.
+/// The priority that now carries the cluster's calls; -1: none. In each tree that leads to the
+/// cluster a policy of its own decides that, and its shell says what it told last.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
+  std::optional<int> before = std::nullopt;
 
   friend bool operator==(const PriorityActive&, const PriorityActive&) = default;
 };
@@ -51,10 +55,14 @@ enum class EndpointState : std::uint8_t {
 };
 inline constexpr std::size_t kEndpointStates = 6;
 
-/// How many subchannels of a cluster are in which state, by the subchannel map.
+using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
+
+/// How many subchannels one subchannel map has in which state. Several maps may serve a cluster
+/// (one in each tree that leads there): what is counted adds up, so each says what has changed.
 struct EndpointsCounted {
   ClusterName cluster;
-  std::array<std::int64_t, kEndpointStates> by_state{};
+  EndpointCounts by_state{};
+  EndpointCounts before{};  ///< As it told last.
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };
@@ -74,11 +82,43 @@ struct ConnectionLost {
   friend bool operator==(const ConnectionLost&, const ConnectionLost&) = default;
 };
 
+enum class DetectionMethod : std::uint8_t { kSuccessRate, kFailurePercentage };
+inline constexpr std::size_t kDetectionMethods = 2;
+
+/// What became of an endpoint that was found to be an outlier: it was ejected, or the reason why
+/// not, which are A91's.
+enum class DetectionOutcome : std::uint8_t {
+  kEjected,
+  kEnforcementPercentage,
+  kMaxEjectionOverflow
+};
+inline constexpr std::size_t kDetectionOutcomes = 3;
+
+/// So many endpoints of a cluster were found to be outliers, and this became of them (A91).
+struct OutliersDetected {
+  ClusterName cluster;
+  DetectionMethod method = DetectionMethod::kSuccessRate;
+  DetectionOutcome outcome = DetectionOutcome::kEjected;
+  std::uint64_t endpoints = 0;
+
+  friend bool operator==(const OutliersDetected&, const OutliersDetected&) = default;
+};
+
+/// From now on calls of the cluster pass this gate (A32).
+struct CircuitBreakerSet {
+  ClusterName cluster;
+  CallGatePtr gate;
+
+  friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
                                  EndpointsCounted,
                                  ConnectionAttempted,
-                                 ConnectionLost>;
+                                 ConnectionLost,
+                                 OutliersDetected,
+                                 CircuitBreakerSet>;
 
 }  // namespace signalbox

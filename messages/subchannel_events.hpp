@@ -106,11 +106,11 @@ struct MapGenerationApplied {
   Generation generation = 0;
 };
 
-/// From outlier detection or health checks: health, never a fake failure (A61).
+/// Which endpoints `judge` finds unfit from now on, in place of any before: health, never a fake
+/// failure (A61).
 struct EndpointHealthChanged {
-  Address address;
-  bool healthy = true;
-  absl::Status status;
+  HealthJudge judge = HealthJudge::kOutlierDetection;
+  std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
 };
 
 /// Who counts the calls of which address from now on, in place of any before.

@@ -34,7 +34,7 @@ class UseCounter {
   /// A counter of nobody else's, at zero.
   static UseCounter take();
 
-  /// Precondition: the sum is zero, and that is final.
+  /// Precondition: nobody adds to it any more.
   void give_back() const;
 
   void add(std::int64_t amount) const {

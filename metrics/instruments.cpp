@@ -19,6 +19,10 @@ constexpr std::array<absl::string_view, kEndpointStates> kStates{
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
 constexpr std::array<absl::string_view, 4> kReasons{
     "failed", "timed_out", "recovered", "reconfigured"};
+constexpr std::array<absl::string_view, kDetectionMethods> kMethods{"success_rate",
+                                                                    "failure_percentage"};
+constexpr std::array<absl::string_view, kDetectionOutcomes> kOutcomes{
+    "ejected", "enforcement_percentage", "max_ejection_overflow"};
 constexpr std::array<absl::string_view, 4> kConnectivity{
     "idle", "connecting", "ready", "transient_failure"};
 constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
@@ -42,6 +46,17 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
 template <typename Enum, std::size_t N>
 std::string word(const std::array<absl::string_view, N>& words, Enum value) {
   return std::string(words[static_cast<std::size_t>(value)]);
+}
+
+// --- outliers -------------------------------------------------------------
+
+void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
+  const bool enforced = seen.outcome == DetectionOutcome::kEjected;
+  LabelValues labels{seen.cluster.str(), word(kMethods, seen.method)};
+  if (!enforced) labels.push_back(word(kOutcomes, seen.outcome));
+  series.add(enforced ? Metric::kEjectionsEnforced : Metric::kEjectionsUnenforced,
+             std::move(labels),
+             static_cast<double>(seen.endpoints));
 }
 
 // --- calls ----------------------------------------------------------------
@@ -82,7 +97,7 @@ Instruments::Instruments() {
 void Instruments::observe(const Observation& observation) {
   std::visit(Overloaded{
                  [&](const PriorityActive& seen) {
-                   series_.set(Metric::kPriorityActive, {seen.cluster.str()}, seen.priority);
+                   move_priority(seen.cluster, seen.before, seen.priority);
                  },
                  [&](const FailedOver& seen) {
                    series_.add(Metric::kFailovers,
@@ -96,13 +111,7 @@ void Instruments::observe(const Observation& observation) {
                                   {seen.cluster.str()},
                                   std::chrono::duration<double>(seen.duration).count());
                  },
-                 [&](const EndpointsCounted& seen) {
-                   for (std::size_t state = 0; state < kEndpointStates; ++state) {
-                     series_.set(Metric::kEndpoints,
-                                 {seen.cluster.str(), std::string(kStates[state])},
-                                 static_cast<double>(seen.by_state[state]));
-                   }
-                 },
+                 [&](const EndpointsCounted& seen) { count_endpoints(seen); },
                  [&](const ConnectionAttempted& seen) {
                    series_.add(Metric::kConnectionAttempts,
                                {seen.cluster.str(), seen.connected ? "success" : "failure"},
@@ -111,8 +120,38 @@ void Instruments::observe(const Observation& observation) {
                  [&](const ConnectionLost& seen) {
                    series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
                  },
+                 [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
+                 [&](const CircuitBreakerSet& seen) { set_gate(seen); },
              },
              observation);
+}
+
+void Instruments::forget_priority(const ClusterName& cluster, int told) {
+  move_priority(cluster, told, std::nullopt);
+}
+
+// The worst in use, since that is what an operator has to know.
+void Instruments::move_priority(const ClusterName& cluster,
+                                std::optional<int> from,
+                                std::optional<int> to) {
+  const std::lock_guard lock(registry_mutex_);
+  std::map<int, std::size_t>& told = priorities_[cluster];
+  if (from && --told[*from] == 0) told.erase(*from);
+  if (to) ++told[*to];
+  if (told.empty()) return;
+  series_.set(Metric::kPriorityActive, {cluster.str()}, told.rbegin()->first);
+}
+
+// Set, not added: a cluster that finds the metric full is left out, and never comes back halved.
+void Instruments::count_endpoints(const EndpointsCounted& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  EndpointCounts& sum = endpoints_[seen.cluster];
+  for (std::size_t state = 0; state < kEndpointStates; ++state) {
+    sum[state] += seen.by_state[state] - seen.before[state];
+    series_.set(Metric::kEndpoints,
+                {seen.cluster.str(), std::string(kStates[state])},
+                static_cast<double>(sum[state]));
+  }
 }
 
 void Instruments::set_xds_connected(absl::string_view server, bool connected) {
@@ -177,6 +216,8 @@ void Instruments::let_go_of(const ClusterName& cluster) {
   const auto found = cluster_holders_.find(cluster);
   if (--found->second > 0) return;
   cluster_holders_.erase(found);
+  priorities_.erase(cluster);
+  endpoints_.erase(cluster);
   series_.forget(Metric::kPriorityActive, cluster.str());
   series_.forget(Metric::kEndpoints, cluster.str());
 }
@@ -198,10 +239,82 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
   return stats;
 }
 
+EventCountPtr Instruments::drops(const ClusterName& cluster, absl::string_view category) {
+  const std::lock_guard lock(registry_mutex_);
+  std::pair key(cluster, std::string(category));
+  if (drops_.size() >= kMaxSeries && !drops_.contains(key)) {
+    series_.count_overflow(Metric::kDrops);
+    key = {ClusterName(std::string(kOther)), std::string(kOther)};
+  }
+  EventCountPtr& count = drops_[std::move(key)];
+  if (count == nullptr) count = std::make_shared<const EventCount>();
+  return count;
+}
+
+EventCountPtr Instruments::breaker_drops(const ClusterName& cluster) {
+  const std::lock_guard lock(registry_mutex_);
+  const bool fits = breaker_drops_.size() < kMaxSeries || breaker_drops_.contains(cluster);
+  if (!fits) series_.count_overflow(Metric::kCircuitBreakerDrops);
+  EventCountPtr& count = breaker_drops_[fits ? cluster : ClusterName(std::string(kOther))];
+  if (count == nullptr) count = std::make_shared<const EventCount>();
+  return count;
+}
+
+// A gauge cannot be shared: beyond kMaxSeries clusters the newcomers have none.
+void Instruments::set_gate(const CircuitBreakerSet& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
+    std::erase_if(gates_, [](const auto& entry) {
+      return std::ranges::all_of(entry.second, [](const auto& gate) { return gate.expired(); });
+    });
+  }
+  if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
+    series_.count_overflow(Metric::kCircuitBreakerLimit);
+    return;
+  }
+  auto& gates = gates_[seen.cluster];
+  std::erase_if(gates, [](const auto& gate) { return gate.expired(); });
+  gates.emplace_back(seen.gate);
+}
+
+std::vector<Family> Instruments::collect_drops() const {
+  Family drops{&row_of(Metric::kDrops), {}};
+  Family breaker_drops{&row_of(Metric::kCircuitBreakerDrops), {}};
+  Family limits{&row_of(Metric::kCircuitBreakerLimit), {}};
+  Family open{&row_of(Metric::kCircuitBreakerOpen), {}};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [key, count] : drops_)
+    drops.series.push_back(one({key.first.str(), key.second}, count->sum(0)));
+  for (const auto& [cluster, count] : breaker_drops_)
+    breaker_drops.series.push_back(one({cluster.str()}, count->sum(0)));
+  for (const auto& [cluster, gates] : gates_) {
+    CallGatePtr newest;
+    bool is_full = false;
+    for (const auto& gate : gates) {
+      const CallGatePtr living = gate.lock();
+      if (living == nullptr) continue;
+      is_full |= living->is_full();
+      newest = living;
+    }
+    if (newest == nullptr) continue;
+    limits.series.push_back(one({cluster.str()}, newest->limit()));
+    open.series.push_back(one({cluster.str()}, is_full ? 1 : 0));
+  }
+  return {drops, open, limits, breaker_drops};
+}
+
 std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_view actor) {
   const std::lock_guard lock(registry_mutex_);
   auto& count = actor_messages_[std::string(actor)];
   if (count == nullptr) count = std::make_shared<const MessageCount>();
+  return count;
+}
+
+std::shared_ptr<const PickFailureCount> Instruments::pick_failures(absl::string_view policy) {
+  const std::lock_guard lock(registry_mutex_);
+  auto& count = pick_failures_[std::string(policy)];
+  if (count == nullptr) count = std::make_shared<const PickFailureCount>();
   return count;
 }
 
@@ -211,6 +324,7 @@ std::vector<Family> Instruments::collect_calls() const {
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family picks{&row_of(Metric::kPicks), {}};
   Family messages{&row_of(Metric::kActorMessages), {}};
+  Family pick_failures{&row_of(Metric::kPickFailures), {}};
   std::map<ClusterName, CallCounts> by_cluster;
 
   const std::lock_guard lock(registry_mutex_);
@@ -238,13 +352,17 @@ std::vector<Family> Instruments::collect_calls() const {
   }
   for (const auto& [actor, count] : actor_messages_)
     messages.series.push_back(one({actor}, count->sum(0)));
-  return {started, completed, active, picks, messages};
+  for (const auto& [policy, count] : pick_failures_)
+    pick_failures.series.push_back(one({policy}, count->sum(0)));
+  return {started, completed, active, picks, messages, pick_failures};
 }
 
 std::vector<Family> Instruments::collect() const {
   std::vector<Family> families = series_.collect();
-  for (Family& family : collect_calls()) {
-    if (!family.series.empty()) families.push_back(std::move(family));
+  for (auto& some : {collect_calls(), collect_drops()}) {
+    for (const Family& family : some) {
+      if (!family.series.empty()) families.push_back(family);
+    }
   }
   std::ranges::sort(families, {}, [](const Family& family) { return family.row->metric; });
   return families;

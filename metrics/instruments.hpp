@@ -4,7 +4,8 @@
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
-//   router, data plane ─▶ CallStats ─────────────┘
+//   router, data plane ─▶ CallStats ─────────────┤
+//   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. A runtime has one of its own, so several runtimes in a process do not mix. The
 // path of calls never comes here: it holds its CallStats, whose stripes are summed at collection.
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@
 
 #include "messages/call_stats.hpp"
 #include "messages/connectivity.hpp"
+#include "messages/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "metrics/series.hpp"
@@ -32,7 +35,10 @@ namespace signalbox::metrics {
 /// Messages that actors of one kind have handled; add(0, 1) for each.
 using MessageCount = StripedCounters<1>;
 
-class Instruments {
+/// Picks that a custom policy's pickers failed at; add(0, 1) for each.
+using PickFailureCount = StripedCounters<1>;
+
+class Instruments final : public DropCounters {
  public:
   Instruments();
 
@@ -42,9 +48,20 @@ class Instruments {
   /// kMaxSeries pairs, newcomers share those of "other".
   std::shared_ptr<const CallStats> call_stats(absl::string_view target, const ClusterName& cluster);
 
+  /// As long as the Instruments live. Beyond kMaxSeries of them, newcomers share those of "other".
+  EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
+  EventCountPtr breaker_drops(const ClusterName& cluster) override;
+
   /// The count of this kind of actor: the same one for as long as the Instruments live. Kinds are
   /// few and fixed.
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
+
+  /// The count of this custom policy: the same one for as long as the Instruments live. Policies
+  /// are those that the program registers.
+  std::shared_ptr<const PickFailureCount> pick_failures(absl::string_view policy);
+
+  /// Who told this PriorityActive decides for the cluster no more.
+  void forget_priority(const ClusterName& cluster, int told);
 
   void set_xds_connected(absl::string_view server, bool connected);
   /// The server is not asked any more: it is neither connected nor not.
@@ -72,16 +89,27 @@ class Instruments {
 
  private:
   void let_go_of(const ClusterName& cluster);
+  void count_endpoints(const EndpointsCounted& seen);
+  void move_priority(const ClusterName& cluster, std::optional<int> from, std::optional<int> to);
 
   using Pair = std::pair<std::string, ClusterName>;
 
   std::vector<Family> collect_calls() const;
+  std::vector<Family> collect_drops() const;
+  void set_gate(const CircuitBreakerSet& seen);
 
   SeriesTable series_;
   mutable std::mutex registry_mutex_;
   std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
+  std::map<ClusterName, EventCountPtr> breaker_drops_;
+  /// One for each policy that serves the cluster; those that no picker leads to have expired.
+  std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
+  std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
+  std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
+  std::map<std::string, std::shared_ptr<const PickFailureCount>> pick_failures_;
 };
 
 }  // namespace signalbox::metrics

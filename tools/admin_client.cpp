@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/admin_client.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -30,15 +32,14 @@ using channel::AdminAddress;
 using channel::LoopbackAddress;
 using channel::UnixAddress;
 
-constexpr timeval kPatience{.tv_sec = 30, .tv_usec = 0};
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t kLongestAnswer = std::size_t{1} << 30U;
 
 class Socket {
  public:
-  explicit Socket(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  }
+  Socket(int family, Clock::time_point deadline)
+      : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)), deadline_(deadline) {}
 
   ~Socket() { ::close(descriptor_); }
 
@@ -47,11 +48,13 @@ class Socket {
 
   template <typename Name>
   bool connect(const Name& name) {
+    set_timeout();
     return ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
   }
 
   bool send(absl::string_view text) {
     while (!text.empty()) {
+      set_timeout();
       const ssize_t sent = ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) return false;
@@ -65,6 +68,7 @@ class Socket {
     std::string all;
     char part[64 << 10];
     while (all.size() <= kLongestAnswer) {
+      set_timeout();
       const ssize_t size = ::recv(descriptor_, part, sizeof part, 0);
       if (size < 0 && errno == EINTR) continue;
       if (size == 0) return all;
@@ -75,7 +79,18 @@ class Socket {
   }
 
  private:
+  // What is left until the deadline; past it the shortest that there is, as 0 means for ever.
+  void set_timeout() {
+    using std::chrono::microseconds;
+    const auto left = std::chrono::duration_cast<microseconds>(deadline_ - Clock::now());
+    const auto micros = std::max<std::int64_t>(left.count(), 1);
+    const timeval time{.tv_sec = micros / 1'000'000, .tv_usec = micros % 1'000'000};
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
+
   int descriptor_;
+  const Clock::time_point deadline_;
 };
 
 absl::Status no_connection(const AdminAddress& address, int error) {
@@ -158,15 +173,23 @@ absl::StatusOr<std::string> body_of(const std::string& where, const std::string&
 
 }  // namespace
 
-absl::StatusOr<std::string> admin_get(const AdminAddress& address, absl::string_view page) {
+absl::StatusOr<std::string> admin_get(const AdminAddress& address,
+                                      absl::string_view page,
+                                      std::chrono::milliseconds patience) {
   const std::string where = channel::to_string(address);
-  Socket socket(family_of(address));
+  const Clock::time_point deadline = Clock::now() + patience;
+  Socket socket(family_of(address), deadline);
   const bool is_connected =
       std::visit([&](const auto& to) { return connect(socket, to); }, address);
   if (!is_connected) return no_connection(address, errno);
   const bool is_sent =
       socket.send(absl::StrCat("GET ", page, " HTTP/1.0\r\nHost: localhost\r\n\r\n"));
   const auto answer = is_sent ? socket.receive() : std::nullopt;
+  if (!answer && Clock::now() >= deadline)
+    return absl::UnavailableError(
+        absl::StrFormat("%s: no answer within %g s; is the process stopped, or very busy?",
+                        where,
+                        std::chrono::duration<double>(patience).count()));
   if (!answer) return absl::UnavailableError(absl::StrCat(where, ": no answer"));
   return body_of(where, *answer);
 }

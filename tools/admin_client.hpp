@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,8 +18,11 @@ namespace signalbox::tools {
 
 /// The body of a page. NOT_FOUND: nobody is there, and what to do about it. PERMISSION_DENIED: the
 /// socket is somebody else's. Otherwise the page cannot be had, in the server's words where it has
-/// some. Blocks, at most 30 s for each answer of the operating system.
-absl::StatusOr<std::string> admin_get(const channel::AdminAddress& address, absl::string_view page);
+/// some. Blocks, at most for `patience` in all.
+absl::StatusOr<std::string> admin_get(
+    const channel::AdminAddress& address,
+    absl::string_view page,
+    std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 /// A value of a query: what is no letter, digit, `-`, `.`, `_` or `~` is percent-encoded.
 std::string query_value(absl::string_view text);

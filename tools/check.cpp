@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,10 +33,15 @@ std::string counted(std::size_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// As a runtime would, here and now.
-xds::ParseOptions parse_options(const xds::Limits& limits) {
+// As a runtime would, here and now. What a custom policy's configuration may be, only the program
+// knows that has it.
+xds::ParseOptions parse_options(const CheckOptions& asked) {
   auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
-  options.limits = limits;
+  options.limits = asked.limits;
+  xds::CustomPolicyParsers custom;
+  for (const std::string& name : asked.lb_policies)
+    custom.emplace(name, nullptr);
+  options.custom_lb_policies = std::make_shared<const xds::CustomPolicyParsers>(std::move(custom));
   return options;
 }
 
@@ -132,7 +139,7 @@ int run_check(const CheckOptions& options) {
       say("check", text.status().message());
       continue;
     }
-    findings.push_back(check_text(file, *text, parse_options(options.limits)));
+    findings.push_back(check_text(file, *text, parse_options(options)));
     valid = valid && findings.back().errors.empty();
   }
   print(findings, options.json);

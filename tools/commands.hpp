@@ -48,6 +48,7 @@ int run_serve(const ServeOptions& options);
 struct CheckOptions {
   std::vector<std::string> files;
   xds::Limits limits;
+  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
   bool json = false;
 };
 
@@ -81,6 +82,7 @@ struct DumpOptions {
   std::string admin;
   std::string type;  ///< Empty: all.
   std::string name;  ///< Empty: all.
+  double timeout_seconds = 30;
   bool json = false;
 };
 

@@ -28,6 +28,7 @@ nlohmann::json to_json(const DrillResult::Phase& phase) {
                       {"brings", phase.brings},
                       {"away_ms", phase.away_ms},
                       {"calls_meanwhile", phase.calls_meanwhile},
+                      {"too_early", phase.too_early},
                       {"reconvergence_ms", nullptr},
                       {"bound_ms", phase.bound_ms}};
   if (phase.reconvergence_ms) data["reconvergence_ms"] = *phase.reconvergence_ms;
@@ -92,16 +93,22 @@ nlohmann::json to_json(const DrillResult& result) {
 }
 
 std::string table(const DrillResult& result) {
-  std::string text = absl::StrFormat(
-      "  %-15s %9s %9s %14s %10s\n", "phase", "away", "calls", "reconvergence", "bound");
+  std::string text = absl::StrFormat("  %-15s %9s %9s %9s %14s %10s\n",
+                                     "phase",
+                                     "away",
+                                     "calls",
+                                     "early",
+                                     "reconvergence",
+                                     "bound");
   for (const auto& phase : result.phases) {
     const std::string took =
         phase.reconvergence_ms ? absl::StrFormat("%.1f ms", *phase.reconvergence_ms) : "never";
     absl::StrAppendFormat(&text,
-                          "  %-15s %7.1f s %9u %14s %8.1f s\n",
+                          "  %-15s %7.1f s %9u %9u %14s %8.1f s\n",
                           phase.name,
                           phase.away_ms / 1000,
                           phase.calls_meanwhile,
+                          phase.too_early,
                           took,
                           phase.bound_ms / 1000);
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -40,7 +41,9 @@ int fail(const absl::Status& status) {
 int run_dump(const DumpOptions& options) {
   const auto address = channel::parse_admin_address(options.admin);
   if (!address.ok()) return fail(address.status());
-  const auto body = admin_get(*address, page_of(options));
+  const auto patience = std::chrono::round<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options.timeout_seconds));
+  const auto body = admin_get(*address, page_of(options), patience);
   if (!body.ok()) return fail(body.status());
   const auto dump = nlohmann::json::parse(*body, nullptr, /*allow_exceptions=*/false);
   if (!dump.is_object() || !dump.contains("generic_xds_configs"))

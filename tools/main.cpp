@@ -236,6 +236,14 @@ void add_check(CLI::App& app, CommandLine& line) {
       ->check(limit_and_number())
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--lb-policy",
+                   options.lb_policies,
+                   "A custom LB policy that clusters may name: the\nlast segment of its "
+                   "TypedStruct's type URL. Its\nconfiguration is not checked")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
   command->callback([&line] { line.status = run_check(line.check); });
 }
 
@@ -264,6 +272,12 @@ void add_dump(CLI::App& app, CommandLine& line) {
                    options.name,
                    "Only resources of this name; if there is none,\nthe exit status is 1")
       ->type_name("NAME");
+  command
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
   command->add_flag("--json", options.json, "As data, with the resources themselves");
   command->callback([&line] { line.status = run_dump(line.dump); });
 }

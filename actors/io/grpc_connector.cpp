@@ -245,6 +245,17 @@ void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   begin_due();
 }
 
+// By default gRPC sends two pings on a connection that carries no data, and then no more.
+void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
+  const auto milliseconds = [](std::chrono::milliseconds time) {
+    return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
+  };
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, keepalive.without_calls ? 1 : 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& address,
                                                                  Duration timeout) const {
   grpc::ChannelArguments arguments = options_.arguments;
@@ -254,6 +265,7 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& 
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+  if (options_.keepalive) set_keepalive(*options_.keepalive, arguments);
   // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
   // CPU.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
@@ -456,7 +468,11 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
 
 void GrpcConnector::Pool::time_out(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->ended(absl::UnavailableError(
-      absl::StrCat("connection to ", transport->address.str(), " was not made in time")));
+      absl::StrCat("connection to ",
+                   transport->address.str(),
+                   " was not made within ",
+                   std::chrono::ceil<std::chrono::milliseconds>(listener->timeout()).count(),
+                   " ms (connect_timeout)")));
   leave(transport, listener);
 }
 

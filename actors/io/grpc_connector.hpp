@@ -18,11 +18,15 @@
 //       go, together cost neither all CPU nor the memory of ten thousand half-made channels.
 //   G4  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
 //       be proved to have never reached a transport (channel/unsent_call).
+//   G5  A connection that says nothing for keepalive's time and timeout is closed like one that was
+//       reset; an attempt that is taken but never answered fails when its own time is over.
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <grpcpp/grpcpp.h>
@@ -46,11 +50,20 @@ class GrpcConnection final : public Connection {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
+/// How a connection whose peer is gone without a word is found (gRFC A8). gRPC sends no pings that
+/// are closer than a second.
+struct Keepalive {
+  std::chrono::milliseconds time{};  ///< Of silence, before a ping is sent.
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< For its answer.
+  bool without_calls = false;
+};
+
 struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
   AttemptLimits attempts = {};
+  std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
   /// See G2. Any thread, and after the connector's end too: it owns what it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl — drops and limits the calls of one cluster (gRFC A37, A32).
+// cluster_impl — drops and limits the calls of one cluster, and counts its load (gRFC A37, A32).
 //
 //   outlier_detection ─▶ [cluster_impl] ─▶ override_host ─▶ …
 //
-// Stands above the cluster's priorities, so that it will act once per cluster (A75-2). Today
-// everything passes through.
+//   drops (EDS drop_overloads) ── before the child is asked: in each of its states, and without any
+//                                 endpoint at all
+//   limit of calls in flight ──── after the child has chosen: a call that waits or fails holds no
+//                                 place
+//   load, where it is reported ── by the locality of the endpoint that was chosen
+//
+// Stands above the cluster's priorities, so that it acts once per cluster (A75-5). Calls that it
+// refuses are dropped with UNAVAILABLE, even those that are wait_for_ready.
+//
+// Invariants
+//   I1  Calls in flight are counted for {cluster, EDS service name} by all who call it, across
+//       policies and channels (PolicyOptions::request_limits).
+//   I2  A new limit, a new share of drops hold from the moment they are published.
+//   I3  A picker that only queues is shown as it is, where nothing is dropped.
 
 #pragma once
 
@@ -15,6 +27,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_cluster_impl();
+std::unique_ptr<Policy> make_cluster_impl(PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -1,22 +1,185 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/outlier_detection.hpp"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
-#include "lb/policy/pass_through.hpp"
+#include "lb/policy/outlier_endpoints.hpp"
+#include "lb/policy/outlier_rules.hpp"
+#include "lb/published.hpp"
+#include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-class OutlierDetection final : public PassThrough {
-  Given give(const ConfigUpdated& update) override {
-    return {config_of<OutlierDetectionConfig>(update).child, update.endpoints};
+ChildName the_child() {
+  return ChildName("child");
+}
+
+/// As the child's, and the endpoint's calls are counted.
+class CountingPicker final : public Picker {
+ public:
+  explicit CountingPicker(PickerPtr child) : child_(std::move(child)) {}
+
+  PickResult pick(const PickArgs& args) const override {
+    PickResult result = child_->pick(args);
+    const auto* complete = std::get_if<Complete>(&result.outcome);
+    if (complete == nullptr || complete->endpoint == nullptr) return result;
+    const CallTracker* const tracker = complete->endpoint->tracker.get();
+    if (tracker != nullptr) result.trackers.add(*tracker);
+    return result;
   }
+
+ private:
+  PickerPtr child_;
+};
+
+class OutlierDetectionPolicy final : public Policy {
+ public:
+  explicit OutlierDetectionPolicy(PolicyContext context)
+      : seed_(context.seed), endpoints_(std::move(context.retirement)) {}
+
+  LbEffects step(const LbEvent& event, Instant now) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { configure(update, now, effects); },
+                   [&](const TimerFired& fired) {
+                     if (fired.timer == timer_) sweep(now, effects);
+                   },
+                   [&](const ChildStateChanged& changed) {
+                     if (children_.hear(changed, effects) != nullptr) publish(effects);
+                   },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
+                   [](const auto&) {},
+               },
+               event);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  // --- configuration ---
+
+  void configure(const ConfigUpdated& update, Instant now, LbEffects& effects) {
+    config_ = config_of<OutlierDetectionConfig>(update);
+    children_.begin(update);
+    arm_timer(now, effects);
+    endpoints_.update(counts() ? update.endpoints : nullptr);
+    tell_map(effects);
+    children_.update(the_child(), config_.child, update.endpoints, effects);
+    publish(effects);
+  }
+
+  bool counts() const {
+    return config_.settings && (config_.settings->success_rate.has_value() ||
+                                config_.settings->failure_percentage.has_value());
+  }
+
+  // --- the timer ---
+
+  void arm_timer(Instant now, LbEffects& effects) {
+    if (!counts()) return disarm_timer(effects);
+    const Duration interval = std::max(config_.settings->interval, kShortestSweepInterval);
+    if (timer_ && interval == interval_) return;  // D1: it is due when it would be due anew.
+    const Instant since = timer_ ? timer_started_ : now;
+    disarm_timer(effects);
+    interval_ = interval;
+    start_timer(since, now, effects);
+  }
+
+  void disarm_timer(LbEffects& effects) {
+    if (timer_) effects.push_back(CancelTimer{*timer_});
+    timer_.reset();
+  }
+
+  void start_timer(Instant since, Instant now, LbEffects& effects) {
+    timer_started_ = since;
+    timer_ = TimerId{"sweep", ++timers_};
+    effects.push_back(StartTimer{*timer_, std::max(interval_ - (now - since), Duration::zero())});
+  }
+
+  // --- the sweep ---
+
+  void sweep(Instant now, LbEffects& effects) {
+    const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
+    const auto detections = detect_outliers(*config_.settings, endpoints_.tally(), draw);
+    for (const Detection& found : detections) {
+      if (found.outcome == DetectionOutcome::kEjected)
+        endpoints_.eject(found.endpoint, now, found.method);
+    }
+    endpoints_.age(*config_.settings, now);
+    observe(detections, effects);
+    tell_map(effects);
+    start_timer(now, now, effects);
+  }
+
+  void observe(const std::vector<Detection>& detections, LbEffects& effects) const {
+    std::array<std::array<std::uint64_t, kDetectionOutcomes>, kDetectionMethods> counts{};
+    for (const Detection& found : detections)
+      ++counts[static_cast<std::size_t>(found.method)][static_cast<std::size_t>(found.outcome)];
+    for (std::size_t method = 0; method < kDetectionMethods; ++method) {
+      for (std::size_t outcome = 0; outcome < kDetectionOutcomes; ++outcome) {
+        if (counts[method][outcome] == 0) continue;
+        effects.push_back(Observe{OutliersDetected{config_.cluster,
+                                                   static_cast<DetectionMethod>(method),
+                                                   static_cast<DetectionOutcome>(outcome),
+                                                   counts[method][outcome]}});
+      }
+    }
+  }
+
+  // --- what is told ---
+
+  void tell_map(LbEffects& effects) {
+    if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
+    if (endpoints_.take_health_changes()) {
+      effects.push_back(SetEndpointHealth{HealthJudge::kOutlierDetection, endpoints_.unhealthy()});
+    }
+  }
+
+  void publish(LbEffects& effects) {
+    const Child& child = *children_.find(the_child());
+    published_.publish(
+        {child.state, child.status, picker_over(child.picker), children_.generation()}, effects);
+  }
+
+  // The same picker as long as the child's is the same.
+  PickerPtr picker_over(const PickerPtr& child) {
+    if (!counts()) {
+      wrapped_ = picker_ = nullptr;
+      return child;
+    }
+    if (wrapped_ != child) {
+      wrapped_ = child;
+      picker_ = std::make_shared<const CountingPicker>(child);
+    }
+    return picker_;
+  }
+
+  std::uint64_t seed_;
+  std::uint64_t draws_ = 0;
+  OutlierDetectionConfig config_;
+  OutlierEndpoints endpoints_;
+  Duration interval_{};
+  std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
+  Instant timer_started_{};
+  std::uint64_t timers_ = 0;
+  ChildSet children_;
+  Published published_;
+  PickerPtr wrapped_;  ///< The child's picker that picker_ asks.
+  PickerPtr picker_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_outlier_detection() {
-  return std::make_unique<OutlierDetection>();
+std::unique_ptr<Policy> make_outlier_detection(PolicyContext context) {
+  return std::make_unique<OutlierDetectionPolicy>(std::move(context));
 }
 
 }  // namespace signalbox::lb

@@ -36,12 +36,14 @@ void PassThrough::on(const ConfigUpdated& update, LbEffects& effects) {
   children_.begin(update);
   Given given = give(update);
   children_.update(the_child(), std::move(given.config), std::move(given.endpoints), effects);
+  observe(effects);
   publish(effects);
 }
 
 void PassThrough::publish(LbEffects& effects) {
   const Child& child = *children_.find(the_child());
-  published_.publish({child.state, child.status, child.picker, children_.generation()}, effects);
+  published_.publish({child.state, child.status, show(child.picker), children_.generation()},
+                     effects);
 }
 
 }  // namespace signalbox::lb

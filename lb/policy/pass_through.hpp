@@ -5,8 +5,8 @@
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the rooms that a call passes on its way (outlier_detection, cluster_impl,
-// override_host) and of wrr_locality: each says only what its child is given.
+// The base of the rooms that a call passes on its way (cluster_impl, override_host) and of
+// wrr_locality: each says only what its child is given, and what of the child's picker it shows.
 
 #pragma once
 
@@ -28,6 +28,13 @@ class PassThrough : public Policy {
   };
 
   virtual Given give(const ConfigUpdated& update) = 0;
+
+  /// The picker that is published for the child's; the same one for the same, where nothing
+  /// changed.
+  virtual PickerPtr show(const PickerPtr& picker) { return picker; }
+
+  /// What an operator is to see of the configuration that was given last.
+  virtual void observe(LbEffects& /*effects*/) {}
 
  private:
   void on(const ConfigUpdated& update, LbEffects& effects);

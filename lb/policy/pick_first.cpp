@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/pick_first.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "lb/pickers.hpp"
+#include "lb/policy/address_order.hpp"
 #include "lb/policy/pick_first_core.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
@@ -13,48 +14,47 @@
 namespace signalbox::lb {
 namespace {
 
-std::vector<const Endpoint*> all_endpoints(const Endpoints& slice) {
-  std::vector<const Endpoint*> endpoints;
-  for (const Priority& priority : slice.priorities) {
+// Whatever else has changed in the locality.
+bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
+  if (left.tracker != right.tracker) return false;
+  if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;
+  return *left.endpoint == *right.endpoint && left.locality->name == right.locality->name &&
+         left.locality->weight == right.locality->weight;
+}
+
+// The endpoint that the address stands for; nothing, if the list does not have it.
+ChosenEndpoint endpoint_of(const EndpointsPtr& endpoints, const Address& address) {
+  if (endpoints == nullptr) return {};
+  for (const Priority& priority : endpoints->priorities) {
     for (const LocalityPtr& locality : priority.localities) {
-      for (const Endpoint& endpoint : locality->endpoints)
-        endpoints.push_back(&endpoint);
+      for (const Endpoint& endpoint : locality->endpoints) {
+        if (std::ranges::find(endpoint.addresses, address) != endpoint.addresses.end())
+          return {locality, &endpoint, nullptr};
+      }
     }
   }
-  return endpoints;
-}
-
-// Fisher and Yates. The order is the seed's alone, so that an update that changes nothing also
-// leaves the order alone.
-void shuffle(std::vector<const Endpoint*>& endpoints, std::uint64_t seed) {
-  for (std::size_t left = endpoints.size(); left > 1; --left)
-    std::swap(endpoints[left - 1], endpoints[draw_below(seed, Salt::kEndpoint, left, left)]);
-}
-
-// A62 shuffles endpoints; the addresses of one endpoint keep their order (A61).
-std::vector<Address> flatten(const EndpointsPtr& slice, bool shuffled, std::uint64_t seed) {
-  if (slice == nullptr) return {};
-  std::vector<const Endpoint*> endpoints = all_endpoints(*slice);
-  if (shuffled) shuffle(endpoints, seed);
-  std::vector<Address> addresses;
-  for (const Endpoint* endpoint : endpoints)
-    addresses.insert(addresses.end(), endpoint->addresses.begin(), endpoint->addresses.end());
-  return addresses;
+  return {};
 }
 
 class PickFirstPolicy final : public Policy {
  public:
   PickFirstPolicy(const PickFirstConfig& config, PolicyContext context)
-      : config_(config), context_(std::move(context)) {}
+      : config_(config),
+        context_(std::move(context)),
+        first_(PickFirst::WhenLost::kGoIdle,
+               PickFirst::Start::kAtOnce,
+               context_.options.connection_attempt_delay,
+               PickFirst::Health::kIgnored) {}
 
   LbEffects step(const LbEvent& event, Instant /*now*/) override {
     LbEffects effects;
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { configure(update, effects); },
-                   [&](const SubchannelStateChanged& change) { first_.observe(change, effects); },
+                   [&](const SubchannelStateChanged& change) { observe(change, effects); },
+                   [&](const TimerFired& fired) { first_.fire(fired.timer, effects); },
                    [&](const IdleExitRequested&) { first_.exit_idle(effects); },
                    [&](const PickAsked&) { first_.exit_idle(effects); },
-                   // A leaf has no children; pick_first has no timers and builds at once.
+                   // A leaf has no children; pick_first builds at once.
                    [](const auto&) {},
                },
                event);
@@ -69,8 +69,12 @@ class PickFirstPolicy final : public Policy {
     ConnectivityState state;
     absl::Status status;
     ConnectionPtr connection;
+    ChosenEndpoint chosen;
 
-    friend bool operator==(const Published&, const Published&) = default;
+    friend bool operator==(const Published& left, const Published& right) {
+      return left.state == right.state && left.status == right.status &&
+             left.connection == right.connection && same(left.chosen, right.chosen);
+    }
   };
 
   void configure(const ConfigUpdated& update, LbEffects& effects) {
@@ -80,12 +84,34 @@ class PickFirstPolicy final : public Policy {
       config_ = *config;
     }
     generation_ = update.generation;
-    first_.update(flatten(update.endpoints, config_.shuffle_address_list, context_.seed), effects);
+    endpoints_ = update.endpoints;
+    first_.update(endpoints_ == nullptr ? std::vector<Address>()
+                                        : flatten(*endpoints_, order(), context_.seed),
+                  effects);
+  }
+
+  Shuffle order() const {
+    if (!config_.shuffle_address_list) return Shuffle::kNone;
+    return context_.options.weighted_shuffling ? Shuffle::kByWeight : Shuffle::kEvenly;
+  }
+
+  void observe(const SubchannelStateChanged& change, LbEffects& effects) {
+    first_.observe(change, effects);
+    if (change.connection != nullptr && change.connection == first_.connection())
+      tracker_ = change.tracker;
+  }
+
+  Published present() const {
+    Published now{first_.state(), first_.status(), first_.connection(), {}};
+    if (now.connection == nullptr) return now;
+    now.chosen = endpoint_of(endpoints_, now.connection->address());
+    now.chosen.tracker = tracker_;
+    return now;
   }
 
   void publish_changes(LbEffects& effects) {
     if (generation_ == 0) return;
-    Published now{first_.state(), first_.status(), first_.connection()};
+    Published now = present();
     if (published_ == now) return;
     effects.push_back(Publish{now.state, now.status, make_picker(now), generation_});
     published_ = std::move(now);
@@ -94,7 +120,7 @@ class PickFirstPolicy final : public Policy {
   PickerPtr make_picker(const Published& now) const {
     switch (now.state) {
       case ConnectivityState::kReady:
-        return make_connection_picker(now.connection);
+        return make_connection_picker(now.connection, now.chosen);
       case ConnectivityState::kTransientFailure:
         return make_fail_picker(now.status);
       case ConnectivityState::kIdle:
@@ -108,7 +134,9 @@ class PickFirstPolicy final : public Policy {
   PickFirstConfig config_;
   PolicyContext context_;
   Generation generation_ = 0;
-  PickFirst first_{PickFirst::WhenLost::kGoIdle};
+  EndpointsPtr endpoints_;
+  PickFirst first_;
+  CallTrackerPtr tracker_;  // Of the connection.
   std::optional<Published> published_;
 };
 

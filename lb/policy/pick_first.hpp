@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pick_first — one connection, to the first address that answers (gRFC A62; health as in A61).
+// pick_first — one connection, to the first address that answers (gRFC A61, A62, A113).
 //
 //   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
 //
@@ -8,8 +8,11 @@
 // pick (or IdleExitRequested) wakes it. The decisions, with their diagram and invariants, are
 // PickFirst's (pick_first_core.hpp); here they meet configuration, pickers and parents.
 //
-// The list is flattened: endpoints in order (shuffled by the seed where so configured), each with
-// its addresses in order.
+// The order of the addresses is address_order.hpp's: endpoints as configured (shuffled by the seed,
+// and by weight, where so configured), each with its addresses in order, families interleaved.
+//
+// Health is nobody's business here: an endpoint that was ejected is used on, as there is no other
+// (A61, A17). Whether calls are counted is not affected.
 
 #pragma once
 

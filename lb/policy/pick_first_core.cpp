@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/pick_first_core.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
+#include "lb/policy/address_order.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
+
+const char kTimer[] = "attempt/";
 
 absl::Status all_failed(const absl::Status& last_error) {
   return absl::UnavailableError(
@@ -20,30 +25,27 @@ absl::Status failure_of(const SubchannelStateChanged& event) {
   return absl::UnavailableError(absl::StrCat(event.address.str(), ": ", event.status.message()));
 }
 
-absl::Status health_of(const SubchannelStateChanged& event) {
-  if (event.healthy) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      event.address.str(), ": ", event.status.ok() ? "unhealthy" : event.status.message()));
-}
-
 }  // namespace
+
+PickFirst::PickFirst(WhenLost when_lost, Start start, Duration attempt_delay, Health health)
+    : when_lost_(when_lost),
+      start_(start),
+      health_(health),
+      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
 
 // --- what comes in ---
 
 void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
+  std::vector<Address> ordered = interleave_families(std::move(addresses));
+  const bool is_first = std::holds_alternative<Fresh>(state_);
+  if (ordered == addresses_ && !is_first) return;
   const std::vector<Known> before = held();
-  std::vector<Address> unique;
-  absl::flat_hash_map<Address, std::size_t> positions;
-  for (Address& address : addresses) {
-    if (positions.try_emplace(address, unique.size()).second) unique.push_back(std::move(address));
-  }
-  if (unique == addresses_ && !std::holds_alternative<Fresh>(state_)) return;
-  addresses_ = std::move(unique);
-  positions_ = std::move(positions);
+  set_addresses(std::move(ordered));
 
+  if (is_first && start_ == Start::kWhenAsked) state_ = Idle{};
   if (std::holds_alternative<Idle>(state_)) return;
   const auto* selected = std::get_if<Selected>(&state_);
-  if (selected != nullptr && positions_.contains(selected->address)) return;
+  if (selected != nullptr && position_of(selected->address).has_value()) return;
 
   Connecting next;
   if (const auto* connecting = std::get_if<Connecting>(&state_)) {
@@ -67,11 +69,23 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
+// A delay that nobody waits for any more is not cancelled: its generation is past, or `timed` is
+// not set.
+void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
+  auto* connecting = std::get_if<Connecting>(&state_);
+  if (connecting == nullptr || timer.generation != timers_) return;
+  if (std::exchange(connecting->timed, std::nullopt)) take_turns(*connecting, effects);
+}
+
+Address PickFirst::address_of(const TimerId& timer) {
+  absl::string_view name = timer.name;
+  return absl::ConsumePrefix(&name, kTimer) ? Address(std::string(name)) : Address();
+}
+
 void PickFirst::release_all(LbEffects& effects) {
   for (const Known& known : held())
     effects.push_back(ReleaseSubchannel{known.address});
-  addresses_.clear();
-  positions_.clear();
+  set_addresses({});
   state_ = Fresh{};
 }
 
@@ -80,73 +94,104 @@ void PickFirst::release_all(LbEffects& effects) {
 // Begins a pass over addresses_. What is held already stays held, with what is known of it.
 void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffects& effects) {
   std::vector<bool> is_held(addresses_.size());
-  next.states.resize(addresses_.size());
+  next.attempts.resize(addresses_.size());
+  next.awaited = addresses_.size();
   for (const Known& known : held) {
-    const auto found = positions_.find(known.address);
-    if (found == positions_.end()) continue;
-    is_held[found->second] = true;
-    next.states[found->second] = known.state;
+    const auto at = position_of(known.address);
+    if (!at.has_value()) continue;
+    is_held[*at] = true;
+    next.attempts[*at] = {known.state, known.begun, false};
+    if (known.timed) next.timed = at;
   }
   for (std::size_t at = 0; at < addresses_.size(); ++at) {
     if (!is_held[at]) effects.push_back(AcquireSubchannel{addresses_[at]});
-    if (!next.states[at].has_value()) ++next.unheard;
+    if (!next.attempts[at].state.has_value()) ++next.unheard;
   }
   for (const Known& known : held) {
-    if (!positions_.contains(known.address)) effects.push_back(ReleaseSubchannel{known.address});
+    if (!position_of(known.address)) effects.push_back(ReleaseSubchannel{known.address});
   }
   state_ = std::move(next);
-  try_next(std::get<Connecting>(state_), effects);
+  take_turns(std::get<Connecting>(state_), effects);
 }
 
 void PickFirst::heard(Connecting& connecting,
                       const SubchannelStateChanged& event,
                       LbEffects& effects) {
-  const auto found = positions_.find(event.address);
-  if (found == positions_.end()) return;
+  const auto at = position_of(event.address);
+  if (!at.has_value()) return;
   // Whichever is READY first is chosen, whoever asked for that connection (A61).
   if (event.state == ConnectivityState::kReady) return select(event, effects);
 
-  const std::size_t at = found->second;
+  Attempt& attempt = connecting.attempts[*at];
   const bool failed = event.state == ConnectivityState::kTransientFailure;
+  const bool is_idle = event.state == ConnectivityState::kIdle;
   if (failed) connecting.last_error = failure_of(event);
-  const bool first_word = !connecting.states[at].has_value();
-  connecting.states[at] = event.state;
-  if (first_word) --connecting.unheard;
-
-  if (connecting.current < addresses_.size()) {
-    // News of an address whose turn has passed, or is to come, waits.
-    if (first_word || at == connecting.current) try_next(connecting, effects);
+  const bool first_word = !attempt.state.has_value();
+  attempt.state = event.state;
+  if (first_word) {
+    if (--connecting.unheard == 0) take_turns(connecting, effects);
     return;
   }
-  if (event.state == ConnectivityState::kIdle) effects.push_back(Connect{event.address});
-  if (failed && ++connecting.failures >= addresses_.size()) conclude_pass(connecting, effects);
+  if (connecting.awaited == 0) {
+    if (is_idle) effects.push_back(Connect{event.address});
+    if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
+    return;
+  }
+  // News of an address whose turn is to come, or has failed, waits.
+  if (*at >= connecting.turns || attempt.failed) return;
+  if (is_idle) effects.push_back(Connect{event.address});  // It ended, and did not say how.
+  if (!failed) return;
+  attempt.failed = true;
+  --connecting.awaited;
+  const bool was_newest = *at + 1 == connecting.turns;
+  if (was_newest) connecting.timed = std::nullopt;
+  if (was_newest || connecting.awaited == 0) take_turns(connecting, effects);
 }
 
-// One attempt at a time. Before the first, every address is heard of: one that is READY already
-// is better than any attempt.
-void PickFirst::try_next(Connecting& connecting, LbEffects& effects) {
+// Lets addresses have their turn until there is an attempt to be waited for. Before the first,
+// every address is heard of: one that is READY already is better than any attempt.
+void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
   if (connecting.unheard > 0) return;
+  while (connecting.turns < addresses_.size()) {
+    const std::size_t at = connecting.turns++;
+    Attempt& attempt = connecting.attempts[at];
+    if (attempt.state == ConnectivityState::kTransientFailure) {
+      // In back-off counts as tried: somebody's attempt has just failed (A61).
+      attempt.failed = true;
+      --connecting.awaited;
+      continue;
+    }
+    const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
+    if (std::exchange(attempt.begun, true) && is_under_way) {  // I4
+      if (connecting.timed.has_value()) return;
+      continue;
+    }
+    if (!is_under_way) effects.push_back(Connect{addresses_[at]});
+    return give_time(connecting, at, effects);
+  }
+  if (connecting.awaited == 0) end_pass(connecting, effects);
+}
 
-  // In back-off counts as tried: somebody's attempt has just failed (A61).
-  while (connecting.current < addresses_.size() &&
-         connecting.states[connecting.current] == ConnectivityState::kTransientFailure) {
-    ++connecting.current;
-  }
-  if (connecting.current < addresses_.size()) {
-    if (connecting.states[connecting.current] == ConnectivityState::kIdle)
-      effects.push_back(Connect{addresses_[connecting.current]});
-    return;
-  }
-  // The first pass is over. Addresses that left their back-off meanwhile are due again.
-  conclude_pass(connecting, effects);
+// Behind the last address nobody waits.
+void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& effects) {
+  connecting.timed = std::nullopt;
+  if (at + 1 == addresses_.size()) return;
+  connecting.timed = at;
+  const TimerId timer{absl::StrCat(kTimer, addresses_[at].str()), ++timers_};
+  effects.push_back(StartTimer{timer, attempt_delay_});
+}
+
+// Addresses that left their back-off meanwhile are due again.
+void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
+  report_failure(connecting, effects);
   for (std::size_t at = 0; at < addresses_.size(); ++at) {
-    if (connecting.states[at] == ConnectivityState::kIdle)
+    if (connecting.attempts[at].state == ConnectivityState::kIdle)
       effects.push_back(Connect{addresses_[at]});
   }
 }
 
 // Every address has failed (again): say why, and ask for better addresses.
-void PickFirst::conclude_pass(Connecting& connecting, LbEffects& effects) {
+void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
   connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")
                                            : all_failed(connecting.last_error);
@@ -181,20 +226,46 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
 
 // --- questions ---
 
+absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
+  if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      event.address.str(), ": ", event.status.ok() ? "unhealthy" : event.status.message()));
+}
+
+// One address, as most endpoints have, needs no table.
+void PickFirst::set_addresses(std::vector<Address> addresses) {
+  addresses_ = std::move(addresses);
+  positions_.clear();
+  if (addresses_.size() < 2) return;
+  for (std::size_t at = 0; at < addresses_.size(); ++at)
+    positions_.emplace(addresses_[at], at);
+}
+
+std::optional<std::size_t> PickFirst::position_of(const Address& address) const {
+  if (addresses_.size() == 1 && addresses_.front() == address) return 0;
+  const auto found = positions_.find(address);
+  return found == positions_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::vector<PickFirst::Known> PickFirst::held() const {
   std::vector<Known> held;
   if (const auto* selected = std::get_if<Selected>(&state_)) {
     held.push_back(Known{selected->address, ConnectivityState::kReady});
   } else if (const auto* connecting = std::get_if<Connecting>(&state_)) {
-    for (std::size_t at = 0; at < addresses_.size(); ++at)
-      held.push_back(Known{addresses_[at], connecting->states[at]});
+    for (std::size_t at = 0; at < addresses_.size(); ++at) {
+      const Attempt& attempt = connecting->attempts[at];
+      held.push_back(Known{addresses_[at], attempt.state, attempt.begun, connecting->timed == at});
+    }
   }
   return held;
 }
 
 ConnectivityState PickFirst::state() const {
   return std::visit(Overloaded{
-                        [](const Fresh&) { return ConnectivityState::kConnecting; },
+                        [&](const Fresh&) {
+                          return start_ == Start::kAtOnce ? ConnectivityState::kConnecting
+                                                          : ConnectivityState::kIdle;
+                        },
                         [](const Idle&) { return ConnectivityState::kIdle; },
                         [](const Connecting& connecting) {
                           return connecting.reported.ok() ? ConnectivityState::kConnecting

@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
+#include "lb/route/request_hash.hpp"
 #include "lb/route/route_match.hpp"
 #include "lb/route/timeout.hpp"
 #include "messages/invariant.hpp"
@@ -30,6 +31,7 @@ using Shares = absl::InlinedVector<Share, 1>;
 struct Forward {
   Shares shares;
   std::optional<Duration> timeout;
+  RequestHash hash;
 };
 
 using Action = std::variant<Forward, absl::Status>;
@@ -56,8 +58,9 @@ class Clusters {
 
 Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
-                const Clusters& clusters) {
-  Forward forward;
+                const Clusters& clusters,
+                std::uint64_t channel_id) {
+  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id)};
   std::uint64_t end = 0;
   for (const WeightedCluster& choice : action.clusters) {
     if (choice.weight == 0) continue;
@@ -83,26 +86,27 @@ class RouteSelector final : public ConfigSelector {
  public:
   RouteSelector(const VirtualHost& host,
                 std::optional<Duration> default_duration,
-                const ClusterRefs& refs)
+                const ClusterRefs& refs,
+                std::uint64_t channel_id)
       : host_name_(host.name), table_(host) {
     const Clusters clusters(refs);
     actions_.reserve(host.routes.size());
     for (const Route& route : host.routes) {
-      actions_.push_back(std::visit(Overloaded{
-                                        [&](const ForwardAction& action) -> Action {
-                                          return compile(action, default_duration, clusters);
-                                        },
-                                        [&](const UnsupportedAction& action) -> Action {
-                                          return absl::UnavailableError(
-                                              absl::StrCat("route \"",
+      actions_.push_back(std::visit(
+          Overloaded{
+              [&](const ForwardAction& action) -> Action {
+                return compile(action, default_duration, clusters, channel_id);
+              },
+              [&](const UnsupportedAction& action) -> Action {
+                return absl::UnavailableError(absl::StrCat("route \"",
                                                            route.name,
                                                            "\" of virtual host \"",
                                                            host.name,
                                                            "\" has an unsupported action: ",
                                                            action.what));
-                                        },
-                                    },
-                                    route.action));
+              },
+          },
+          route.action));
     }
   }
 
@@ -116,7 +120,8 @@ class RouteSelector final : public ConfigSelector {
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
     const Share& share = choose(forward.shares, args.seed);
-    return Selection{share.cluster.get(), share.place, forward.timeout};
+    return Selection{
+        share.cluster.get(), share.place, forward.timeout, forward.hash.of(args.headers)};
   }
 
  private:
@@ -144,10 +149,13 @@ std::set<ClusterName> clusters_of(const XdsConfig& config) {
   return clusters;
 }
 
-ConfigSelectorPtr make_config_selector(const XdsConfig& config, const ClusterRefs& refs) {
+ConfigSelectorPtr make_config_selector(const XdsConfig& config,
+                                       const ClusterRefs& refs,
+                                       std::uint64_t channel_id) {
   const std::optional<Duration> default_duration =
       config.listener != nullptr ? config.listener->max_stream_duration : std::nullopt;
-  return std::make_shared<const RouteSelector>(virtual_host_of(config), default_duration, refs);
+  return std::make_shared<const RouteSelector>(
+      virtual_host_of(config), default_duration, refs, channel_id);
 }
 
 }  // namespace signalbox::lb

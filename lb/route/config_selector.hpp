@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31).
+// ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31),
+// and its place on a ring (gRFC A42).
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //
@@ -9,6 +10,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +52,7 @@ struct Selection {
   std::size_t place = 0;  ///< See PickArgs::cluster_place.
   /// The most that the call may take, before the application's own deadline; nullopt: no limit.
   std::optional<Duration> timeout;
+  std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
 };
 
 class ConfigSelector {
@@ -65,7 +68,10 @@ using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
 /// Every cluster that the routes of `config` can choose.
 std::set<ClusterName> clusters_of(const XdsConfig& config);
 
-/// Precondition: `refs` has an entry for each of clusters_of(config).
-ConfigSelectorPtr make_config_selector(const XdsConfig& config, const ClusterRefs& refs);
+/// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see
+/// RequestHash.
+ConfigSelectorPtr make_config_selector(const XdsConfig& config,
+                                       const ClusterRefs& refs,
+                                       std::uint64_t channel_id = 0);
 
 }  // namespace signalbox::lb

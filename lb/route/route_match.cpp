@@ -7,30 +7,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 
+#include "lb/route/header_value.hpp"
+#include "lb/route/regex.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-// What one regular expression may cost: as a rule, and where the user's limit allows more.
-constexpr std::int64_t kRegexMemory = 1 << 20;
-constexpr std::int64_t kMostRegexMemory = 64 << 20;
 constexpr std::uint32_t kMillion = 1'000'000;
-
-// The parser has compiled it within the user's max_regex_memory, which is not known here: a pattern
-// that needs more than the rule was allowed more.
-std::unique_ptr<const re2::RE2> compile(const std::string& pattern) {
-  re2::RE2::Options options;
-  options.set_log_errors(false);
-  for (std::int64_t memory = kRegexMemory;; memory *= 2) {
-    options.set_max_mem(memory);
-    auto regex = std::make_unique<const re2::RE2>(pattern, options);
-    const bool too_large = regex->error_code() == re2::RE2::ErrorPatternTooLarge;
-    if (!too_large || memory >= kMostRegexMemory) return regex;
-  }
-}
 
 bool contains(absl::string_view text, absl::string_view part, bool ignore_case) {
   if (!ignore_case) return absl::StrContains(text, part);
@@ -41,37 +26,6 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
       });
   return found != text.end() || part.empty();
 }
-
-// The value of a header, or the values, joined; a single one is not copied.
-class HeaderValue {
- public:
-  HeaderValue(const HeaderSource* headers, absl::string_view name) {
-    if (name == "content-type") {
-      view_ = "application/grpc";
-    } else if (headers != nullptr && !absl::EndsWith(name, "-bin")) {
-      headers->each(name, [this](absl::string_view value) { add(value); });
-    }
-  }
-
-  HeaderValue(const HeaderValue&) = delete;
-  HeaderValue& operator=(const HeaderValue&) = delete;
-
-  const std::optional<absl::string_view>& get() const { return view_; }
-
- private:
-  void add(absl::string_view value) {
-    if (!view_) {
-      view_ = value;
-      return;
-    }
-    if (joined_.empty()) joined_ = std::string(*view_);
-    absl::StrAppend(&joined_, ",", value);
-    view_ = joined_;
-  }
-
-  std::optional<absl::string_view> view_;
-  std::string joined_;
-};
 
 bool within_fraction(std::optional<std::uint32_t> per_million,
                      std::uint64_t seed,
@@ -85,7 +39,7 @@ bool within_fraction(std::optional<std::uint32_t> per_million,
 
 CompiledText::CompiledText(const TextMatcher& matcher)
     : matcher_(matcher),
-      regex_(matcher.kind == TextMatcher::Kind::kRegex ? compile(matcher.text) : nullptr) {}
+      regex_(matcher.kind == TextMatcher::Kind::kRegex ? compile_regex(matcher.text) : nullptr) {}
 
 bool CompiledText::matches(absl::string_view text) const {
   const bool ignore_case = matcher_.ignore_case;

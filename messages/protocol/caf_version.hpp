@@ -10,8 +10,10 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <caf/config.hpp>
@@ -104,14 +106,15 @@ class Watches {
  public:
   using Action = std::function<void(const caf::error& reason)>;
 
+  /// Who is watched already is monitored once, with the new action.
   template <typename Self, typename Handle>
   void add(Self* self, const Handle& watched, Action action) {
     if (!installed_) {
       installed_ = true;
       self->set_down_handler([this](caf::down_msg& down) { run(down); });
     }
-    actions_[watched.address()] = std::move(action);
-    self->monitor(watched);
+    const auto [place, is_new] = actions_.insert_or_assign(watched.address(), std::move(action));
+    if (is_new) self->monitor(watched);
   }
 
   template <typename Self, typename Handle>
@@ -139,6 +142,22 @@ void note_orderly_exit(Self* self, bool& orderly) {
   self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
     orderly = ended_orderly(exit.reason);
     self->quit(exit.reason);
+  });
+}
+
+/// Tells `told` what was thrown when a message, or its own making, kills the actor. It ends as it
+/// would have without.
+template <typename Self>
+void note_exception(Self* self, std::function<void(const std::string& what)> told) {
+  self->set_exception_handler([told = std::move(told)](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      told(error.what());
+    } catch (...) {
+      told("something that is no std::exception");
+    }
+    return caf::sec::runtime_error;
   });
 }
 

@@ -130,6 +130,25 @@ class DriverTest(unittest.TestCase):
         self.assertEqual(len(set(NAMES)), len(NAMES))
         self.assertEqual(len(NAMES), sum(len(plan.rows) for plan in PLANS))
 
+    def test_the_bounds_are_those_that_were_promised(self) -> None:
+        self.assertEqual({row.name: str(row.target) for plan in PLANS for row in plan.rows}, {
+            "pick_2": "<= 0.2",
+            "pick_1000": "<= 0.1",
+            "pick_1000_2threads": "<= 0.1",
+            "rpc_latency_2": "<= 1.03",
+            "rpc_cpu_1000": "<= 0.8",
+            "rpc_qps_16threads": ">= 1",
+            "failover_ms": "<= 1",
+            "failover_failed_no_retry": "<= 1",
+            "failback_ms": "<= 0.5",
+            "control_plane_kill_failed": str(Exactly(0)),
+            "eds_update_10000_cpu": "<= 0.01",
+            "eds_new_endpoint_10000_ms": "<= 0.1",
+            "memory_10000_connected": "<= 1.05",
+            "memory_10000_refused": "<= 0.35",
+            "cold_start_10000_ms": "None",
+        })
+
     def test_wrong_arguments_end_it_with_2_and_are_named(self) -> None:
         for arguments, named in [
             (["pick_3"], "no row 'pick_3'"), (["--fast"], "--fast"), (["--pairs", "0"], "--pairs"),

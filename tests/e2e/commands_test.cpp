@@ -86,6 +86,7 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "here"}, "expected unix:PATH, or HOST:PORT of the loopback"},
       {{"dump", "--admin", "unix:no-such.sock"}, "there is no such socket; is the process running"},
       {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
+      {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
       {{"check"}, "FILE is required"},
       {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
   }));
@@ -156,6 +157,34 @@ resources:
     CHECK(contains(refused.errors, std::string("got '") + wrong + "'"));
   }
   CHECK(contains(run({"check", "--help"}).output, "max_routes=10000"));
+}
+
+TEST_CASE("signalbox check: a custom LB policy may be named", "[e2e][tools][A52]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("custom.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+    load_balancing_policy:
+      policies:
+        - typed_extension_config:
+            name: nearest
+            typed_config:
+              "@type": type.googleapis.com/xds.type.v3.TypedStruct
+              type_url: type.googleapis.com/com.example.Nearest
+              value: {anything: [1, 2]}
+)");
+  const Finished unknown = run({"check", file});
+  CHECK(unknown.status == 1);
+  CHECK(contains(unknown.output, "must name a policy that is supported"));
+  CHECK(contains(unknown.output, "found \"com.example.Nearest\""));
+  CHECK(run({"check", "--lb-policy", "com.example.Other", file}).status == 1);
+  CHECK(
+      run({"check", "--lb-policy", "com.example.Other", "--lb-policy", "com.example.Nearest", file})
+          .status == 0);
+  CHECK(contains(run({"check", "--help"}).output, "--lb-policy NAME"));
 }
 
 TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]") {

@@ -201,6 +201,7 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
     const auto& phase = data["phases"][i];
     CHECK(phase["name"] == wanted[i].first);
     CHECK(phase["brings"] == wanted[i].second);
+    CHECK(phase["too_early"] == 0);
     CHECK(phase["reconvergence_ms"].is_number());
     CHECK(phase["reconvergence_ms"] <= phase["bound_ms"]);
   }
@@ -210,6 +211,27 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
   // No stream was broken there: whoever waits for a back-off would be late.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
+}
+
+TEST_CASE("demo: a drill in which calls fail ends with 1 and says why", "[e2e][demo][drill][S7]") {
+  auto demo = start_demo({"--drill",
+                          "control-plane",
+                          "--seconds",
+                          "4",
+                          "--kill-seconds",
+                          "0",
+                          "--stop-seconds",
+                          "0",
+                          "--rps",
+                          "100"});
+  for (int phase = 0; phase < 3; ++phase)
+    read_until(demo, "is to be first");
+  for (const pid_t child : children_of(demo.pid()))
+    ::kill(child, SIGKILL);
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 1);
+  CHECK(finished.errors.find("calls failed, none needed to") != std::string::npos);
 }
 
 TEST_CASE("demo: a drill ends with a stop signal, even while its control plane is stopped",

@@ -8,6 +8,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "channel/unsent_call.hpp"
+#include "lb/request_limit.hpp"
 #include "tests/e2e/channel_world.hpp"
 
 namespace signalbox::test {
@@ -68,6 +69,43 @@ TEST_CASE("grpc_channel: a call that was given a dead connection waits, and is p
   CHECK(world.counts->repicked() == 1);
   world.wait_for_no_uses();
   CHECK_FALSE(dead->in_use());
+}
+
+TEST_CASE("grpc_channel: a call whose connection has died holds no place while it waits",
+          "[channel][repick][A32]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  INFO(to_string(api));
+  const auto limit = std::make_shared<const lb::RequestLimit>();
+  const lb::RequestGate gate(limit, 1, ClusterName("orders"), {});
+  ChannelWorld world;
+  EchoServer dying;
+  EchoServer living;
+  const auto dead = world.connect(dying.address());
+  const auto alive = world.connect(living.address());
+  const auto through = [&gate](const ConnectionPtr& connection) {
+    return [&gate, connection](const PickArgs&) {
+      PickResult result;
+      result.outcome = Complete{connection.get()};
+      result.trackers.add_gate(gate);
+      return result;
+    };
+  };
+  world.publish(through(dead));
+  kill(dying, dead);
+  std::int64_t waiting = -1;
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    waiting = limit->in_flight();
+    world.publish(through(alive));
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(call(*world.stub, api, context, {}, reply).ok());
+  later.join();
+  CHECK(waiting == 0);
+  CHECK(reply.port() == living.service().port);
+  world.wait_for_no_uses();
+  CHECK(limit->in_flight() == 0);
 }
 
 // What threads that are interrupted in the middle of a call can run into at any time.

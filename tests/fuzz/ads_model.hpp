@@ -32,6 +32,7 @@
 
 #include "messages/xds_events.hpp"
 #include "tests/fuzz/ads_resources.hpp"
+#include "tests/fuzz/told.hpp"
 
 namespace signalbox::fuzz {
 
@@ -42,13 +43,6 @@ struct AdsRequest {
   std::set<std::string> names;
   bool has_node = false;
   bool is_nack = false;
-};
-
-/// What a watcher was told last of one resource.
-struct Told {
-  std::optional<int> content;
-  absl::StatusCode error = absl::StatusCode::kOk;    ///< Without content.
-  absl::StatusCode ambient = absl::StatusCode::kOk;  ///< Beside it.
 };
 
 struct ModelOptions {

@@ -230,31 +230,15 @@ void AdsWorld::take_request(const SendBytes& effect) {
 }
 
 void AdsWorld::note(WatcherId watcher, const ResourcesChanged& what) {
-  const auto told_of = [&](const ResourceKey& key) -> Told& {
-    SIGNALBOX_FUZZ_EXPECT(model_.is_watched(watcher, key),
-                          "only watchers are told",
-                          xds::type_url_of(key.type).data());
-    return told_[{watcher, key}];
-  };
   for (const auto& change : what.changes) {
-    std::visit(Overloaded{
-                   [&](const ResourceChanged& changed) {
-                     Told& told = told_of(changed.key);
-                     if (changed.resource.ok()) {
-                       told.content = content_of(*changed.resource);
-                       told.error = absl::StatusCode::kOk;
-                     } else {
-                       told = Told{{}, changed.resource.status().code(), absl::StatusCode::kOk};
-                     }
-                   },
-                   [&](const AmbientErrorChanged& changed) {
-                     Told& told = told_of(changed.key);
-                     SIGNALBOX_FUZZ_EXPECT(
-                         told.content.has_value(), "M5: ambient to what", changed.key.name);
-                     told.ambient = changed.status.code();
-                   },
-               },
-               change);
+    std::visit(
+        [&](const auto& changed) {
+          SIGNALBOX_FUZZ_EXPECT(model_.is_watched(watcher, changed.key),
+                                "only watchers are told",
+                                xds::type_url_of(changed.key.type).data());
+          fuzz::note(told_[{watcher, changed.key}], changed);
+        },
+        change);
   }
 }
 

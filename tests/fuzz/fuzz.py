@@ -34,6 +34,7 @@ TARGETS = {
     "resource_file": 2048,
     "route_match": 256,
     "ads": 512,
+    "fallback": 512,
 }
 
 AT_A_TIME = min(2, os.cpu_count() or 1)

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/e2e/runtime_world.hpp"
 #include "xds/document.hpp"
 #include "xds/type_url.hpp"
 
@@ -220,6 +221,17 @@ void PeerPlane::read_event(const std::string& line) {
   } else {
     wire_.messages.push_back(message_of(event));
   }
+}
+
+std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel) {
+  Answer answer;
+  CHECK(eventually([&] {
+    answer = call(channel);
+    return !answer.ok();
+  }));
+  INFO(answer.text());
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  return answer.status.error_message();
 }
 
 }  // namespace signalbox::test

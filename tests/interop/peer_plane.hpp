@@ -12,12 +12,14 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include <grpcpp/impl/codegen/channel_interface.h>
 
 #include "tests/support/process.hpp"
 
@@ -104,5 +106,8 @@ class PeerPlane {
   int snapshots_set_ = 0;
   Wire wire_;
 };
+
+/// Calls until a call fails, which is UNAVAILABLE then; what it says.
+std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
 
 }  // namespace signalbox::test

@@ -127,14 +127,7 @@ TEST_CASE("interop: what is deleted serves on, or not, as the bootstrap says, an
   REQUIRE(plane.wait_for([&](const Wire& wire) { return wire.acked(type, "2"); }));
   CHECK(plane.wire().responses(type).back().names.empty());
   if (fails) {
-    Answer answer;
-    CHECK(eventually([&] {
-      answer = call(channel);
-      return !answer.ok();
-    }));
-    INFO(answer.text());
-    CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
-    CHECK_THAT(answer.status.error_message(), Catch::Matchers::Contains("does not exist"));
+    CHECK_THAT(wait_for_failure(channel), Catch::Matchers::Contains("does not exist"));
   } else {
     for (int i = 0; i < 20; ++i)
       CHECK(call(channel).ok());

@@ -9,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "tests/sim/topology.hpp"
+
 namespace signalbox::sim {
 
 using std::chrono::milliseconds;
@@ -41,6 +43,8 @@ std::uint64_t Calls::probe(const std::string& path, Duration deadline) {
 
 void Calls::look(Call& call) {
   const PickOutcome outcome = call.pick.outcome();
+  if (call.pick.cluster() != nullptr)
+    ++counts_[call.pick.cluster()->name().str()].picks[static_cast<std::size_t>(outcome)];
   setting_.trace.note(
       setting_.clock.now(),
       name_of(call.number),
@@ -57,6 +61,9 @@ void Calls::look(Call& call) {
 
 void Calls::run(Call& call) {
   call.state = CallState::kRunning;
+  call.pick.cluster()->stats().count_started();
+  ++counts_[call.pick.cluster()->name().str()].running;
+  ++in_flight_[owner_of(call.pick.connection()->address())];
   check_connection(call.pick.cluster()->name().str(), call.pick.connection());
   setting_.clock.after(call.length, [this, number = call.number] {
     if (calls_.contains(number)) end(number, CallState::kCompleted);
@@ -86,8 +93,22 @@ void Calls::end(std::uint64_t number, CallState how) {
                       name_of(number),
                       absl::StrCat("ends: ", call.pick.status().message()),
                       static_cast<std::uint64_t>(how));
+  if (call.state == CallState::kRunning) end_receipt(call, how);
   calls_.erase(found);
   setting_.reclaimer->sweep();
+}
+
+// What a backend has to say is told to those who count the call.
+void Calls::end_receipt(Call& call, CallState how) {
+  constexpr int kDeadlineExceeded = 4;
+  constexpr int kUnavailable = 14;
+  const Address& address = call.pick.connection()->address();
+  const bool bad = setting_.connector->answers_badly(address);
+  --in_flight_[owner_of(address)];
+  const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
+  call.pick.end(code);
+  call.pick.cluster()->stats().count_completed(code);
+  --counts_[call.pick.cluster()->name().str()].running;
 }
 
 std::string Calls::name_of(std::uint64_t call) const {
@@ -95,6 +116,9 @@ std::string Calls::name_of(std::uint64_t call) const {
 }
 
 void Calls::end_all() {
+  for (auto& [number, call] : calls_) {
+    if (call.state == CallState::kRunning) end_receipt(call, CallState::kCompleted);
+  }
   calls_.clear();
   slow_reads_.clear();
 }
@@ -189,14 +213,10 @@ void Calls::check_connection(const std::string& cluster, const Connection* conne
   const bool exists = setting_.connector->exists(connection);
   setting_.complaints.require(exists, "a pick leads to a connection that was not destroyed");
   if (!exists) return;
-  const std::string& address = connection->address().str();
-  // "10.0.<cluster>.<host>:80"
-  const std::size_t begin = sizeof("10.0.") - 1;
-  const std::string owner =
-      absl::StrCat("c", address.substr(begin, address.find('.', begin) - begin));
+  const std::string owner = owner_of(connection->address());
   setting_.complaints.require(may_serve(cluster, owner),
                               "a pick's connection belongs to an endpoint of the chosen cluster",
-                              absl::StrCat(cluster, " chose ", address));
+                              absl::StrCat(cluster, " chose ", connection->address().str()));
 }
 
 bool Calls::may_serve(const std::string& cluster, const std::string& owner) const {

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,19 @@ struct Call {
   Duration length{};
   lb::Pick pick;
   CallState state = CallState::kWaiting;
+};
+
+/// What one data plane counts of a cluster.
+struct CallCounts {
+  std::array<std::int64_t, kPickOutcomes> picks{};
+  std::int64_t running = 0;
+
+  CallCounts& operator+=(const CallCounts& other) {
+    for (std::size_t i = 0; i < picks.size(); ++i)
+      picks[i] += other.picks[i];
+    running += other.running;
+    return *this;
+  }
 };
 
 /// References taken by hand, out of an old snapshot.
@@ -77,6 +91,12 @@ class Calls {
   /// Each cluster reference that calls hold, and how many hold it; in order of name and age.
   std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> references() const;
 
+  /// Of each cluster that calls were routed to.
+  const std::map<std::string, CallCounts>& counts() const { return counts_; }
+
+  /// Calls that run now, by the leaf that their host belongs to.
+  const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
+
   /// How the last calls ended; kept for those started by probe().
   struct Ending {
     CallState state = CallState::kWaiting;
@@ -99,6 +119,7 @@ class Calls {
 
  private:
   void look(Call& call);
+  void end_receipt(Call& call, CallState how);
   void run(Call& call);
   void end(std::uint64_t number, CallState how);
   void ask_again();
@@ -117,6 +138,8 @@ class Calls {
   std::map<std::uint64_t, Call> calls_;
   std::map<std::uint64_t, SlowRead> slow_reads_;
   std::map<std::string, std::set<std::string>> below_;
+  std::map<std::string, CallCounts> counts_;
+  std::map<std::string, std::int64_t> in_flight_;
   std::set<std::uint64_t> probes_;
   std::map<std::uint64_t, Ending> endings_;
 };

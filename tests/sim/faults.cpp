@@ -18,11 +18,8 @@ using testing::BackendState;
 
 namespace {
 
-constexpr std::size_t kClusters = 7;
-constexpr int kHosts = 5;
-
 Address any_host(FakeChance& dice) {
-  const std::string cluster = absl::StrCat("c", dice.below(kClusters));
+  const std::string cluster = cluster_name(dice.below(kClusters));
   return address_of(cluster, static_cast<int>(dice.below(kHosts)));
 }
 
@@ -109,7 +106,8 @@ void Faults::kill_somebody(FakeChance& dice) {
 void Faults::strike_backend(Fault fault, FakeChance& dice) {
   if (fault == Fault::kBackendFlaps) return flap(any_host(dice), 5);
   if (fault == Fault::kSwizzleClog) return swizzle_clog(dice);
-  const std::string cluster = absl::StrCat("c", dice.below(kClusters));
+  if (fault == Fault::kBackendErrs) return err_for_a_while(any_host(dice), dice);
+  const std::string cluster = cluster_name(dice.below(kClusters));
   const bool all = dice.percent(40);
   const auto chosen = static_cast<int>(dice.below(kHosts));
   for (int host = 0; host < kHosts; ++host) {
@@ -140,12 +138,18 @@ void Faults::flap(const Address& address, int times) {
   }
 }
 
+void Faults::err_for_a_while(const Address& address, FakeChance& dice) {
+  setting_.connector->set_answers_badly(address, true);
+  setting_.clock.after(dice.between(seconds(1), seconds(10)),
+                       [this, address] { setting_.connector->set_answers_badly(address, false); });
+}
+
 // Hosts of half the clusters stop one by one, and return in an order of their own.
 void Faults::swizzle_clog(FakeChance& dice) {
   for (std::size_t number = 0; number < kClusters; ++number) {
     if (dice.percent(50)) continue;
     for (int host = 0; host < kHosts; ++host) {
-      const Address address = address_of(absl::StrCat("c", number), host);
+      const Address address = address_of(cluster_name(number), host);
       const auto how = dice.percent(50) ? BackendState::kRefusing : BackendState::kBlackholed;
       set_later(address, how, dice.between(Duration::zero(), seconds(3)));
       set_later(address, BackendState::kUp, dice.between(seconds(3), seconds(6)));

@@ -39,6 +39,7 @@ class Faults {
   void strike_actors(Fault fault, FakeChance& dice);
   void flap(const Address& address, int times);
   void swizzle_clog(FakeChance& dice);
+  void err_for_a_while(const Address& address, FakeChance& dice);
   void set_later(const Address& address, testing::BackendState state, Duration delay);
   void spoil_resource(bool garbage, FakeChance& dice);
 

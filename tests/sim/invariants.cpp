@@ -78,6 +78,17 @@ void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeCompla
   }
 }
 
+void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
+                                          const std::map<std::string, unsigned>& limits,
+                                          FakeComplaints& complaints) {
+  for (const auto& [leaf, calls] : in_flight) {
+    const auto found = limits.find(leaf);
+    complaints.require(found == limits.end() || calls <= static_cast<std::int64_t>(found->second),
+                       "calls in flight are within the limit of their cluster [A32]",
+                       absl::StrCat(leaf, ": ", calls));
+  }
+}
+
 void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints) {
   for (const auto& [number, call] : calls.living()) {
     complaints.require(!call.deadline || *call.deadline >= now,

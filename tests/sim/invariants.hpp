@@ -9,6 +9,9 @@
 
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "tests/sim/calls.hpp"
 
 namespace signalbox::sim {
@@ -33,6 +36,11 @@ void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      FakeComplaints& complaints);
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
+
+/// A32, over all targets. `limits`: the most that each leaf was allowed since its last calls began.
+void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
+                                          const std::map<std::string, unsigned>& limits,
+                                          FakeComplaints& complaints);
 
 void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints);
 

@@ -3,9 +3,11 @@
 // signalbox_sim — runs seeds and says which sentence was broken.
 //
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
-//                 [--pinned FILE] [--jobs N]
+//                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief]
 //
 // --twice: each seed once more, in a new process, and the hashes must agree.
+// --fresh: the first seed is made of this text. A revision has seeds of its own, and always the
+// same ones: what fails on a change fails again, and no day is luckier than another.
 
 #include <algorithm>
 #include <cstdio>
@@ -39,6 +41,8 @@ struct Options {
   bool hashes = false;
   bool verbose = false;
   bool list_faults = false;
+  bool brief = false;
+  std::string fresh;
   std::string faults;
   std::string pinned;
 };
@@ -105,15 +109,30 @@ void say(const std::string& text) {
   std::cout << text << std::flush;
 }
 
+// Where seeds of their own begin: far from those that people choose, and far from each other.
+std::uint64_t seed_made_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return 1'000'000 + testing::FakeChance(hash).below(1'000'000) * 10'000;
+}
+
+void tell_briefly(const Job& job, const Outcome& outcome) {
+  say(absl::StrCat("seed ", job.seed, ": ", outcome.broken.front(), "\n    ", repro(job), "\n"));
+}
+
 void tell_failure(const Job& job, const Outcome& outcome) {
   std::string text = absl::StrCat("seed ", job.seed, " broke:\n");
   for (const std::string& sentence : outcome.broken)
     absl::StrAppend(&text, "  ", sentence, "\n");
   absl::StrAppend(&text, "the last steps:\n", outcome.story, faults_text(outcome), "\n");
   absl::StrAppend(&text, "again:    ", repro(job), "\n");
-  const Menu smallest = shrink(job.seed, outcome);
-  absl::StrAppend(&text, "smallest: ", repro({job.seed, smallest}), "\n");
-  say(text);
+  say(text);  // Before the search, which takes a while.
+  const Shrunk smallest = shrink(job.seed, outcome);
+  say(absl::StrCat("smallest: ",
+                   repro({job.seed, smallest.menu}),
+                   smallest.finished ? "" : "   (or smaller: the search was cut short)",
+                   "\n"));
 }
 
 // The hash of the seed in a process of its own: other addresses, other hash seeds.
@@ -165,7 +184,7 @@ bool passes(const Job& job, const Options& options, const std::string& program) 
     return outcome.broken.empty();
   }
   if (!outcome.broken.empty()) {
-    tell_failure(job, outcome);
+    options.brief ? tell_briefly(job, outcome) : tell_failure(job, outcome);
     return false;
   }
   if (options.verbose || options.trace) {
@@ -222,6 +241,9 @@ int main(int argc, char** argv) {
   app.add_flag("--list-faults", options.list_faults, "print what can go wrong, and nothing else");
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--twice", options.twice, "each seed again, here and in a new process: same hash");
+  app.add_flag("--brief", options.brief, "a line for each seed that fails; no story, no shrinking");
+  app.add_option("--fresh", options.fresh, "the first seed is made of this text (a revision)")
+      ->excludes("--seed");
   app.add_flag("--hashes", options.hashes, "print the trace hashes and nothing else");
   app.add_flag("--verbose", options.verbose, "print a line for each seed");
   app.add_option("--pinned", options.pinned, "a file with seeds to be run first")
@@ -234,6 +256,14 @@ int main(int argc, char** argv) {
   if (options.list_faults) {
     signalbox::sim::list_faults();
     return 0;
+  }
+  if (!options.fresh.empty()) {
+    options.first = signalbox::sim::seed_made_of(options.fresh);
+    std::printf("%llu seeds from %llu (of %s)\n",
+                static_cast<unsigned long long>(options.seeds),
+                static_cast<unsigned long long>(options.first),
+                options.fresh.c_str());
+    std::fflush(stdout);
   }
   return signalbox::sim::run(options, argv[0]);
 }

@@ -11,18 +11,44 @@
 namespace signalbox::sim {
 namespace {
 
-// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
-std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster) {
-  for (const std::string& leaf : leaves_of(topology, cluster)) {
-    const ClusterModel& model = topology.clusters.at(leaf);
-    if (!best_hosts(model, leaf, dns_answer(leaf, model.dns_name)).empty()) return leaf;
-  }
-  return std::nullopt;
+bool may_refuse(const ClusterModel& leaf) {
+  return drop_percent(leaf) != 0 || limit(leaf).has_value();
 }
 
-std::vector<Address> hosts_of(const Topology& topology, const std::string& leaf) {
-  const ClusterModel& model = topology.clusters.at(leaf);
-  return best_hosts(model, leaf, dns_answer(leaf, model.dns_name));
+// What `trees` trees that serve from the leaf hold, taken out of `wanted`.
+void take_what_is_needed(const std::string& leaf,
+                         const ClusterModel& model,
+                         int trees,
+                         std::map<Address, int>& wanted,
+                         FakeComplaints& complaints) {
+  // All addresses of a name are one endpoint: one of them is connected.
+  const bool by_name = model.kind == ClusterKind::kDns;
+  const Connects connects = model.policy->connects;
+  int in_all = 0;
+  const auto localities = best_localities(leaf, model);
+  for (const std::vector<Address>& hosts : localities) {
+    int in_locality = 0;
+    for (const Address& host : hosts) {
+      const int connections = wanted[host];
+      wanted.erase(host);
+      in_locality += connections;
+      const bool asked = connects == Connects::kAsked && connections <= trees;
+      complaints.require(connections == trees || asked || by_name || connects != Connects::kAll,
+                         "every host in use has its connections",
+                         absl::StrCat(host.str(), ": ", connections, " for ", trees));
+      complaints.require(connections <= trees || by_name || connects == Connects::kOne,
+                         "nobody has two connections to a host",
+                         absl::StrCat(host.str(), ": ", connections, " for ", trees));
+    }
+    in_all += in_locality;
+    complaints.require(connects != Connects::kOnePerLocality || in_locality == trees,
+                       "who picks first in each locality has one connection there",
+                       absl::StrCat(hosts.front().str(), " …: ", in_locality, " for ", trees));
+  }
+  const bool one = connects == Connects::kOne || (by_name && connects != Connects::kAsked);
+  complaints.require(!one || in_all == trees,
+                     "who picks first has one connection",
+                     absl::StrCat(leaf, ": ", in_all, " for ", trees));
 }
 
 std::string text(const std::optional<std::set<std::string>>& names) {
@@ -30,11 +56,6 @@ std::string text(const std::optional<std::set<std::string>>& names) {
 }
 
 }  // namespace
-
-std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name) {
-  if (absl::StartsWith(dns_name, "late-")) return {address_of(cluster, 2), address_of(cluster, 3)};
-  return {address_of(cluster, 0), address_of(cluster, 1)};
-}
 
 void subscribed_is_what_can_be_reached(const Setting& setting,
                                        const Topology& topology,
@@ -85,7 +106,9 @@ void calls_go_to_the_best_hosts(const Calls& calls,
     if (!names.contains(ending.cluster)) continue;
     const auto leaf = serving_leaf(topology, ending.cluster);
     const bool completed = ending.state == CallState::kCompleted;
-    complaints.require(completed == leaf.has_value(),
+    const bool refused =
+        leaf && ending.state == CallState::kDropped && may_refuse(topology.clusters.at(*leaf));
+    complaints.require(completed == leaf.has_value() || refused,
                        "calls complete exactly where somebody can serve them",
                        absl::StrCat("call ",
                                     number,
@@ -96,7 +119,10 @@ void calls_go_to_the_best_hosts(const Calls& calls,
                                     " ",
                                     ending.status.ToString()));
     if (!completed || !leaf) continue;
-    const std::vector<Address> hosts = hosts_of(topology, *leaf);
+    const ClusterModel& model = topology.clusters.at(*leaf);
+    complaints.require(
+        drop_percent(model) < 100, "nothing of what is to be dropped completes [A32]", *leaf);
+    const std::vector<Address> hosts = best_hosts(*leaf, model);
     complaints.require(std::ranges::count(hosts, *ending.address) != 0,
                        "calls go to the best hosts that are up [A56]",
                        absl::StrCat(ending.cluster, " chose ", ending.address->str()));
@@ -142,23 +168,8 @@ void connections_are_those_that_are_needed(const Setting& setting,
     }
   }
   std::map<Address, int> wanted = setting.connector->wanted();
-  for (const auto& [leaf, count] : trees) {
-    const ClusterModel& model = topology.clusters.at(leaf);
-    int total = 0;
-    for (const Address& host : hosts_of(topology, leaf)) {
-      const int connections = wanted[host];
-      wanted.erase(host);
-      total += connections;
-      if (model.pick_first || model.kind == ClusterKind::kDns) continue;
-      complaints.require(connections == count,
-                         "every host in use has its connections",
-                         absl::StrCat(host.str(), ": ", connections, " for ", count));
-    }
-    if (!model.pick_first && model.kind != ClusterKind::kDns) continue;
-    complaints.require(total == count,
-                       "who picks first has one connection",
-                       absl::StrCat(leaf, ": ", total, " for ", count));
-  }
+  for (const auto& [leaf, count] : trees)
+    take_what_is_needed(leaf, topology.clusters.at(leaf), count, wanted, complaints);
   for (const auto& [address, count] : wanted) {
     complaints.require(
         count == 0, "no connection is leaked", absl::StrCat(address.str(), ": ", count));
@@ -173,8 +184,11 @@ void hosts_that_move_keep_their_connections(
   const auto now = setting.connector->standing();
   for (const std::string& cluster : routed(topology)) {
     const auto leaf = serving_leaf(topology, cluster);
-    if (!leaf || topology.clusters.at(*leaf).pick_first) continue;
-    for (const Address& host : hosts_of(topology, *leaf)) {
+    if (!leaf) continue;
+    const ClusterModel& model = topology.clusters.at(*leaf);
+    const Connects connects = model.policy->connects;
+    if (connects != Connects::kAll && connects != Connects::kAsked) continue;
+    for (const Address& host : best_hosts(*leaf, model)) {
       const auto then = before.find(host);
       const auto found = now.find(host);
       if (then == before.end()) continue;

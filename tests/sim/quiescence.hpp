@@ -51,7 +51,4 @@ void hosts_that_move_keep_their_connections(
 /// After the end: no actor, no stream, no attempt, no connection, no snapshot.
 void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints);
 
-/// What DNS says about a name of a cluster.
-std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
-
 }  // namespace signalbox::sim

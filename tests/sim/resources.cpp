@@ -9,7 +9,7 @@
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
-#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "tests/sim/features.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::sim {
@@ -59,6 +59,29 @@ envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
   return host.draining ? envoy::config::core::v3::DRAINING : envoy::config::core::v3::HEALTHY;
 }
 
+// At most so many calls at once (A32).
+void set_limit(const ClusterModel& model, Cluster& cluster) {
+  if (const auto most = limit(model)) {
+    auto* threshold = cluster.mutable_circuit_breakers()->add_thresholds();
+    threshold->mutable_max_requests()->set_value(*most);
+  }
+}
+
+// Quick to judge and quick to forgive, so that both happen within the turmoil (A50).
+void set_ejection(const ClusterModel& model, Cluster& cluster) {
+  if (!features::kEjection || !model.ejects) return;
+  auto& settings = *cluster.mutable_outlier_detection();
+  settings.mutable_interval()->set_seconds(1);
+  settings.mutable_base_ejection_time()->set_seconds(2);
+  settings.mutable_max_ejection_time()->set_seconds(8);
+  settings.mutable_max_ejection_percent()->set_value(50);
+  settings.mutable_enforcing_success_rate()->set_value(0);
+  settings.mutable_enforcing_failure_percentage()->set_value(100);
+  settings.mutable_failure_percentage_threshold()->set_value(50);
+  settings.mutable_failure_percentage_minimum_hosts()->set_value(2);
+  settings.mutable_failure_percentage_request_volume()->set_value(2);
+}
+
 }  // namespace
 
 std::string listener_bytes(const TargetModel& target) {
@@ -96,13 +119,9 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
     pack(aggregate, *cluster.mutable_cluster_type()->mutable_typed_config());
     return cluster.SerializeAsString();
   }
-  if (model.pick_first) {
-    auto* policy = cluster.mutable_load_balancing_policy()->add_policies();
-    auto* extension = policy->mutable_typed_extension_config();
-    extension->set_name("pick_first");
-    pack(envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst(),
-         *extension->mutable_typed_config());
-  }
+  if (model.policy->write != nullptr) model.policy->write(*cluster.mutable_load_balancing_policy());
+  set_limit(model, cluster);
+  set_ejection(model, cluster);
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);
     auto* endpoint =
@@ -118,6 +137,11 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
 std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster) {
   ClusterLoadAssignment assignment;
   assignment.set_cluster_name(name);
+  if (const unsigned percent = drop_percent(cluster); percent != 0) {
+    auto* drop = assignment.mutable_policy()->add_drop_overloads();
+    drop->set_category("throttle");
+    drop->mutable_drop_percentage()->set_numerator(percent);
+  }
   for (std::size_t priority = 0; priority < cluster.priorities.size(); ++priority) {
     for (const LocalityModel& model : cluster.priorities[priority]) {
       auto* locality = assignment.add_endpoints();
@@ -127,6 +151,7 @@ std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster
       for (const HostModel& host : model.hosts) {
         auto* endpoint = locality->add_lb_endpoints();
         endpoint->set_health_status(health_of(host));
+        endpoint->mutable_load_balancing_weight()->set_value(host.weight);
         set_address(address_of(name, host.number).str(),
                     *endpoint->mutable_endpoint()->mutable_address());
       }

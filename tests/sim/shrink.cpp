@@ -10,26 +10,44 @@ namespace {
 
 using testing::Menu;
 
-bool still_breaks(std::uint64_t seed, const Menu& menu, const std::string& sentence) {
-  World world(seed, menu, nullptr);
-  return sentence_of(world.run()) == sentence;
-}
+// Some hundred usual worlds: seconds, in debug half a minute.
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
-// Half of them at once where that is possible, then fewer.
-bool take_some_off(std::uint64_t seed, const std::string& sentence, Menu& menu) {
-  const std::vector<Fault> all(menu.begin(), menu.end());
-  for (std::size_t size = (all.size() + 1) / 2; size > 0; size /= 2) {
-    for (std::size_t begin = 0; begin < all.size(); begin += size) {
-      Menu fewer = menu;
-      for (std::size_t i = begin; i < std::min(begin + size, all.size()); ++i)
-        fewer.erase(all[i]);
-      if (!still_breaks(seed, fewer, sentence)) continue;
-      menu = std::move(fewer);
-      return true;
-    }
+class Shrinker {
+ public:
+  Shrinker(std::uint64_t seed, std::string sentence)
+      : seed_(seed), sentence_(std::move(sentence)) {}
+
+  bool tired() const { return steps_ >= kMostSteps; }
+
+  bool still_breaks(const Menu& menu) {
+    World world(seed_, menu, nullptr);
+    const Outcome outcome = world.run();
+    steps_ += outcome.steps;
+    return sentence_of(outcome) == sentence_;
   }
-  return false;
-}
+
+  // Half of them at once where that is possible, then fewer.
+  bool take_some_off(Menu& menu) {
+    const std::vector<Fault> all(menu.begin(), menu.end());
+    for (std::size_t size = (all.size() + 1) / 2; size > 0; size /= 2) {
+      for (std::size_t begin = 0; begin < all.size() && !tired(); begin += size) {
+        Menu fewer = menu;
+        for (std::size_t i = begin; i < std::min(begin + size, all.size()); ++i)
+          fewer.erase(all[i]);
+        if (!still_breaks(fewer)) continue;
+        menu = std::move(fewer);
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::string sentence_;
+  std::uint64_t steps_ = 0;
+};
 
 }  // namespace
 
@@ -38,16 +56,16 @@ std::string sentence_of(const Outcome& outcome) {
   return outcome.broken.front().substr(0, outcome.broken.front().find(" — but "));
 }
 
-Menu shrink(std::uint64_t seed, const Outcome& failed) {
-  const std::string sentence = sentence_of(failed);
+Shrunk shrink(std::uint64_t seed, const Outcome& failed) {
   Menu fired;
   for (const auto& [fault, count] : failed.fired)
     fired.insert(fault);
+  Shrinker shrinker(seed, sentence_of(failed));
   // What never fired made no difference: its dice are its own.
-  Menu menu = still_breaks(seed, fired, sentence) ? fired : failed.menu;
-  while (take_some_off(seed, sentence, menu)) {
+  Menu menu = shrinker.still_breaks(fired) ? fired : failed.menu;
+  while (!shrinker.tired() && shrinker.take_some_off(menu)) {
   }
-  return menu;
+  return {std::move(menu), !shrinker.tired()};
 }
 
 }  // namespace signalbox::sim

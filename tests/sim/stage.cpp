@@ -139,6 +139,7 @@ void Stage::run_message(std::size_t job) {
 void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<ConfigUpdated>(message) == nullptr || !faults_.fires(Fault::kPoisonConfig)) return;
   trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());
+  ++killed_["policy"];
   caf::anon_send_exit(actor.address(), kKilled);
 }
 
@@ -246,6 +247,7 @@ bool Stage::kill(const std::string& kind, FakeChance& dice) {
   const auto actor = caf::actor_cast<caf::strong_actor_ptr>(cast_.at(victim).actor);
   if (!actor) return false;
   trace_.note(clock_.now(), "world", absl::StrCat("kills a ", kind), victim);
+  ++killed_[kind];
   caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), kKilled);
   return true;
 }

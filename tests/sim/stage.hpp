@@ -62,6 +62,12 @@ class Stage {
   /// Ends a living actor of this kind as an exception would. False: there is none.
   bool kill(const std::string& kind, FakeChance& dice);
 
+  /// How many actors of the kind were ended so far, by kill() or by a poisoned configuration.
+  std::size_t killed(const std::string& kind) const {
+    const auto found = killed_.find(kind);
+    return found == killed_.end() ? 0 : found->second;
+  }
+
   /// How many actors of the kind live.
   std::size_t living(const std::string& kind) const;
 
@@ -96,6 +102,7 @@ class Stage {
   caf::actor_id starved_ = 0;
   Instant starved_until_;
   std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.
+  std::map<std::string, std::size_t> killed_;
   std::map<const std::type_info*, std::string> names_;
   caf::actor_system_config config_;
   caf::actor_system system_;

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Topology — what the control plane says, as a model: routes, clusters, endpoints; how it changes
-// at random; and what a client that has seen all of it must do.
+// Topology — what the control plane says, as a model: routes, clusters, endpoints; and what a
+// client that has seen all of it must do.
 //
-//   chance ─▶ mutate ─▶ [Topology] ─▶ resources.hpp ─▶ FakeControlPlane
-//                            └▶ expectations: leaves, the priority in use ─▶ quiescence.hpp
+//   history.hpp ─▶ [Topology] ─▶ resources.hpp ─▶ FakeControlPlane
+//                       └▶ expectations: leaves, the priority in use ─▶ quiescence.hpp, books.hpp
 //
 // Each leaf cluster has addresses of its own, so that a connection tells whose it is.
 
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/ids.hpp"
-#include "tests/support/fake_chance.hpp"
+#include "tests/sim/policies.hpp"
 
 namespace signalbox::sim {
 
-using testing::FakeChance;
+inline constexpr int kClusters = 7;  ///< c0 … c6; children of an aggregate have smaller numbers.
+inline constexpr int kHosts = 6;     ///< The most that a leaf has.
 
 struct HostModel {
-  int number = 0;          ///< Which address of its cluster.
+  int number = 0;  ///< Which address of its cluster.
+  unsigned weight = 1;
   bool draining = false;   ///< Left out for who has no session there.
   bool unhealthy = false;  ///< Left out by the parser.
 };
@@ -40,8 +44,11 @@ enum class ClusterKind : std::uint8_t { kEds, kDns, kAggregate };
 
 struct ClusterModel {
   ClusterKind kind = ClusterKind::kEds;
-  bool pick_first = false;
+  const PolicyRow* policy = &policy_table().front();
   unsigned connect_timeout_seconds = 5;
+  unsigned drop_percent = 0;              ///< EDS.
+  unsigned max_requests = 1024;           ///< At once.
+  bool ejects = false;                    ///< Hosts that answer badly are set aside.
   std::vector<PriorityModel> priorities;  ///< EDS.
   std::string dns_name;                   ///< DNS: "host:port".
   std::vector<std::string> children;      ///< Aggregate.
@@ -69,27 +76,21 @@ struct Topology {
 /// "10.1.2.3:80": the address of a host of the cluster.
 Address address_of(const std::string& cluster, int host);
 
+/// "c3", and the number in it.
+std::string cluster_name(std::size_t number);
+std::size_t number_of(const std::string& cluster);
+
 /// The cluster whose host it is.
 std::string owner_of(const Address& address);
-
-/// A first world: one target or two, routes to a few clusters of every kind.
-Topology make_topology(FakeChance& chance);
 
 /// For stories: routes, and clusters with their hosts by priority.
 std::string text_of(const Topology& topology);
 
-/// What a mutation touched: names of clusters, or "" for listeners and routes.
-std::set<std::string> mutate(Topology& topology, FakeChance& chance);
-
-/// Changes a little of every leaf, so that each policy is told something new; what routes and
-/// aggregates name exists from now on (but for the ghost, which never does).
-void touch_everything(Topology& topology);
-
-/// Every host of every leaf moves to another locality of its priority's place.
-void move_all_hosts(Topology& topology);
-
 /// A cluster that routes may name and that never exists.
 extern const char kGhost[];
+
+/// Whether the host is given calls at all.
+bool is_served(const HostModel& host);
 
 /// The leaves that calls to this cluster can use, best first (A37); none: it cannot be had.
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster);
@@ -101,9 +102,22 @@ std::set<std::string> routed(const Topology& topology);
 /// All clusters that a client has to know: those routed, and all below them.
 std::set<std::string> reachable(const Topology& topology);
 
-/// The hosts that a leaf serves from when everything is up: its best priority that has any.
-std::vector<Address> best_hosts(const ClusterModel& leaf,
-                                const std::string& name,
-                                const std::vector<Address>& dns_answer);
+/// What DNS says about a name of a cluster.
+std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
+
+/// The priority that a leaf serves from when everything is up; none: no priority has a host.
+std::optional<std::size_t> best_priority(const ClusterModel& leaf);
+
+/// The hosts that it serves from then, by locality; those of a name are in one.
+std::vector<std::vector<Address>> best_localities(const std::string& leaf,
+                                                  const ClusterModel& model);
+std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& model);
+
+/// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
+std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster);
+
+/// Whether calls may be refused although hosts are up: dropped, or over the limit (features.hpp).
+unsigned drop_percent(const ClusterModel& leaf);
+std::optional<unsigned> limit(const ClusterModel& leaf);
 
 }  // namespace signalbox::sim

@@ -8,6 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "tests/sim/books.hpp"
+#include "tests/sim/features.hpp"
+#include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
 #include "xds/parse/parse_resource.hpp"
@@ -90,8 +93,8 @@ Outcome World::run() {
 // --- the three acts ---------------------------------------------------------
 
 void World::open() {
-  for (int number = 0; number < 7; ++number) {
-    const std::string cluster = absl::StrCat("c", number);
+  for (std::size_t number = 0; number < kClusters; ++number) {
+    const std::string cluster = cluster_name(number);
     for (const char* prefix : {"", "late-"}) {
       const std::string name = absl::StrCat(prefix, "dns", number, ".example:443");
       setting_.name_lookup->set(DnsName(name), dns_answer(cluster, name));
@@ -102,7 +105,7 @@ void World::open() {
   environment.ads_transports = {setting_.control_plane};
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
-  environment.instruments = std::make_shared<metrics::Instruments>();
+  environment.instruments = instruments_;
   environment.decode_response = [](absl::string_view bytes) { return xds::decode_response(bytes); };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";
@@ -148,7 +151,9 @@ void World::calm() {
   if (!pass(seconds(15))) return;
   touch_everything(topology_);
   serve_all();
-  if (!pass(seconds(120))) return;
+  if (!settle(seconds(120))) return;
+  limits_.clear();  // Who began under the limits of the turmoil has ended.
+  note_limits();
   probe_routes();
   if (!pass(seconds(20))) return;
   every_response_was_answered(setting_, setting_.complaints);
@@ -164,6 +169,7 @@ void World::calm() {
   probe_routes();
   if (!pass(seconds(20))) return;
   check_calls();
+  check_books();
   subscribed_is_what_can_be_reached(setting_, topology_, setting_.complaints);
   connections_are_those_that_are_needed(setting_, topology_, setting_.complaints);
   for (const Channel& channel : channels_) {
@@ -183,7 +189,7 @@ void World::encore() {
     change(setting_.chance);
   touch_everything(topology_);
   serve_all();
-  if (!pass(seconds(60))) return;
+  if (!settle(seconds(60))) return;
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
@@ -205,6 +211,7 @@ void World::stop() {
   if (!pass(minutes(1))) return;
   setting_.reclaimer->sweep();
   nothing_is_left(setting_, stage_, setting_.complaints);
+  gauges_end(Books(*instruments_), setting_.complaints);
   const auto alive =
       std::ranges::count_if(published_, [](const auto& picker) { return !picker.expired(); });
   setting_.complaints.require(
@@ -220,12 +227,20 @@ bool World::pass(Duration duration) {
   return setting_.complaints.empty();
 }
 
+// Towards the end, what the client was allowed to miss is told again.
+bool World::settle(Duration duration) {
+  if (!pass(duration - seconds(15))) return false;
+  setting_.control_plane->resend_forgotten();
+  return pass(seconds(15));
+}
+
 void World::check() {
   for (Channel& channel : channels_) {
     check_publication(channel);
     uses_of_a_cluster_are_the_calls_that_hold_it(*channel.calls, setting_.complaints);
     no_call_waits_past_its_deadline(*channel.calls, setting_.clock.now(), setting_.complaints);
   }
+  if (features::kLimits) check_limits();
   setting_.complaints.require(setting_.trace.steps() < kMostSteps, "the world comes to rest");
 }
 
@@ -243,7 +258,36 @@ void World::check_calls() {
     const TargetModel& target = topology_.targets[i];
     calls_go_to_the_best_hosts(*channels_[i].calls, target, topology_, setting_.complaints);
     nobody_waits_without_a_reason(*channels_[i].calls, topology_, setting_.complaints);
+    const lb::SnapshotCell::Reader snapshot(*channels_[i].cell);
+    policies_keep_their_promises(*snapshot, target, topology_, setting_.complaints);
   }
+}
+
+void World::check_limits() {
+  std::map<std::string, std::int64_t> in_flight;
+  for (const Channel& channel : channels_) {
+    for (const auto& [leaf, calls] : channel.calls->in_flight())
+      in_flight[leaf] += calls;
+  }
+  calls_in_flight_are_within_the_limit(in_flight, limits_, setting_.complaints);
+}
+
+void World::check_books() {
+  const Books books(*instruments_);
+  gauges_are_what_lives(books, setting_, stage_, setting_.complaints);
+  deaths_are_those_that_happened(books, stage_, setting_.complaints);
+  active_priorities_are_the_best(books, topology_, setting_.complaints);
+  std::map<std::string, CallCounts> all;
+  for (const Channel& channel : channels_) {
+    for (const auto& [cluster, counts] : channel.calls->counts())
+      all[cluster] += counts;
+    const lb::SnapshotCell::Reader snapshot(*channel.cell);
+    const double generation = books.sum(metrics::Metric::kConfigGeneration, {channel.port->target});
+    setting_.complaints.require(generation == static_cast<double>(snapshot->generation),
+                                "the generation that serves is told [I10]",
+                                absl::StrCat(generation, ", not ", snapshot->generation));
+  }
+  calls_are_counted(books, all, setting_.complaints);
 }
 
 void World::forget_endings() {
@@ -257,6 +301,12 @@ void World::change_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(2500)), [this] {
     if (!in_turmoil_) return;
     change(setting_.chance);
+    // Half of it applied at most, and the next is on its way.
+    if (setting_.faults.fires(Fault::kConfigOvertaken)) {
+      FakeChance& dice = setting_.faults.dice(Fault::kConfigOvertaken);
+      setting_.clock.after(dice.between(Duration::zero(), milliseconds(20)),
+                           [this, &dice] { change(dice); });
+    }
     change_soon();
   });
 }
@@ -304,10 +354,19 @@ void World::probe_routes() {
   }
 }
 
+// A call that began under a higher limit may still run.
+void World::note_limits() {
+  for (const auto& [name, cluster] : topology_.clusters) {
+    unsigned& most = limits_[name];
+    most = std::max(most, cluster.max_requests);
+  }
+}
+
 // --- what the control plane is told -----------------------------------------
 
 void World::serve(const std::set<std::string>& touched) {
   setting_.trace.note(setting_.clock.now(), "world", absl::StrCat("is", text_of(topology_)));
+  note_limits();
   auto& server = *setting_.control_plane;
   for (const std::string& name : touched) {
     const auto found = topology_.clusters.find(name);

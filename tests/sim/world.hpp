@@ -21,6 +21,7 @@
 #include "actors/spawn.hpp"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/faults.hpp"
+#include "tests/sim/history.hpp"
 #include "tests/sim/invariants.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
@@ -68,9 +69,12 @@ class World {
 
   /// Lets time pass; false as soon as an invariant is broken.
   bool pass(Duration duration);
+  bool settle(Duration duration);
   void check();
   void check_publication(Channel& channel);
   void check_calls();
+  void check_limits();
+  void check_books();
   void forget_endings();
 
   void change_soon();
@@ -79,6 +83,7 @@ class World {
   void encore();
   void serve(const std::set<std::string>& touched);
   void serve_all();
+  void note_limits();
   void start_call(Channel& channel);
   void probe_routes();
 
@@ -88,7 +93,9 @@ class World {
   Topology topology_;
   Faults faults_;
   bool in_turmoil_ = true;
-  std::vector<Channel> channels_;  ///< As the topology's targets.
+  std::vector<Channel> channels_;           ///< As the topology's targets.
+  std::map<std::string, unsigned> limits_;  ///< The most that was allowed since calls began.
+  std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;
   std::vector<std::weak_ptr<const Picker>> published_;
 };

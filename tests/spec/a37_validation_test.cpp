@@ -67,7 +67,7 @@ TEST_CASE("A37: LOGICAL_DNS carries host and port of its one endpoint", "[spec][
         decltype(Cluster::discovery){DnsDiscovery{DnsName{row.name}}});
 }
 
-TEST_CASE("A37: an aggregate carries its clusters in their order", "[spec][A37-3]") {
+TEST_CASE("A37: an aggregate carries its clusters in their order", "[spec][A37-3][A37-16]") {
   CHECK(value_of<Cluster>(parse(kAggregate)).discovery ==
         decltype(Cluster::discovery){
             AggregateDiscovery{{ClusterName{"b"}, ClusterName{"a"}, ClusterName{"c"}}}});
@@ -256,7 +256,7 @@ TEST_CASE("A37: an aggregate's typed_config is a ClusterConfig", "[spec][A37-46]
                  R"(" value: "\n\001a" } })") == expected + "\"" + url + "\"");
 }
 
-TEST_CASE("A37: an aggregate has clusters", "[spec][A37-47]") {
+TEST_CASE("A37: an aggregate has clusters", "[spec][A37-16][A37-47]") {
   CHECK(error_in(R"(name: "orders" cluster_type { typed_config {
       [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {} } })") ==
         "cluster_type.typed_config.value.clusters: must have at least one entry, found 0");
@@ -279,7 +279,7 @@ TEST_CASE("A37: an aggregate's value must be decodable", "[spec][A37-50]") {
 
 // --- whose LB policy ----------------------------------------------------------------
 
-TEST_CASE("A75: the LB policy is each leaf's own, never the aggregate's", "[spec][A75-6]") {
+TEST_CASE("A75: the LB policy is each leaf's own, never the aggregate's", "[spec][A75-6][A37-26]") {
   const auto wrr_round_robin =
       make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})});
   CHECK(same_config(value_of<Cluster>(parse(kEds)).lb_policy, wrr_round_robin));
@@ -303,13 +303,15 @@ TEST_CASE("A75: an aggregate's lb_policy is ignored, whatever it is", "[spec][A7
 // --- all at once --------------------------------------------------------------------
 
 TEST_CASE("A37: every error of a cluster is told at once", "[spec][A37][A40]") {
-  CHECK(error_in(R"(name: "orders" type: LOGICAL_DNS lb_policy: MAGLEV
+  CHECK(
+      error_in(R"(name: "orders" type: LOGICAL_DNS lb_policy: MAGLEV
                     connect_timeout { seconds: -1 } load_assignment { endpoints {} endpoints {} }
                     lrs_server { ads {} })") ==
-        "load_assignment.endpoints: must have exactly one entry, found 2; "
-        "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found MAGLEV; "
-        "connect_timeout.seconds: must be in [0, 315576000000], found -1; "
-        "lrs_server: must be self, found another server");
+      "load_assignment.endpoints: must have exactly one entry, found 2; "
+      "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy is "
+      "not set, found MAGLEV; "
+      "connect_timeout.seconds: must be in [0, 315576000000], found -1; "
+      "lrs_server: must be self, found another server");
 }
 
 }  // namespace signalbox::xds

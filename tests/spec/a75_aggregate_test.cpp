@@ -30,6 +30,21 @@ struct Orders {
   void apply() { tree.apply(manager_of({"orders"}), world.config()); }
 };
 
+/// The configuration with what EDS says of drops in `cluster`.
+XdsConfigPtr with_drops(const XdsConfigPtr& config,
+                        const std::string& cluster,
+                        std::vector<DropCategory> drops) {
+  auto changed = std::make_shared<XdsConfig>(*config);
+  auto& entry = changed->clusters.at(ClusterName(cluster));
+  ClusterConfig leaf = **entry;
+  auto& children = std::get<LeafEndpoints>(leaf.children);
+  auto endpoints = std::make_shared<Endpoints>(*children.endpoints);
+  endpoints->drops = std::move(drops);
+  children.endpoints = std::move(endpoints);
+  entry = std::make_shared<const ClusterConfig>(std::move(leaf));
+  return changed;
+}
+
 }  // namespace
 
 SCENARIO("A75: an aggregate is a priority over cds", "[spec][lb][A75-1][A75-2][A31-11]") {
@@ -296,7 +311,45 @@ SCENARIO("A37: endpoints' policy that changes is switched gracefully", "[spec][l
   CHECK(has(tree.take_log(), "subchannel a closed"));
 }
 
-SCENARIO("A37: only a name is worth resolving again", "[spec][lb][A37-33]") {
+SCENARIO("A75: drops apply once per cluster, before the priority is chosen",
+         "[spec][lb][A75-5][A37-27][A37-31]") {
+  const std::string dropped =
+      "drop UNAVAILABLE: cluster orders: the control plane drops calls of category \"lb\"";
+  XdsWorld world;
+  TreeHarness tree;
+  GIVEN("two priorities, and half of the calls to drop") {
+    tree.up("a");
+    tree.up("b");
+    world.eds("orders", {"east:a", "west:b"});
+    const auto half = [&] { return with_drops(world.config(), "orders", {{"lb", 500'000}}); };
+    const auto dropped_of_1000 = [&] {
+      int count = 0;
+      for (std::uint64_t seed = 0; seed < 1000; ++seed)
+        count += tree.pick("orders", seed) == dropped ? 1 : 0;
+      return count;
+    };
+    tree.apply(manager_of({"orders"}), half());
+    const int first = dropped_of_1000();
+    CHECK(first > 400);
+    CHECK(first < 600);
+    THEN("the very same calls are dropped whichever priority serves, or none") {
+      tree.down("a");
+      CHECK(dropped_of_1000() == first);
+      tree.down("b");
+      CHECK(dropped_of_1000() == first);
+    }
+  }
+  GIVEN("a cluster without endpoints, and all calls to drop") {
+    world.eds("orders", {});
+    tree.apply(manager_of({"orders"}), with_drops(world.config(), "orders", {{"lb", 1'000'000}}));
+    THEN("they are, and nobody waits for an endpoint") {
+      CHECK(tree.state("m/orders") == kFailure);
+      CHECK(tree.pick("orders") == dropped);
+    }
+  }
+}
+
+SCENARIO("A37: only a name is worth resolving again", "[spec][lb][A37-19][A37-33]") {
   XdsWorld world;
   TreeHarness tree;
   tree.up("a");

@@ -101,6 +101,7 @@ void FakeConnector::reset(const Address& address) {
 
 void FakeConnector::all_up() {
   states_.clear();
+  bad_.clear();
 }
 
 void FakeConnector::close_later(const Address& address, Duration soonest, Duration latest) {

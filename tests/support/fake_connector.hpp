@@ -48,6 +48,17 @@ class FakeConnector final : public actors::Connector {
   void reset(const Address& address);
   void all_up();
 
+  /// A backend that is there, and answers calls with an error.
+  void set_answers_badly(const Address& address, bool badly) {
+    if (badly) {
+      bad_.insert(address);
+    } else {
+      bad_.erase(address);
+    }
+  }
+
+  bool answers_badly(const Address& address) const { return bad_.contains(address); }
+
   /// Attempts and connections that somebody wants now, closed ones left out.
   std::map<Address, int> wanted() const;
 
@@ -86,6 +97,7 @@ class FakeConnector final : public actors::Connector {
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Wish> attempts_;
   std::map<Address, BackendState> states_;  // Up, where nothing is said.
+  std::set<Address> bad_;
   std::set<const Connection*> connections_;
 };
 

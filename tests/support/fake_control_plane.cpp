@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,14 @@ void FakeControlPlane::restart() {
   drop_streams();
 }
 
+void FakeControlPlane::resend_forgotten() {
+  for (auto& [number, open] : streams_) {
+    for (auto& [type, subscription] : open.subscriptions) {
+      if (!std::exchange(subscription.forgotten, {}).empty()) respond_later(number, type, true);
+    }
+  }
+}
+
 void FakeControlPlane::close_silent() {
   std::vector<std::uint64_t> silent;
   for (const auto& [number, open] : streams_) {
@@ -191,7 +200,16 @@ void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& byt
     complaints_.require(!request.has_error_detail(), "a NACK carries the nonce of its response");
   }
   // What answers an older response says nothing about the newest one.
-  if (nonce != subscription.nonce) return;
+  if (nonce != subscription.nonce) {
+    std::ranges::set_difference(
+        subscription.names,
+        names,
+        std::inserter(subscription.unsubscribed_unheard, subscription.unsubscribed_unheard.end()));
+    return;
+  }
+  for (const std::string& name : std::exchange(subscription.unsubscribed_unheard, {})) {
+    if (names.contains(name)) subscription.forgotten.insert(name);
+  }
   const bool news = is_first || subscription.names != names;
   subscription.names = names;
   if (news && !open->silent) respond_later(stream, *type, true);

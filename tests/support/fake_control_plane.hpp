@@ -47,6 +47,11 @@ class FakeControlPlane final : public actors::AdsTransport {
   void drop_streams();
   /// All streams are lost, and versions begin again elsewhere.
   void restart();
+  /// Sends once more what was unsubscribed and subscribed again in requests that were ignored for
+  /// their old nonce: the server never learned that the client forgot it, so the client waits in
+  /// vain, and after its timeout takes it for missing. That is how the protocol is; it lasts until
+  /// the resource changes.
+  void resend_forgotten();
   /// Streams that got stuck are closed.
   void close_silent();
 
@@ -85,6 +90,8 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string nonce;                           ///< Of the newest response.
     std::map<std::string, Expected> unanswered;  ///< By nonce.
     std::set<std::string> bad_versions;          ///< Of responses that are to be NACKed.
+    std::set<std::string> unsubscribed_unheard;  ///< In force, but not in an ignored request.
+    std::set<std::string> forgotten;             ///< Of these, those that were named again.
     bool push_ordered = false;
   };
 

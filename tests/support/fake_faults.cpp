@@ -81,6 +81,12 @@ const std::vector<FaultRow>& fault_table() {
       {Fault::kSlowReaders, "slow-readers", 25, kThere, "a reader falls asleep in mid-pick"},
       {Fault::kMidPickSwap, "mid-pick-swap", 25, kThere, "the configuration changes in mid-pick"},
       {Fault::kGraceSlow, "grace-slow", 25, kThere, "a grace period takes seconds"},
+      {Fault::kConfigOvertaken,
+       "config-overtaken",
+       25,
+       kThere,
+       "the next change comes before the last is answered"},
+      {Fault::kBackendErrs, "backend-errs", 25, kNow, "a host answers calls with errors"},
   };
   return table;
 }

@@ -58,6 +58,8 @@ enum class Fault : std::uint8_t {
   kSlowReaders,
   kMidPickSwap,
   kGraceSlow,
+  kConfigOvertaken,
+  kBackendErrs,
 };
 
 /// When a fault may fire.

@@ -31,6 +31,27 @@ std::string to_text(FailoverReason reason) {
   return "reconfigured";
 }
 
+std::string to_text(DetectionOutcome outcome) {
+  switch (outcome) {
+    case DetectionOutcome::kEjected:
+      return "ejected";
+    case DetectionOutcome::kEnforcementPercentage:
+      return "not enforced";
+    case DetectionOutcome::kMaxEjectionOverflow:
+      break;
+  }
+  return "too many";
+}
+
+// " a b", or " none".
+std::string names_in(const std::shared_ptr<const UnhealthyEndpoints>& table) {
+  if (table == nullptr || table->empty()) return " none";
+  std::string names;
+  for (const auto& [address, why] : *table)
+    absl::StrAppend(&names, " ", address.str());
+  return names;
+}
+
 std::string to_text(ConnectivityState state) {
   return std::string(to_string(state));
 }
@@ -56,6 +77,18 @@ std::string to_text(const Observation& observation) {
           },
           [](const FailoverEnded& it) {
             return absl::StrCat("failover-ended ", it.cluster.str(), " ", in_seconds(it.duration));
+          },
+          [](const OutliersDetected& it) {
+            return absl::StrCat("outliers ",
+                                it.cluster.str(),
+                                " ",
+                                it.endpoints,
+                                it.method == DetectionMethod::kSuccessRate ? " by success rate, "
+                                                                           : " by failures, ",
+                                to_text(it.outcome));
+          },
+          [](const CircuitBreakerSet& it) {
+            return absl::StrCat("breaker ", it.cluster.str(), " ", it.gate->limit());
           },
           [](const auto&) { return std::string("other observation"); },
       },
@@ -84,9 +117,7 @@ std::string to_text(const LbEffect& effect) {
           [](const AcquireSubchannel& it) { return "acquire " + it.address.str(); },
           [](const ReleaseSubchannel& it) { return "release " + it.address.str(); },
           [](const Connect& it) { return "connect " + it.address.str(); },
-          [](const SetEndpointHealth& order) {
-            return absl::StrCat(order.healthy ? "healthy " : "unhealthy ", order.address.str());
-          },
+          [](const SetEndpointHealth& it) { return "unhealthy" + names_in(it.unhealthy); },
           [](const TrackEndpoints& order) {
             return absl::StrCat("track ", order.trackers == nullptr ? 0 : order.trackers->size());
           },

@@ -17,6 +17,15 @@ namespace signalbox::test {
 // To check a map takes as long as it is large.
 constexpr std::size_t kCheckedSubchannels = 1'000;
 
+namespace {
+
+// `path` itself, or below it.
+bool is_within(const PolicyPath& own, const std::string& path) {
+  return own.str() == path || own.str().starts_with(path + "/");
+}
+
+}  // namespace
+
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
 };
@@ -89,6 +98,18 @@ void TreeHarness::down(const std::string& address) {
   run();
 }
 
+void TreeHarness::silence(const std::string& address) {
+  const Address name(address);
+  network_[name] = Network::kSilent;
+  for (const auto& [id, node] : std::map(nodes_)) {
+    const auto found = node->subchannels.find(name);
+    if (found == node->subchannels.end()) continue;
+    if (found->second.state == kReady) set_state(*node, name, kIdle);
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+  }
+  run();
+}
+
 void TreeHarness::advance(Duration duration) {
   const Instant until = now_ + duration;
   while (!timers_.empty() && timers_.begin()->first <= until) {
@@ -101,16 +122,44 @@ void TreeHarness::advance(Duration duration) {
   now_ = until;
 }
 
-std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
+void TreeHarness::repeat(const std::string& path) {
+  for (const auto& [id, node] : std::map(nodes_)) {
+    if (!is_within(node->path, path) || !node->published) continue;
+    Publish again = *node->published;
+    publish(*node, again);
+  }
+  run();
+}
+
+PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed) {
   const ClusterName name(cluster);
   PickArgs args;
   args.cluster = &name;
   args.seed = seed;
-  const PickResult result = root_->published->picker->pick(args);
+  PickResult result = root_->published->picker->pick(args);
   if (result.ask) result.ask_target->tell(*result.ask);
-  const std::string text = to_text(result);
+  return result;
+}
+
+std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
+  const std::string text = to_text(ask(cluster, seed));
   run();
   return text;
+}
+
+std::string TreeHarness::call(const std::string& cluster, std::uint64_t seed) {
+  const PickResult result = ask(cluster, seed);
+  const std::string text = to_text(result);
+  if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
+    const bool fails = bad_.contains(complete->connection->address());
+    Tracking(result.trackers).end({fails ? 14 : 0});
+  }
+  run();
+  return text;
+}
+
+void TreeHarness::answer_badly(const std::string& address, bool badly) {
+  badly ? void(bad_.insert(Address(address))) : void(bad_.erase(Address(address)));
 }
 
 std::vector<std::string> TreeHarness::reached(const std::string& cluster) {
@@ -131,10 +180,8 @@ int TreeHarness::connections(const std::string& address) const {
 std::vector<std::string> TreeHarness::policies(const std::string& path) const {
   std::vector<std::string> found;
   for (const auto& [id, node] : nodes_) {
-    const std::string& own = node->path.str();
-    if (own == path || own.starts_with(path + "/")) {
-      found.push_back(absl::StrCat(own, " ", policy_name(*node->config)));
-    }
+    if (is_within(node->path, path))
+      found.push_back(absl::StrCat(node->path.str(), " ", policy_name(*node->config)));
   }
   std::ranges::sort(found);
   return found;
@@ -245,11 +292,15 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           },
           [&](Connect& it) { tell_map(map_of(node), SubchannelConnectAsked{it.address}); },
           [&](SetEndpointHealth& it) {
-            tell_map(map_of(node), EndpointHealthChanged{it.address, it.healthy, it.status});
+            tell_map(map_of(node), EndpointHealthChanged{it.judge, it.unhealthy});
           },
           [&](TrackEndpoints& it) { tell_map(map_of(node), EndpointsTracked{it.trackers}); },
           [&](RequestReresolution&) { request_reresolution(node); },
-          [&](Observe& it) { log(to_text(it.observation)); },
+          [&](Observe& it) {
+            // Each leaf has one, and it tells no story.
+            if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
+            log(to_text(it.observation));
+          },
       },
       effect);
 }

@@ -39,10 +39,24 @@ class TreeHarness {
   /// Its connections break, and attempts fail.
   void down(const std::string& address);
 
+  /// Its connections break, as when a keepalive finds the peer gone, and attempts never end.
+  void silence(const std::string& address);
+
   void advance(Duration duration);
+
+  /// Each policy at `path` and below says once more what it published last, as one that was
+  /// restarted does.
+  void repeat(const std::string& path);
 
   /// What the root's picker answers; asks are told.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0);
+
+  /// As pick(), and the call is made: whoever tracks it hears that it ended OK, or UNAVAILABLE if
+  /// the address answers badly.
+  std::string call(const std::string& cluster, std::uint64_t seed = 0);
+
+  /// Calls to the address fail from now on, or succeed again. Its connection is none the worse.
+  void answer_badly(const std::string& address, bool badly = true);
 
   /// The addresses that picks of `cluster` reach, over many seeds, in order.
   std::vector<std::string> reached(const std::string& cluster);
@@ -71,6 +85,7 @@ class TreeHarness {
   struct Letter;
   class Asks;
 
+  PickResult ask(const std::string& cluster, std::uint64_t seed);
   Node* start(Node* parent, const ChildName& name, const LbConfig& config);
   void stop(Node& node);
   void post(std::uint64_t node, LbEvent event);
@@ -103,6 +118,7 @@ class TreeHarness {
   Generation generation_ = 0;
   std::map<Address, Network> network_;
   std::map<Address, int> connections_;
+  std::set<Address> bad_;
   int reresolutions_ = 0;
   std::size_t messages_ = 0;
   std::vector<std::string> log_;

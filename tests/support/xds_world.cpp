@@ -28,11 +28,14 @@ LbConfigPtr default_lb_policy() {
 
 void XdsWorld::eds(const std::string& cluster,
                    const Priorities& priorities,
-                   const LbConfigPtr& lb_policy) {
+                   const LbConfigPtr& lb_policy,
+                   const std::optional<OutlierDetection>& outlier_detection) {
   Endpoints endpoints;
   for (const std::string& text : priorities)
     endpoints.priorities.push_back(parse(text));
-  put({ClusterName(cluster), EdsDiscovery{cluster}, lb_policy},
+  Cluster parsed{ClusterName(cluster), EdsDiscovery{cluster}, lb_policy};
+  parsed.outlier_detection = outlier_detection;
+  put(std::move(parsed),
       LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class XdsWorld {
 
   void eds(const std::string& cluster,
            const Priorities& priorities,
-           const LbConfigPtr& lb_policy = default_lb_policy());
+           const LbConfigPtr& lb_policy = default_lb_policy(),
+           const std::optional<OutlierDetection>& outlier_detection = std::nullopt);
 
   /// An EDS cluster whose endpoints are not known.
   void eds_unresolved(const std::string& cluster, const std::string& resolution_note);

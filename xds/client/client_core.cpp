@@ -47,7 +47,7 @@ ClientEffects ClientCore::take_effects() {
   ask_servers();
   for (auto& [watcher, what] : std::exchange(told_, {}))
     effects_.emplace_back(NotifyWatcher{watcher, std::move(what)});
-  if (std::exchange(states_changed_, false)) count_resources();
+  count_resources();
   return std::exchange(effects_, {});
 }
 
@@ -84,12 +84,9 @@ void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
 }
 
 CacheEntry& ClientCore::begin(const ResourceKey& key) {
-  CacheEntry& entry = cache_.insert(key);
-  entry.state.key = key;
-  states_changed_ = true;
   const auto authority = authority_of(key);
+  CacheEntry& entry = cache_.insert(key, authority.ok() ? *authority : nullptr);
   if (authority.ok()) {
-    entry.authority = *authority;
     for (const ServerId server : entry.authority->in_use())
       to_ask_.emplace(server, key.type);
     fall_back(*entry.authority);
@@ -119,13 +116,9 @@ void ClientCore::forget_deserted() {
         to_ask_.emplace(server, key.type);
     }
     cache_.erase(key);
-    states_changed_ = true;
   }
-  std::set<const Authority*> watched;
-  for (const auto& [key, entry] : cache_.entries())
-    watched.insert(entry.authority);
   for (auto& [name, authority] : authorities_) {
-    if (!watched.contains(&authority)) return_to(authority.in_use().front(), authority);
+    if (cache_.of(authority).empty()) return_to(authority.in_use().front(), authority);
   }
 }
 
@@ -143,6 +136,7 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
   // Who sends is there: a session that took a dead one's place does not know what that one said.
   on_report(server, ServerStatusChanged{absl::OkStatus()});
   const Response response{server, received};
+  return_by(response);
   CountUpdates counts{server, received.type, 0, received.unnamed_errors.size(), received.rejected};
   std::set<std::string> present;
   for (const ReceivedResource& resource : received.resources) {
@@ -171,7 +165,6 @@ void ClientCore::accept(const Response& response,
                         const ReceivedResource& received) {
   CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
-  return_to(response.server, *entry->authority);
   stop_timer(*entry);
   const bool had_ambient = entry->value && !ambient_error(*entry).ok();
   const bool unchanged = is_unchanged(*entry, received);
@@ -181,7 +174,7 @@ void ClientCore::accept(const Response& response,
   entry->state.version = response.content.version;
   entry->state.bytes = received.bytes;
   entry->state.failure.reset();
-  states_changed_ = true;
+  cache_.recount(*entry);
   if (!unchanged) {
     entry->value = *received.resource;
     entry->state.updated = wall_;
@@ -244,7 +237,7 @@ void ClientCore::note_data_error(CacheEntry& entry,
   stop_timer(entry);
   entry.state.status = status;
   entry.state.failure = ResourceFailure{std::string(error.message()), version, wall_};
-  states_changed_ = true;
+  cache_.recount(entry);
   if (entry.data_error == error) return;
   entry.data_error = std::move(error);
   if (entry.value)
@@ -263,33 +256,35 @@ void ClientCore::update_timer(CacheEntry& entry) {
   const bool twice = servers_[active].options.resource_timer_is_transient_error;
   const ResourceKey& key = entry.state.key;
   entry.timer = TimerId{absl::StrCat(to_string(key.type), "/", key.name), ++timers_};
+  waiting_.emplace(entry.timer->generation, &entry);
   effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout * (twice ? 2 : 1)});
 }
 
 void ClientCore::update_timers(const Authority& authority) {
-  for (auto& [key, entry] : cache_.entries()) {
-    if (entry.authority == &authority) update_timer(entry);
-  }
+  for (CacheEntry* entry : cache_.of(authority))
+    update_timer(*entry);
 }
 
 void ClientCore::stop_timer(CacheEntry& entry) {
   if (!entry.timer) return;
   effects_.emplace_back(CancelTimer{*entry.timer});
+  waiting_.erase(entry.timer->generation);
   entry.timer.reset();
 }
 
 void ClientCore::on(const TimerFired& event) {
-  for (auto& [key, entry] : cache_.entries()) {
-    if (entry.timer != event.timer) continue;
-    entry.timer.reset();
-    if (servers_[entry.authority->active()].options.resource_timer_is_transient_error) {
-      const std::string text =
-          absl::StrCat(describe(key), " was not received from the server in time");
-      note_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
-    } else {
-      note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
-    }
-    return;
+  const auto found = waiting_.find(event.timer.generation);
+  if (found == waiting_.end()) return;
+  CacheEntry& entry = *found->second;
+  waiting_.erase(found);
+  entry.timer.reset();
+  const ResourceKey& key = entry.state.key;
+  if (servers_[entry.authority->active()].options.resource_timer_is_transient_error) {
+    const std::string text =
+        absl::StrCat(describe(key), " was not received from the server in time");
+    note_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
+  } else {
+    note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
   }
 }
 
@@ -322,7 +317,8 @@ void ClientCore::tell_ambient(const CacheEntry& entry) {
 }
 
 void ClientCore::count_resources() {
-  ResourceCache::Counts counts = cache_.count();
+  const ResourceCache::Counts& counts = cache_.counts();
+  if (counts == counted_) return;
   for (const auto& [what, count] : counted_) {
     if (!counts.contains(what)) effects_.emplace_back(CountResources{what.first, what.second, 0});
   }
@@ -331,7 +327,7 @@ void ClientCore::count_resources() {
     if (before == counted_.end() || before->second != count)
       effects_.emplace_back(CountResources{what.first, what.second, count});
   }
-  counted_ = std::move(counts);
+  counted_ = counts;
 }
 
 }  // namespace signalbox::xds

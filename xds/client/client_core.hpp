@@ -12,7 +12,8 @@
 // A resource's name says whose it is (A47): an authority's, or the bootstrap's own. Each has its
 // servers, of which it uses the first; the next one too when the active one has failed and
 // something is watched that did not come from anywhere yet (A71). When a better one sends a
-// resource, the lower ones are left. Authorities share servers, hence streams.
+// resource, the lower ones are left, and then its response is used. Authorities share servers,
+// hence streams.
 //
 // Invariants
 //   K1  However many watch a resource, it is subscribed to once at each server in use (A37-10).
@@ -107,6 +108,7 @@ class ClientCore {
   bool is_awaiting(const Authority& authority) const;
   void leave_failed(Authority& authority);
   void fall_back(Authority& authority);
+  void return_by(const Response& response);
   void return_to(ServerId server, Authority& authority);
   void refresh_error(Authority& authority);
   absl::Status error_of(const Authority& authority) const;
@@ -126,10 +128,10 @@ class ClientCore {
   ResourceCache cache_;
   ResourceCache::Counts counted_;
   std::uint64_t timers_ = 0;
+  std::map<std::uint64_t, CacheEntry*> waiting_;  // By the generation of their timers.
 
   // What this step did so far.
   WallTime wall_;
-  bool states_changed_ = false;
   std::set<ResourceKey> deserted_;  // Some watcher left them; perhaps not the last.
   std::set<std::pair<ServerId, ResourceType>> to_ask_;
   std::map<WatcherId, ResourcesChanged> told_;

@@ -51,7 +51,7 @@ void ClientCore::on_report(ServerId server, const SubscriptionSent& sent) {
       continue;
     const bool changed = sent.names.contains(key.name) ? entry.asked.insert(server).second
                                                        : entry.asked.erase(server) > 0;
-    if (changed) update_timer(entry);
+    if (changed && server == entry.authority->active()) update_timer(entry);
   }
 }
 
@@ -68,10 +68,8 @@ void ClientCore::on_report(ServerId server, const ServerStatusChanged& changed) 
 // --- fallback ---------------------------------------------------------------
 
 bool ClientCore::is_awaiting(const Authority& authority) const {
-  for (const auto& [key, entry] : cache_.entries()) {
-    if (entry.authority == &authority && entry.is_awaited()) return true;
-  }
-  return false;
+  return std::ranges::any_of(cache_.of(authority),
+                             [](const CacheEntry* entry) { return entry->is_awaited(); });
 }
 
 // Better a server that has nothing yet than one that has failed.
@@ -92,20 +90,31 @@ void ClientCore::fall_back(Authority& authority) {
   refresh_error(authority);
 }
 
+// A71: by the first resource of a better server than the active one, wherever it is in the
+// response: what comes before it is then that of the active server, too.
+void ClientCore::return_by(const Response& response) {
+  const auto is_better = [&](const auto& named) {
+    return named.second.uses(response.server) && named.second.active() != response.server;
+  };
+  if (std::ranges::none_of(authorities_, is_better)) return;
+  for (const ReceivedResource& received : response.content.resources) {
+    if (!received.resource.ok()) continue;
+    const CacheEntry* entry = find_at(response.server, {response.content.type, received.name});
+    if (entry != nullptr) return_to(response.server, *entry->authority);
+  }
+}
+
 // Makes `server` the active one, unless it is already, and leaves all below.
 void ClientCore::return_to(ServerId server, Authority& authority) {
   if (authority.active() == server) return;
   for (const ServerId left : authority.return_to(server)) {
     ask_all(left);
-    for (auto& [key, entry] : cache_.entries()) {
-      if (entry.authority == &authority) entry.asked.erase(left);
-    }
+    for (CacheEntry* entry : cache_.of(authority))
+      entry->asked.erase(left);
   }
-  for (auto& [key, entry] : cache_.entries()) {
-    if (entry.authority == &authority) stop_timer(entry);
-  }
+  for (CacheEntry* entry : cache_.of(authority))
+    stop_timer(*entry);
   update_timers(authority);
-  refresh_error(authority);
 }
 
 // Of the active one, beside those that failed before it (K6).
@@ -123,12 +132,11 @@ void ClientCore::refresh_error(Authority& authority) {
   absl::Status error = error_of(authority);
   if (authority.error == error) return;
   authority.error = std::move(error);
-  for (const auto& [key, entry] : cache_.entries()) {
-    if (entry.authority != &authority) continue;
-    if (entry.value)
-      tell_ambient(entry);
-    else if (entry.is_awaited() && !authority.error.ok())
-      tell(entry, authority.error);
+  for (const CacheEntry* entry : cache_.of(authority)) {
+    if (entry->value)
+      tell_ambient(*entry);
+    else if (entry->is_awaited() && !authority.error.ok())
+      tell(*entry, authority.error);
   }
 }
 

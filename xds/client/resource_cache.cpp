@@ -55,6 +55,23 @@ CacheEntry* ResourceCache::find(const ResourceKey& key) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+CacheEntry& ResourceCache::insert(const ResourceKey& key, Authority* authority) {
+  CacheEntry& entry = entries_[key];
+  entry.state.key = key;
+  entry.authority = authority;
+  if (authority != nullptr) of_authority_[authority].insert(&entry);
+  recount(entry);
+  return entry;
+}
+
+void ResourceCache::erase(const ResourceKey& key) {
+  const auto found = entries_.find(key);
+  CacheEntry& entry = found->second;
+  uncount(entry);
+  if (entry.authority != nullptr) of_authority_.at(entry.authority).erase(&entry);
+  entries_.erase(found);
+}
+
 std::set<std::string> ResourceCache::names_at(ServerId server, ResourceType type) const {
   std::set<std::string> names;
   for (auto entry = entries_.lower_bound(ResourceKey{type, ""});
@@ -67,11 +84,24 @@ std::set<std::string> ResourceCache::names_at(ServerId server, ResourceType type
   return names;
 }
 
-ResourceCache::Counts ResourceCache::count() const {
-  Counts counts;
-  for (const auto& [key, entry] : entries_)
-    ++counts[{key.type, cache_state(entry.state)}];
-  return counts;
+const ResourceCache::OfAuthority& ResourceCache::of(const Authority& authority) const {
+  static const OfAuthority kNone;
+  const auto found = of_authority_.find(&authority);
+  return found == of_authority_.end() ? kNone : found->second;
+}
+
+void ResourceCache::recount(CacheEntry& entry) {
+  const absl::string_view state = cache_state(entry.state);
+  if (state == entry.counted) return;
+  uncount(entry);
+  entry.counted = state;
+  ++counts_[{entry.state.key.type, state}];
+}
+
+void ResourceCache::uncount(const CacheEntry& entry) {
+  if (entry.counted.empty()) return;
+  const auto found = counts_.find({entry.state.key.type, entry.counted});
+  if (--found->second == 0) counts_.erase(found);
 }
 
 bool same_content(const Resource& left, const Resource& right) {

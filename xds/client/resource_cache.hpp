@@ -8,6 +8,7 @@
 //   C1  There is an entry exactly for what somebody watches.
 //   C2  An entry without a value and without an error is one that we wait for.
 //   C3  Keys are canonical (resource_name.hpp): spellings of one name share an entry.
+//   C4  What concerns one authority costs what it has, and counting costs what has changed.
 
 #pragma once
 
@@ -52,6 +53,8 @@ struct CacheEntry {
   std::set<ServerId> asked;
   /// The does-not-exist timer, where it runs.
   std::optional<TimerId> timer;
+  /// The cache_state that the cache has counted it in; empty: none yet.
+  absl::string_view counted;
 
   bool is_awaited() const { return !value && data_error.ok(); }
 };
@@ -59,27 +62,47 @@ struct CacheEntry {
 class ResourceCache {
  public:
   using Entries = std::map<ResourceKey, CacheEntry>;
+
+  struct ByKey {
+    bool operator()(const CacheEntry* left, const CacheEntry* right) const {
+      return left->state.key < right->state.key;
+    }
+  };
+
+  using OfAuthority = std::set<CacheEntry*, ByKey>;
   using Counts = std::map<std::pair<ResourceType, absl::string_view>, std::uint64_t>;
 
   /// Nullptr where nobody watches it.
   CacheEntry* find(const ResourceKey& key);
 
-  CacheEntry& insert(const ResourceKey& key) { return entries_[key]; }
+  /// Precondition: it is not there yet. The authority may be null, and must outlive the entry.
+  CacheEntry& insert(const ResourceKey& key, Authority* authority);
 
-  void erase(const ResourceKey& key) { entries_.erase(key); }
+  /// Precondition: it is there.
+  void erase(const ResourceKey& key);
 
   Entries& entries() { return entries_; }
 
   const Entries& entries() const { return entries_; }
 
+  /// In the order of their keys.
+  const OfAuthority& of(const Authority& authority) const;
+
   /// The names of all watched resources of a type that the server is to be asked for.
   std::set<std::string> names_at(ServerId server, ResourceType type) const;
 
-  /// How many resources are in each cache_state.
-  Counts count() const;
+  /// To be called whenever the state of an entry has changed.
+  void recount(CacheEntry& entry);
+
+  /// How many resources are in each cache_state, where there are any.
+  const Counts& counts() const { return counts_; }
 
  private:
+  void uncount(const CacheEntry& entry);
+
   Entries entries_;
+  std::map<const Authority*, OfAuthority> of_authority_;
+  Counts counts_;
 };
 
 /// Equal in content: a watcher need not hear of the second after the first.

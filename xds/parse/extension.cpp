@@ -115,4 +115,8 @@ std::string json_text(const protobuf::Struct& structure) {
   return to_json(structure).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string json_text(const protobuf::Value& value) {
+  return to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace signalbox::xds

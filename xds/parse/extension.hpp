@@ -40,5 +40,6 @@ std::optional<Extension> read_extension(const ::google::protobuf::Any& any, cons
 
 /// As JSON: equal structures have equal texts.
 std::string json_text(const ::google::protobuf::Struct& structure);
+std::string json_text(const ::google::protobuf::Value& value);
 
 }  // namespace signalbox::xds

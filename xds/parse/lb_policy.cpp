@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -15,6 +16,7 @@
 #include "xds/parse/extension.hpp"
 #include "xds/parse/lb_policy_config.hpp"
 #include "xds/parse/well_known.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -60,22 +62,63 @@ constexpr KnownPolicy kKnownPolicies[] = {
     {"wrr_locality.v3.WrrLocality", "wrr_locality", parse_wrr_locality},
 };
 
+// Under the name that gRPC knows a policy by: structures, for what its message cannot say.
+constexpr KnownPolicy kStructures[] = {
+    {"ring_hash_experimental", "ring_hash", leaf<parse_ring_hash_structure>},
+};
+
 bool runtime_has(absl::string_view policy, const Field& field) {
   return field.options().lb_policies.contains(policy);
 }
 
-const KnownPolicy* find_policy(absl::string_view type, const Field& field) {
-  if (!absl::ConsumePrefix(&type, "envoy.extensions.load_balancing_policies.")) return nullptr;
-  const auto* found = std::find_if(std::begin(kKnownPolicies),
-                                   std::end(kKnownPolicies),
-                                   [&](const KnownPolicy& known) { return known.type == type; });
-  return found == std::end(kKnownPolicies) || !runtime_has(found->name, field) ? nullptr : found;
+template <std::size_t size>
+const KnownPolicy* find_in(const KnownPolicy (&rows)[size],
+                           absl::string_view type,
+                           const Field& field) {
+  const auto* found = std::find_if(std::begin(rows), std::end(rows), [&](const KnownPolicy& known) {
+    return known.type == type;
+  });
+  return found == std::end(rows) || !runtime_has(found->name, field) ? nullptr : found;
 }
 
-// A structure under the name of a policy that the user registered.
-bool is_custom(const Extension& extension, const Field& field) {
-  return extension.structure.has_value() &&
-         field.options().custom_lb_policies.contains(extension.type);
+const KnownPolicy* find_policy(const Extension& extension, const Field& field) {
+  absl::string_view type = extension.type;
+  if (absl::ConsumePrefix(&type, "envoy.extensions.load_balancing_policies."))
+    return find_in(kKnownPolicies, type, field);
+  return extension.structure.has_value() ? find_in(kStructures, type, field) : nullptr;
+}
+
+// A structure under the name of a policy that the user registered; null: it is none.
+const CustomPolicyParser* find_custom(const Extension& extension, const Field& field) {
+  const auto& known = field.options().custom_lb_policies;
+  if (known == nullptr || !extension.structure.has_value()) return nullptr;
+  const auto found = known->find(extension.type);
+  return found == known->end() ? nullptr : &found->second;
+}
+
+// The user's own words, in a form that may be sent.
+std::string in_a_message(absl::string_view words) {
+  constexpr std::size_t kMaxBytes = 1000;
+  return is_utf8(words) ? std::string(utf8_prefix(words, kMaxBytes))
+                        : absl::CEscape(words.substr(0, kMaxBytes));
+}
+
+LbConfigPtr parse_custom(const Extension& extension,
+                         const CustomPolicyParser& parse,
+                         const Field& field) {
+  CustomConfig config{extension.type, json_text(*extension.structure)};
+  if (parse) {
+    auto parsed = parse(config.config);
+    if (!parsed.ok()) {
+      field.add(absl::StrCat("must be a configuration of ",
+                             extension.type,
+                             ": ",
+                             in_a_message(parsed.status().message())));
+      return nullptr;
+    }
+    config.parsed = *std::move(parsed);
+  }
+  return make_lb_config(std::move(config));
 }
 
 // The first supported entry decides: if its configuration is wrong, no later one is tried (A52).
@@ -97,10 +140,12 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
     }
     const auto extension = read_extension(any.typed_config(), config);
     if (!extension.has_value()) return nullptr;
-    if (const KnownPolicy* known = find_policy(extension->type, field))
+    if (const KnownPolicy* known = find_policy(*extension, field))
       return known->parse(*extension, depth, config.at("value"));
-    if (is_custom(*extension, field))
-      return make_lb_config(CustomConfig{extension->type, json_text(*extension->structure)});
+    if (const CustomPolicyParser* custom = find_custom(*extension, field)) {
+      const Field value = config.at("value");
+      return parse_custom(*extension, *custom, value);
+    }
     unsupported.push_back(quoted(extension->type));
   }
   field.add(absl::StrCat("must name a policy that is supported (",

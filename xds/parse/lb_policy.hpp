@@ -10,10 +10,11 @@
 //   load_balancing_policy     the first entry of its list that we support
 //
 // We support what both the registry in the .cpp and ParseOptions::lb_policies name, and, as a
-// TypedStruct, the policies that the user registered.
+// TypedStruct, the policies that the user registered (their own parsers judge what is in it) and
+// gRPC's ring_hash_experimental (A76).
 //
-// Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 (ring_hash), A48 (least_request),
-// A58 and A114 (weighted_round_robin), A62 (pick_first).
+// Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
+// (least_request), A58 and A114 (weighted_round_robin), A62 (pick_first).
 
 #pragma once
 

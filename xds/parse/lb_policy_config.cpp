@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
@@ -35,6 +37,16 @@ std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Fiel
   return proto.value();
 }
 
+void check_order(const RingHashConfig& config, absl::string_view most, const Field& minimum) {
+  if (config.min_ring_size <= config.max_ring_size) return;
+  minimum.add(absl::StrCat("must be at most ",
+                           most,
+                           ", which is ",
+                           config.max_ring_size,
+                           ", found ",
+                           config.min_ring_size));
+}
+
 // The policy's own message and the cluster's ring_hash_lb_config have the sizes in common (A42).
 template <typename Proto>
 LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field) {
@@ -44,18 +56,56 @@ LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field
     config.max_ring_size = ring_size(proto.maximum_ring_size(), field.at("maximum_ring_size"));
   if (proto.has_minimum_ring_size())
     config.min_ring_size = ring_size(proto.minimum_ring_size(), minimum);
-  if (config.min_ring_size > config.max_ring_size) {
-    minimum.add(absl::StrCat("must be at most maximum_ring_size, which is ",
-                             config.max_ring_size,
-                             ", found ",
-                             config.min_ring_size));
-  }
+  check_order(config, "maximum_ring_size", minimum);
   if (!is_xx_hash) {
     const std::string name = Proto::HashFunction_Name(proto.hash_function());
     field.at("hash_function")
         .add(absl::StrCat("must be XX_HASH, found ", enum_text(proto.hash_function(), name)));
   }
   return make_lb_config(config);
+}
+
+// A structure's field, where it has one.
+const ::google::protobuf::Value* find(const ::google::protobuf::Struct& structure,
+                                      const char* name) {
+  const auto found = structure.fields().find(name);
+  return found == structure.fields().end() ? nullptr : &found->second;
+}
+
+void read_ring_size(const ::google::protobuf::Struct& structure,
+                    const char* name,
+                    std::uint64_t& size,
+                    const Field& field) {
+  const auto* const value = find(structure, name);
+  if (value == nullptr) return;
+  const double number = value->number_value();
+  if (!value->has_number_value() || number != std::floor(number) || number < 1 ||
+      number > static_cast<double>(kMaxRingSize)) {
+    field.at(name).add(absl::StrCat(
+        "must be a whole number in [1, ", kMaxRingSize, "], found ", json_text(*value)));
+    return;
+  }
+  size = static_cast<std::uint64_t>(number);
+}
+
+bool is_in_header_names(char c) {
+  return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+         absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+}
+
+std::string read_hash_header(const ::google::protobuf::Struct& structure, const Field& field) {
+  const auto* const value = find(structure, "requestHashHeader");
+  if (value == nullptr) return "";
+  const Field place = field.at("requestHashHeader");
+  std::string name = absl::AsciiStrToLower(value->string_value());
+  if (!value->has_string_value() || !std::ranges::all_of(name, is_in_header_names)) {
+    place.add(absl::StrCat("must be the name of a header, found ", json_text(*value)));
+  } else if (absl::EndsWith(name, "-bin")) {
+    place.add(absl::StrCat("must not be a binary header (-bin), found ", quoted(name)));
+  } else if (!name.empty()) {
+    require_name(name, place);
+  }
+  return name;
 }
 
 // As above: the policy's own message, and the cluster's least_request_lb_config (A48).
@@ -91,6 +141,16 @@ LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field) {
   const auto function = proto.hash_function();
   return to_ring_hash(
       proto, function == RingHash::DEFAULT_HASH || function == RingHash::XX_HASH, field);
+}
+
+LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field) {
+  const auto& structure = *extension.structure;
+  RingHashConfig config;
+  read_ring_size(structure, "minRingSize", config.min_ring_size, field);
+  read_ring_size(structure, "maxRingSize", config.max_ring_size, field);
+  check_order(config, "maxRingSize", field.at("minRingSize"));
+  config.request_hash_header = read_hash_header(structure, field);
+  return make_lb_config(std::move(config));
 }
 
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field) {

@@ -7,7 +7,7 @@ namespace signalbox::xds {
 
 ParseOptions all_parse_options() {
   ParseOptions options;
-  options.lb_policies.insert({"ring_hash", "least_request", "weighted_round_robin"});
+  options.lb_policies.insert("weighted_round_robin");
   options.http_filters.insert({"stateful_session", "fault"});
   options.system_roots = true;
   options.http_connect = true;

@@ -12,21 +12,33 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "absl/status/statusor.h"
+
+#include "messages/lb_config.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::xds {
 
 using NameSet = std::set<std::string, std::less<>>;
 
+/// Reads the JSON of a policy that the user registered; its error goes to who sent it. Never
+/// throws. Empty: every JSON object is taken, and nothing is made of it.
+using CustomPolicyParser =
+    std::function<absl::StatusOr<CustomPolicyConfigPtr>(const std::string& json)>;
+/// By the last segment of their TypedStruct's type URL (A52).
+using CustomPolicyParsers = std::map<std::string, CustomPolicyParser, std::less<>>;
+
 struct ParseOptions {
-  /// LB policies that the runtime has, by the name of LbConfig. The parser knows also ring_hash,
-  /// least_request and weighted_round_robin.
-  NameSet lb_policies = {"pick_first", "round_robin", "wrr_locality"};
-  /// LB policies registered by the user: the last segment of their TypedStruct's type URL (A52).
-  NameSet custom_lb_policies;
+  /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
+  /// weighted_round_robin.
+  NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
+  /// LB policies registered by the user; null: none. Options are equal where this is the same map.
+  std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
   /// HTTP filters that the runtime has. The parser knows also stateful_session and fault.
   NameSet http_filters = {"router"};
   /// The instances of the bootstrap's certificate_providers (A29).

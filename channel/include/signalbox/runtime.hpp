@@ -36,6 +36,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "messages/resource_dump.hpp"
+#include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
 
@@ -50,6 +51,10 @@ struct RuntimeOptions {
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
   /// How long a priority may take to connect before the next one is tried (gRFC A56).
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
+  /// The most points that a ring of ring_hash may have, whatever a control plane asks for (gRFC
+  /// A42). Of more endpoints than that some have no point, and get no call: raise it for them. A
+  /// point costs 12 bytes.
+  std::uint64_t ring_size_cap = 4096;
 
   /// What becomes of an aggregate cluster when an underlying one does not exist, or was refused and
   /// had no good version before. Off, as gRFC A74 has it: the aggregate does without it, and fails
@@ -59,6 +64,24 @@ struct RuntimeOptions {
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);
+
+  /// How long pick_first, and each policy of many endpoints for the addresses of one, lets an
+  /// attempt go on alone before it tries the next address as well (gRFC A61). Less than 100 ms
+  /// counts as 100 ms, more than 2 s as 2 s. How long an attempt may take in all is the cluster's
+  /// connect_timeout.
+  std::chrono::nanoseconds connection_attempt_delay = std::chrono::milliseconds(250);
+
+  /// How often a silent connection to an endpoint is pinged; one that does not answer within
+  /// `keepalive_timeout` is lost, its calls fail UNAVAILABLE, and others take its place. It is what
+  /// finds an endpoint that is gone without a word, such as one whose machine was cut off. Unset,
+  /// as in gRPC: never. gRPC sends no pings that are closer than a second; a gRPC server by default
+  /// allows none that are closer than five minutes, and closes a connection that has more
+  /// (gRFC A8): set its GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, and with
+  /// keepalive_without_calls its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, first.
+  std::optional<std::chrono::nanoseconds> keepalive_time;
+  std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
+  /// Pings connections that no call is on, too.
+  bool keepalive_without_calls = false;
 
   /// Of connections to endpoints; unset: insecure.
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
@@ -72,12 +95,17 @@ struct RuntimeOptions {
   /// Doubled each time that the server complains: many allow no less than five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
+  /// LB policies of the program's own, beside those that signalbox has (gRFC A52): see policy.hpp.
+  /// Their names are unique. A wrong one is an error of start() that names it.
+  std::vector<CustomLbPolicy> lb_policies;
+
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
   /// block. Called on a thread of the runtime.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Told what an operator should know, such as why a changed resource file is not used; unset: a
-  /// line on stderr. Called on a thread of the runtime: it must not throw, nor destroy the runtime.
+  /// Told what an operator should know, such as why a changed resource file is not used, or what a
+  /// custom policy died of; unset: a line on stderr. Called on a thread of the runtime: it must not
+  /// throw, nor destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. As Debian builds it, it does so

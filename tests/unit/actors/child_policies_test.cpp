@@ -29,7 +29,7 @@ struct Parent {
     hooks.send_config = [this](const protocol::PolicyActor&, const ConfigUpdated& config) {
       sent.push_back(config.generation);
     };
-    hooks.restart_after = [](const std::string&, Duration) {};
+    hooks.restart_after = [](const std::string&, RestartDelay&) {};
     hooks.died = [this](const ChildName&) { ++deaths; };
     hooks.given_up = [this](const ChildName&) { ++given_up; };
     children.open(PolicyPath("root"), std::move(hooks));

@@ -7,11 +7,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
@@ -39,15 +41,18 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-// What kills every subchannel that tries to connect, some times.
+// What kills every subchannel that tries to connect, some times; others wait for ever.
 class DeadlyConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Address&, Duration, Events) override {
-    if (++asked < 50) throw std::runtime_error("deadly");
+  std::unique_ptr<Attempt> connect(const Address&, Duration, Events events) override {
+    if (++asked < harmless) throw std::runtime_error("deadly");
+    waiting = std::move(events);
     return nullptr;
   }
 
+  Events waiting;
   int asked = 0;
+  int harmless = 50;
 };
 
 // Answers when the test says so, and knows how many attempts are held.
@@ -302,6 +307,26 @@ ResourcesReceived one_listener() {
   return listeners;
 }
 
+// A request as "LDS orders other".
+std::string describe_request(const std::string& bytes) {
+  envoy::service::discovery::v3::DiscoveryRequest request;
+  REQUIRE(request.ParseFromString(bytes));
+  const auto type = xds::resource_type_of(request.type_url());
+  REQUIRE(type);
+  return absl::StrCat(to_string(*type), " ", absl::StrJoin(request.resource_names(), " "));
+}
+
+std::set<std::string> asked_for(const ScriptedTransport& transport) {
+  std::set<std::string> requests;
+  for (const std::string& bytes : transport.sent)
+    requests.insert(describe_request(bytes));
+  return requests;
+}
+
+std::string last_asked_for(const ScriptedTransport& transport) {
+  return describe_request(transport.sent.back());
+}
+
 }  // namespace
 
 TEST_CASE("xds_client: nothing is found not to exist while the stream is being restarted",
@@ -371,6 +396,74 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   CHECK(shells.second->streams.size() == 1);
   shells.pass(seconds(2));
   CHECK(shells.second->streams.size() == 2);
+}
+
+TEST_CASE("xds_client: a server that was left is told anew what is wanted, and nothing of before",
+          "[actors][xds_client][A71]") {
+  Shells shells(two_servers());
+  ResourcesReceived clusters{ResourceType::kCluster, "1", {}, {}};
+  clusters.resources.push_back({"c", Resource{tests::eds_cluster("c", "e")}});
+  *shells.responses = {{"LDS", {one_listener(), "1", ""}}, {"CDS", {clusters, "1", ""}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  const auto mortal = shells.system().spawn(observe, client, tests::cds("c"), heard);
+  shells.run();
+  shells.transport->streams.at(0).closed(absl::UnavailableError("refused"));
+  shells.run();
+  REQUIRE(shells.second->streams.size() == 1);
+  shells.second->streams[0].opened();
+  shells.run();
+  CHECK(asked_for(*shells.second) == std::set<std::string>{"LDS orders", "CDS c"});
+  shells.pass(seconds(2));
+  shells.transport->streams.at(1).opened();
+  shells.transport->streams.at(1).received("LDS");
+  shells.transport->streams.at(1).received("CDS");
+  shells.run();
+  CHECK(shells.second->ended == 1);
+
+  caf::anon_send_exit(mortal, caf::exit_reason::kill);
+  shells.run();
+  CHECK(last_asked_for(*shells.transport) == "CDS ");  // With its watcher went the cluster.
+  shells.second->sent.clear();
+  shells.transport->streams.at(1).closed(absl::UnavailableError("lost"));
+  shells.keep(
+      shells.system().spawn(observe, client, ResourceKey{ResourceType::kListener, "other"}, heard));
+  shells.run();
+  shells.pass(seconds(3));
+  shells.transport->streams.at(2).closed(absl::UnavailableError("refused"));
+  shells.run();
+  shells.pass(seconds(3));
+  REQUIRE(shells.second->streams.size() == 2);
+  shells.second->streams[1].opened();
+  shells.run();
+  CHECK(asked_for(*shells.second) == std::set<std::string>{"LDS orders other"});
+}
+
+TEST_CASE("xds_client: a stream whose actor dies waits ever longer, until a quiet minute",
+          "[actors][xds_client][B8]") {
+  Shells shells;
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
+  shells.run();
+  // A response that can be read says nothing of what the next one does.
+  const auto time_to_restart = [&] {
+    const std::size_t before = shells.transport->streams.size();
+    shells.transport->streams.back().opened();
+    shells.transport->streams.back().received("response");
+    shells.transport->streams.back().received("poison");
+    shells.run();
+    Duration time{};
+    for (; shells.transport->streams.size() == before && time < seconds(20);
+         time += milliseconds(50))
+      shells.pass(milliseconds(50));
+    return time;
+  };
+  CHECK(time_to_restart() == seconds(2));
+  CHECK(time_to_restart() == seconds(4));
+  CHECK(time_to_restart() == seconds(8));
+  shells.pass(seconds(60));
+  CHECK(time_to_restart() == seconds(2));
 }
 
 TEST_CASE("xds_client: a server that is left while its stream is dead is forgotten",
@@ -659,6 +752,24 @@ TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted e
   CHECK(shells.connector->asked == 1);
   shells.pass(seconds(1));
   CHECK(shells.connector->asked == 4);  // After 0.1, 0.3 and 0.7 s.
+}
+
+TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soon again",
+          "[actors][subchannel_map]") {
+  Shells shells;
+  shells.connector->harmless = 4;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(hold, map));
+  shells.run();
+  shells.pass(seconds(65));
+  const int before = shells.connector->asked;
+  shells.connector->harmless = 1000;
+  shells.connector->waiting.failed(absl::UnavailableError("refused"));
+  shells.run();
+  for (int i = 0; i < 100 && shells.connector->asked == before; ++i)
+    shells.pass(milliseconds(50));
+  shells.pass(milliseconds(350));
+  CHECK(shells.connector->asked == before + 3);  // At once, after 0.1 and after 0.3 s.
 }
 
 TEST_CASE("subchannel: in back-off it holds nothing of the connector's",

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/supervision.hpp"
 
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "actors/seed.hpp"
 #include "actors/waker.hpp"
+#include "messages/protocol/caf_version.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -17,18 +21,64 @@ ConfigUpdated update(Generation generation) {
   return result;
 }
 
+struct FakeHandle {
+  caf::actor_addr address() const { return {}; }
+};
+
+struct FakeSelf {
+  void set_down_handler(std::function<void(caf::down_msg&)> handler) { down = std::move(handler); }
+
+  void monitor(const FakeHandle&) { ++monitored; }
+
+  void demonitor(const caf::actor_addr&) { --monitored; }
+
+  std::function<void(caf::down_msg&)> down;
+  int monitored = 0;
+};
+
 }  // namespace
 
 TEST_CASE("supervision: the delay doubles with each death, up to its limit", "[actors]") {
   RestartDelay delay;
-  CHECK(delay.next() == RestartDelay::kFirst);
-  CHECK(delay.next() == 2 * RestartDelay::kFirst);
-  CHECK(delay.next() == 4 * RestartDelay::kFirst);
+  const Instant now{};
+  CHECK(delay.next(now) == RestartDelay::kFirst);
+  CHECK(delay.next(now) == 2 * RestartDelay::kFirst);
+  CHECK(delay.next(now) == 4 * RestartDelay::kFirst);
   for (int i = 0; i < 20; ++i)
-    delay.next();
-  CHECK(delay.next() == RestartDelay::kLongest);
-  delay.forget();
-  CHECK(delay.next() == RestartDelay::kFirst);
+    delay.next(now);
+  CHECK(delay.next(now) == RestartDelay::kLongest);
+}
+
+TEST_CASE("supervision: a quiet minute makes the delay short again, less does not", "[actors]") {
+  RestartDelay delay(RestartDelay::kFirstOfStream);
+  Instant now{};
+  CHECK(delay.next(now) == RestartDelay::kFirstOfStream);
+  now += RestartDelay::kQuiet - Duration(1);
+  CHECK(delay.next(now) == 2 * RestartDelay::kFirstOfStream);
+  now += RestartDelay::kQuiet - Duration(1);  // Of the last death, not of the first.
+  CHECK(delay.next(now) == 4 * RestartDelay::kFirstOfStream);
+  now += RestartDelay::kQuiet;
+  CHECK(delay.next(now) == RestartDelay::kFirstOfStream);
+  CHECK(delay.next(now) == 2 * RestartDelay::kFirstOfStream);
+}
+
+TEST_CASE("watches: who is watched again is monitored once, with the new action", "[actors]") {
+  FakeSelf self;
+  const FakeHandle child;
+  protocol::Watches watches;
+  std::string ended;
+  watches.add(&self, child, [&](const caf::error&) { ended += "first "; });
+  watches.add(&self, child, [&](const caf::error&) { ended += "second "; });
+  CHECK(self.monitored == 1);
+  for (int i = 0; i < 2; ++i) {
+    caf::down_msg down{child.address(), {}};
+    self.down(down);
+  }
+  CHECK(ended == "second ");
+  watches.add(&self, child, [&](const caf::error&) { ended += "third "; });
+  CHECK(self.monitored == 2);
+  watches.remove(&self, child);
+  CHECK(self.monitored == 1);
 }
 
 TEST_CASE("supervision: a configuration that was not survived is not replayed", "[actors]") {

@@ -2,19 +2,23 @@
 #include "channel/admin_server.hpp"
 
 #include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -76,6 +80,14 @@ class Peer {
            static_cast<ssize_t>(text.size());
   }
 
+  // Whether anything comes within the time.
+  bool has_bytes(std::chrono::milliseconds time) {
+    pollfd wanted{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    char byte = 0;
+    return ::poll(&wanted, 1, static_cast<int>(time.count())) == 1 &&
+           ::recv(descriptor_, &byte, 1, MSG_PEEK) == 1;
+  }
+
   // All until the other side closes.
   std::string receive() {
     std::string all;
@@ -105,6 +117,39 @@ void leave_socket(const std::string& path) {
   REQUIRE(::listen(descriptor, 1) == 0);
   ::close(descriptor);
 }
+
+// Hears one request, answers with just this, and closes.
+class OneAnswer {
+ public:
+  OneAnswer(const std::string& path, std::string text)
+      : descriptor_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    std::memcpy(name.sun_path, path.data(), path.size());
+    REQUIRE(::bind(descriptor_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+    REQUIRE(::listen(descriptor_, 1) == 0);
+    thread_ = std::thread([this, text = std::move(text)] {
+      const int peer = ::accept(descriptor_, nullptr, nullptr);
+      char request[1024];
+      [[maybe_unused]] const auto heard = ::recv(peer, request, sizeof request, 0);
+      [[maybe_unused]] const auto said = ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
+      ::close(peer);
+    });
+  }
+
+  ~OneAnswer() {
+    ::shutdown(descriptor_, SHUT_RDWR);
+    thread_.join();
+    ::close(descriptor_);
+  }
+
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+
+ private:
+  int descriptor_;
+  std::thread thread_;
+};
 
 mode_t mode_of(const std::string& path) {
   struct stat file {};
@@ -162,6 +207,12 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
       {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nquit",
        "HTTP/1.1 405",
        "Allow: GET"},
+      {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400", ""},
+      {"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404", "'/nothing'"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "Cache-Control: no-store"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+       "HTTP/1.1 200",
+       "X-Content-Type-Options: nosniff"},
       {"GET /config_dump?type=nothing HTTP/1.1\r\nHost: localhost\r\n\r\n",
        "HTTP/1.1 400",
        "got 'nothing'"},
@@ -178,12 +229,30 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
 TEST_CASE("admin server: a request larger than its limit is refused, and others are served",
           "[channel][admin]") {
   const auto server = start("127.0.0.1:0");
-  const std::string much(2 * AdminServer::kMaxConnectionBytes, 'x');
-  const std::string answer =
-      ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + much + "\r\n\r\n");
+  const auto ask_with_header = [&](std::size_t size) {
+    const std::string much(size, 'x');
+    return ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + much + "\r\n\r\n");
+  };
+  CHECK_THAT(ask_with_header(AdminServer::kMaxConnectionBytes / 4), Contains("200"));
+  const std::string answer = ask_with_header(AdminServer::kMaxConnectionBytes + 1000);
   INFO(answer);
   CHECK((answer.empty() || answer.find(" 431 ") != std::string::npos ||
          answer.find(" 413 ") != std::string::npos));
+  CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
+}
+
+TEST_CASE("admin server: who comes when all connections are taken is not served before one is free",
+          "[channel][admin]") {
+  const auto server = start("127.0.0.1:0");
+  std::vector<std::unique_ptr<Peer>> silent;
+  for (unsigned i = 0; i < AdminServer::kMaxConnections; ++i)
+    silent.push_back(std::make_unique<Peer>(server->address()));
+  Peer late(server->address());
+  late.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK_FALSE(late.has_bytes(std::chrono::milliseconds(200)));
+  silent.clear();
+  const std::string answer = late.receive();  // Nothing where he was turned away.
+  CHECK((answer.empty() || answer.find(" 200 ") != std::string::npos));
   CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
 }
 
@@ -274,6 +343,38 @@ TEST_CASE("admin client: nobody there is told with what to do", "[tools][admin]"
   const auto dead = tools::admin_get(UnixAddress{path}, "/");
   CHECK(dead.status().code() == absl::StatusCode::kNotFound);
   CHECK_THAT(std::string(dead.status().message()), Contains("nobody listens there"));
+}
+
+TEST_CASE("admin client: what is no answer is told as what it is", "[tools][admin]") {
+  struct Row {
+    const char* answers;
+    const char* says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"", "what listens there does not speak HTTP"},
+      {"220 mail.example ESMTP\r\n\r\n", "what listens there does not speak HTTP"},
+      {"HTTP/1.1 OK\r\n\r\n", "what listens there does not speak HTTP"},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", "what listens there does not speak HTTP"},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "the answer was cut off"},
+      {"HTTP/1.1 503 No\r\nContent-Length: 6\r\n\r\nbusy\r\n", ": busy"},
+  }));
+  const TemporaryFolder folder;
+  const std::string path = folder.path("s");
+  OneAnswer answer(path, row.answers);
+  const auto got = tools::admin_get(UnixAddress{path}, "/");
+  CHECK(got.status().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(got.status().message()), StartsWith("unix:" + path) && Contains(row.says));
+}
+
+TEST_CASE("admin client: who says nothing is not waited for longer than that", "[tools][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("s");
+  const auto listener = AdminListener::open(UnixAddress{path});
+  REQUIRE(listener.ok());
+  const auto got = tools::admin_get(UnixAddress{path}, "/", std::chrono::milliseconds(100));
+  CHECK_THAT(std::string(got.status().message()),
+             Contains("no answer within 0.1 s; is the process stopped"));
 }
 
 TEST_CASE("admin client: a query's value is encoded", "[tools][admin]") {

@@ -399,6 +399,37 @@ TEST_CASE("channel_core: one that is restarted goes on where the last snapshot e
   }
 }
 
+TEST_CASE("channel_core: one that is restarted has the last note, until another comes",
+          "[lb][channel_core][A88]") {
+  Snapshot last;
+  last.generation = 7;
+  last.sequence = 40;
+  last.notes = notes("refused");
+  const auto make_ref = [](const ClusterName& name) {
+    return std::make_shared<const ClusterRef>(name, std::make_shared<const CallStats>());
+  };
+  ChannelCore core(make_ref, last);
+  const auto root = [&](Generation generation) {
+    return published(
+               core.step(RootPublished{ConnectivityState::kReady, make_queue_picker(), generation},
+                         kNow))
+        .snapshot;
+  };
+  SECTION("the node is named though its watcher has nothing to tell but that all is lost") {
+    core.step(XdsConfigLost{absl::UnavailableError("gone")}, kNow);
+    const ResolutionNotesPtr noted = root(8).notes;
+    REQUIRE(noted != nullptr);
+    CHECK(noted->node == "node ID: n");
+    CHECK(noted->target.empty());
+  }
+  SECTION("what a restarted watcher notes takes its place") {
+    core.step(XdsConfigArrived{routes_to({"a"}), notes("")}, kNow);
+    CHECK(root(8).notes->target.empty());
+    core.step(XdsConfigArrived{routes_to({"a"}), notes("refused again")}, kNow);
+    CHECK(root(9).notes->target == "refused again");
+  }
+}
+
 TEST_CASE("channel_core: one that is restarted publishes nothing until its routes are complete",
           "[lb][channel_core][A31-7]") {
   Snapshot last;

@@ -66,7 +66,7 @@ TEST_CASE("cluster_tree: a priority's name lives on while a locality of it does"
 }
 
 TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per cluster",
-          "[lb][cluster_tree][A75-2][A75-6][A37-33]") {
+          "[lb][cluster_tree][A75-2][A75-5][A75-6][A37-16][A37-19][A37-33]") {
   Cluster cluster;
   cluster.name = ClusterName("orders");
   cluster.lb_policy = make_lb_config(PickFirstConfig{});
@@ -92,8 +92,29 @@ TEST_CASE("cluster_tree: a leaf's priorities stand below what acts once per clus
   }
 }
 
+TEST_CASE("cluster_tree: cluster_impl is told what the control plane said of the cluster",
+          "[lb][cluster_tree][A32][A37-17][A37-18][A37-28][A37-29]") {
+  Cluster cluster;
+  cluster.name = ClusterName("orders");
+  cluster.discovery = EdsDiscovery{"service"};
+  const auto told = [&]() -> ClusterImplConfig {
+    const auto tree = leaf_tree(cluster, cluster.lb_policy, {ChildName("child0")});
+    return std::get<ClusterImplConfig>(*std::get<OutlierDetectionConfig>(*tree).child);
+  };
+  CHECK(told().cluster == ClusterName("orders"));
+  CHECK(told().service_name == "service");
+  CHECK(told().max_concurrent_requests == 1024);
+  CHECK_FALSE(told().report_load);
+  cluster.max_concurrent_requests = 7;
+  cluster.report_load = true;
+  cluster.discovery = DnsDiscovery{DnsName("orders:80")};
+  CHECK(told().max_concurrent_requests == 7);
+  CHECK(told().report_load);
+  CHECK(told().service_name.empty());
+}
+
 TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
-          "[lb][cluster_tree][A75-1][A75-8][A75-9][A37-33]") {
+          "[lb][cluster_tree][A75-1][A75-8][A75-9][A37-16][A37-33]") {
   Cluster cluster;
   cluster.name = ClusterName("orders");
   cluster.lb_policy = GENERATE(LbConfigPtr(), make_lb_config(PickFirstConfig{}));

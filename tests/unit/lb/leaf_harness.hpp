@@ -114,6 +114,7 @@ class LeafHarness {
   std::set<std::string> held;
   std::vector<std::string> connects;  ///< In order, since the last clear.
   std::vector<Publish> published;
+  std::vector<StartTimer> timers;  ///< In order of their start; none is fired by itself.
   int reresolutions = 0;
   int rebuilds_ordered = 0;
   Generation applied = 0;
@@ -125,6 +126,7 @@ class LeafHarness {
                    [&](const ReleaseSubchannel& it) { held.erase(it.address.str()); },
                    [&](const Connect& it) { connects.push_back(it.address.str()); },
                    [&](const Publish& it) { published.push_back(it); },
+                   [&](const StartTimer& it) { timers.push_back(it); },
                    [&](const RequestReresolution&) { ++reresolutions; },
                    [&](const RebuildSoon&) { ++rebuilds_ordered; },
                    [&](const ReportApplied& it) { applied = it.generation; },

@@ -3,8 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/cluster_impl.hpp"
-#include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
@@ -48,10 +46,6 @@ TEST_CASE("pass-through: says what the child says", "[lb][A75-2]") {
   };
 
   const auto row = GENERATE(values<Row>({
-      {"outlier_detection",
-       make_outlier_detection,
-       make_lb_config(OutlierDetectionConfig{round_robin()})},
-      {"cluster_impl", make_cluster_impl, make_lb_config(ClusterImplConfig{{}, round_robin()})},
       {"override_host", make_override_host, make_lb_config(OverrideHostConfig{{}, round_robin()})},
   }));
   DYNAMIC_SECTION(row.name) {

@@ -58,6 +58,28 @@ TEST_CASE("round_robin: connects to every endpoint of every priority at once",
   CHECK(leaf.connects == Strings{"a", "b", "c", "d"});
 }
 
+TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][round_robin][A61]") {
+  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+  context.options.connection_attempt_delay = std::chrono::milliseconds(300);
+  LeafHarness leaf(make_round_robin({}, context));
+  leaf.update({"a1,a2", "b1,b2", "c"});
+  for (const char* address : {"a1", "a2", "b1", "b2", "c"})
+    leaf.idle(address);
+  CHECK(leaf.connects == Strings{"a1", "b1", "c"});
+  REQUIRE(leaf.timers.size() == 2);
+  CHECK(leaf.timers[1].delay == std::chrono::milliseconds(300));
+  leaf.step(TimerFired{leaf.timers[1].timer});
+  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
+  leaf.ready("b2");
+  CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
+
+  // One that comes too late, and one of an address that is not held any more.
+  leaf.step(TimerFired{leaf.timers[1].timer});
+  leaf.update({"c"});
+  leaf.step(TimerFired{leaf.timers[0].timer});
+  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
+}
+
 TEST_CASE("round_robin: on one thread calls are shared exactly evenly", "[lb][round_robin][A61]") {
   const LeafHarness leaf = ready_on({"a", "b", "c"});
   CHECK(shares(leaf, 300) == std::map<std::string, int>{{"a", 100}, {"b", 100}, {"c", 100}});
@@ -78,6 +100,48 @@ TEST_CASE("round_robin: on every thread calls are shared exactly evenly", "[lb][
       all[address] += count;
   }
   CHECK(all == std::map<std::string, int>{{"a", 300}, {"b", 300}, {"c", 300}});
+}
+
+TEST_CASE("round_robin: a pick names the endpoint that it chose, and who counts its calls",
+          "[lb][round_robin][A50][A61]") {
+  struct Counts final : CallTracker {
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+  };
+
+  LeafHarness leaf = ready_on({"a"});
+  const auto chosen = [&] {
+    const PickResult result = leaf.published.at(leaf.published.size() - 1).picker->pick({});
+    const ChosenEndpoint* endpoint = std::get<Complete>(result.outcome).endpoint;
+    REQUIRE(endpoint != nullptr);
+    CHECK(endpoint->locality != nullptr);
+    CHECK(endpoint->endpoint->addresses == std::vector<Address>{Address{"a"}});
+    return *endpoint;
+  };
+  CHECK(chosen().tracker == nullptr);
+
+  SubchannelStateChanged counted;
+  counted.address = Address{"a"};
+  counted.state = kReady;
+  counted.connection = std::make_shared<const Connection>(counted.address);
+  counted.tracker = std::make_shared<const Counts>();
+  leaf.step(counted);
+  leaf.step(RebuildDue{});
+  CHECK(chosen().tracker == counted.tracker);
+
+  SECTION("and an update keeps both up to date") {
+    Locality locality;
+    locality.name.zone = "west";
+    locality.endpoints.push_back(Endpoint{{Address{"a"}}, HealthStatus::kHealthy, 7});
+    ConfigUpdated update;
+    update.generation = 2;
+    update.endpoints = std::make_shared<const Endpoints>(
+        Endpoints{{{{std::make_shared<const Locality>(std::move(locality))}}}});
+    leaf.step(update);
+    leaf.step(RebuildDue{});
+    CHECK(chosen().tracker == counted.tracker);
+    CHECK(chosen().locality->name.zone == "west");
+    CHECK(chosen().endpoint->weight == 7);
+  }
 }
 
 TEST_CASE("round_robin: clients begin at places of their own", "[lb][round_robin]") {

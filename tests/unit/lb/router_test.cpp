@@ -3,13 +3,20 @@
 
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
+#include "lb/load_stats.hpp"
+#include "lb/pickers.hpp"
+#include "lb/policy/cluster_impl_picker.hpp"
+#include "lb/policy_registry.hpp"
+#include "lb/xx_hash.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
+#include "tests/unit/lb/leaf_harness.hpp"
 
 namespace {
 
@@ -324,6 +331,34 @@ TEST_CASE_METHOD(RouterFixture, "router: asks again without routing again", "[lb
   CHECK(ref("second").uses() == 0);
 }
 
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a call has the hash of its first route in every pick",
+                 "[lb][router][A42]") {
+  const TestHeaders headers{{"user", "ann"}};
+  const CallArgs call{.path = "/s/M", .headers = &headers, .seed = 1};
+  ForwardAction hashed = to("first");
+  hashed.hash_policies = {{HeaderHash{"user", std::nullopt}, false}};
+  std::vector<std::optional<std::uint64_t>> hashes;
+  const auto listening = [&] {
+    return answering([&](const PickArgs& args) {
+      hashes.push_back(args.hash);
+      return result(Queue{});
+    });
+  };
+  publish(all_to(hashed), listening());
+  Pick pick = router.pick(call);
+  // Other routes, other headers: it stays.
+  publish(all_to(to("first")), listening());
+  router.repick(pick, {.path = "/s/M", .headers = nullptr, .seed = 1});
+  CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2, xx_hash("ann")));
+
+  hashes.clear();
+  Pick plain = router.pick(call);
+  publish(all_to(hashed), listening());
+  router.repick(plain, call);
+  CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2));
+}
+
 TEST_CASE_METHOD(RouterFixture, "router: routes a call that waited for a configuration", "[lb]") {
   Pick pick = router.pick(kCall);
   ForwardAction action = to("orders");
@@ -393,6 +428,145 @@ TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[l
   const std::uint64_t after = allocations;
   CHECK(complete);
   CHECK(after == before);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick by ring_hash or least_request allocates nothing",
+                 "[lb][router][A42][A48]") {
+  const auto config =
+      GENERATE(make_lb_config(RingHashConfig{}), make_lb_config(LeastRequestConfig{}));
+  LeafHarness leaf(make_policy(*config, PolicyContext{PolicyPath{"p"}, 1, nullptr}));
+  leaf.update({"a", "b", "c"}, config);
+  for (const char* address : {"a", "b", "c"}) {
+    leaf.step(PickAsked{{PickAsk::Kind::kConnect, Address{address}}});
+    leaf.ready(address);
+  }
+  leaf.step(RebuildDue{});
+  ForwardAction hashed = to("orders");
+  hashed.hash_policies = {{HeaderHash{"user", std::nullopt}, false}};
+  publish(all_to(hashed), leaf.published.back().picker);
+  const TestHeaders headers{{"user", "ann"}};
+  const auto picks = [&] {
+    bool complete = true;
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+      const Pick pick = router.pick({"/s/M", &headers, seed});
+      complete = complete && pick.outcome() == PickOutcome::kComplete;
+    }
+    return complete;
+  };
+
+  REQUIRE(picks());
+  const std::uint64_t before = allocations;
+  const bool complete = picks();
+  const std::uint64_t after = allocations;
+  CHECK(complete);
+  CHECK(after == before);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick that cluster_impl limits and counts allocates nothing either",
+                 "[lb][router][cluster_impl][A32]") {
+  auto rules = std::make_shared<CallRules>();
+  rules->drops.push_back({1, absl::UnavailableError("one of a million"), {}});
+  rules->elsewhere =
+      std::make_shared<const LocalityTracker>(std::make_shared<const LocalityCounts>());
+  rules->gate = std::make_shared<const RequestGate>(
+      std::make_shared<const RequestLimit>(), 5, ClusterName("orders"), DropCounts{});
+  publish(all_to(to("orders")), make_cluster_impl_picker(make_connection_picker(backend), rules));
+  REQUIRE(router.pick(kCall).outcome() == PickOutcome::kComplete);
+  const std::uint64_t before = allocations;
+  bool complete = true;
+  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    Pick pick = router.pick({"/s/M", nullptr, seed});
+    complete = complete && pick.outcome() == PickOutcome::kComplete;
+    pick.end(0);
+  }
+  CHECK(allocations == before);
+  CHECK(complete);
+}
+
+// Lets `most` calls in.
+struct Gate final : CallGate {
+  explicit Gate(int places) : most(places) {}
+
+  bool enter() const noexcept override {
+    if (inside == most) return false;
+    ++inside;
+    return true;
+  }
+
+  void begun() const noexcept override { ++begins; }
+
+  void ended(const CallEnd& /*end*/) const noexcept override { --inside; }
+
+  absl::Status refuse() const override {
+    ++refusals;
+    return absl::UnavailableError("full");
+  }
+
+  std::uint32_t limit() const override { return static_cast<std::uint32_t>(most); }
+
+  bool is_full() const override { return inside == most; }
+
+  const int most;
+  mutable int inside = 0;
+  mutable int begins = 0;
+  mutable int refusals = 0;
+};
+
+PickerPtr through(const Gate& gate, const Connection& connection) {
+  return answering([&](const PickArgs&) {
+    PickResult answer = result(Complete{&connection});
+    answer.trackers.add_gate(gate);
+    return answer;
+  });
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a call that the gate turns away is dropped, and nobody begins",
+                 "[lb][router][A32][A37-30]") {
+  const Gate gate(1);
+  publish(all_to(to("orders")), through(gate, *backend));
+  std::optional<Pick> first(router.pick(kCall));
+  REQUIRE(first->outcome() == PickOutcome::kComplete);
+  const Pick second = router.pick(kCall);
+  CHECK(second.outcome() == PickOutcome::kDrop);
+  CHECK(second.status() == absl::UnavailableError("full"));
+  CHECK(second.connection() == nullptr);
+  CHECK(backend->uses() == 1);
+  CHECK(gate.begins == 1);
+  CHECK(gate.refusals == 1);
+  first->end(0);
+  CHECK(gate.inside == 0);
+  first.reset();
+  CHECK(router.pick(kCall).outcome() == PickOutcome::kComplete);
+  CHECK(gate.inside == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a call that picks again is not in its own way",
+                 "[lb][router][A32]") {
+  const Gate gate(1);
+  publish(all_to(to("orders")), through(gate, *backend));
+  Pick pick = router.pick(kCall);
+  router.repick(pick, kCall);
+  CHECK(pick.outcome() == PickOutcome::kComplete);
+  CHECK(gate.inside == 1);
+  CHECK(gate.refusals == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick that is put off holds nothing but its cluster",
+                 "[lb][router][A32]") {
+  const Gate gate(1);
+  publish(all_to(to("orders")), through(gate, *backend));
+  Pick pick = router.pick(kCall);
+  pick.put_off();
+  CHECK(pick.outcome() == PickOutcome::kQueue);
+  CHECK(pick.connection() == nullptr);
+  CHECK(pick.cluster() == &ref("orders"));
+  CHECK(gate.inside == 0);
+  CHECK_FALSE(backend->in_use());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -64,9 +65,14 @@ class MapHarness {
     step(event);
   }
 
-  void health(const std::string& address, bool healthy) {
-    step(EndpointHealthChanged{
-        Address{address}, healthy, healthy ? absl::OkStatus() : absl::UnavailableError("ejected")});
+  void unhealthy(const Strings& addresses,
+                 HealthJudge judge = HealthJudge::kOutlierDetection,
+                 const std::string& why = "ejected") {
+    UnhealthyEndpoints table;
+    for (const std::string& address : addresses)
+      table[Address{address}] = absl::UnavailableError(why);
+    step(
+        EndpointHealthChanged{judge, std::make_shared<const UnhealthyEndpoints>(std::move(table))});
   }
 
   Strings names() const {
@@ -362,7 +368,7 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
   MapHarness map;
   map.acquire("a", holder("x"));
   map.tell("a", ConnectivityState::kReady);
-  map.health("a", false);
+  map.unhealthy({"a"});
   REQUIRE(map.notified.size() == 1);
   const SubchannelStateChanged ejected = map.notified.front().state;
   CHECK(ejected.state == ConnectivityState::kReady);
@@ -370,7 +376,7 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
   CHECK_FALSE(ejected.healthy);
   CHECK(ejected.status == absl::UnavailableError("ejected"));
 
-  map.health("a", false);
+  map.unhealthy({"a"});
   CHECK(map.notified.empty());  // No news.
 
   map.tell("a", ConnectivityState::kTransientFailure);
@@ -380,10 +386,35 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
   map.release("a", holder("x"));
   map.acquire("a", holder("x"));
   CHECK_FALSE(map.notified.front().state.healthy);  // A judgement outlives the subchannel.
-  map.health("a", true);
+  map.unhealthy({});
   REQUIRE(map.notified.size() == 1);
   CHECK(map.notified.front().state.healthy);
   CHECK(map.notified.front().state.status.ok());
+}
+
+TEST_CASE("subchannel_map: a judge leaves the verdicts of another one alone",
+          "[lb][subchannel_map][A61]") {
+  const auto checks = HealthJudge::kHealthChecks;
+  MapHarness map;
+  for (const char* address : {"a", "b"}) {
+    map.acquire(address, holder("x"));
+    map.tell(address, ConnectivityState::kReady);
+  }
+  map.unhealthy({"a", "b"}, checks, "does not answer");
+  CHECK(map.notified.size() == 2);
+  map.unhealthy({"b"});
+  map.unhealthy({"a"}, checks, "does not answer");
+  REQUIRE(map.notified.size() == 1);  // Nothing changes for a.
+  CHECK(map.notified.front().state.address == Address{"b"});
+  CHECK_FALSE(map.notified.front().state.healthy);
+  CHECK(map.notified.front().state.status == absl::UnavailableError("ejected"));
+  map.unhealthy({});
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.healthy);
+  map.step(EndpointHealthChanged{checks, nullptr});
+  REQUIRE(map.notified.size() == 1);
+  CHECK(map.notified.front().state.address == Address{"a"});
+  CHECK(map.notified.front().state.healthy);
 }
 
 TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][subchannel_map]") {
@@ -396,12 +427,13 @@ TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][sub
 
 TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts change",
           "[lb][subchannel_map]") {
-  const auto counts = [](std::int64_t ready, std::int64_t idle, std::int64_t ejected) {
-    std::array<std::int64_t, kEndpointStates> by_state{};
+  EndpointCounts before{};
+  const auto counts = [&](std::int64_t ready, std::int64_t idle, std::int64_t ejected) {
+    EndpointCounts by_state{};
     by_state[static_cast<std::size_t>(EndpointState::kReady)] = ready;
     by_state[static_cast<std::size_t>(EndpointState::kIdle)] = idle;
     by_state[static_cast<std::size_t>(EndpointState::kEjected)] = ejected;
-    return EndpointsCounted{ClusterName{"orders"}, by_state};
+    return EndpointsCounted{ClusterName{"orders"}, by_state, std::exchange(before, by_state)};
   };
   MapHarness map;
   map.start(1);
@@ -411,7 +443,7 @@ TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts chang
   map.acquire("b", holder("x"));
   map.tell("a", ConnectivityState::kReady);
   map.tell("a", ConnectivityState::kReady);
-  map.health("a", false);
+  map.unhealthy({"a"});
   map.release("a", holder("x"));
   map.release("b", holder("x"));
   const std::vector<EndpointsCounted> expected{counts(0, 1, 0),

@@ -44,6 +44,9 @@ std::vector<std::function<LbConfigPtr()>> makers() {
       [] {
         return make_lb_config(RingHashConfig{1, 2});
       },
+      [] {
+        return make_lb_config(RingHashConfig{1, 2, "session"});
+      },
       [] { return make_lb_config(LeastRequestConfig{2}); },
       [] { return make_lb_config(LeastRequestConfig{3}); },
       [] { return make_lb_config(WeightedRoundRobinConfig{}); },

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/metrics/metrics_fixture.hpp"
+
 namespace signalbox::metrics {
 namespace {
 
@@ -29,6 +31,10 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(EndpointsCounted{cluster, {2, 1, 0, 0, 0, 0}});
   instruments->observe(ConnectionAttempted{cluster, true});
   instruments->observe(ConnectionLost{cluster});
+  instruments->observe(
+      OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
+  instruments->observe(OutliersDetected{
+      cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kMaxEjectionOverflow, 1});
   instruments->set_xds_connected("xds.host:443", true);
   instruments->count_updates("xds.host:443", ResourceType::kListener, 1, 1);
   instruments->set_xds_resources(ResourceType::kCluster, "acked", 2);
@@ -39,6 +45,11 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
   instruments->actor_messages("policy")->add(0, 5);
+  static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
+  instruments->observe(CircuitBreakerSet{cluster, gate});
+  instruments->drops(cluster, "lb")->add(0, 1);
+  instruments->breaker_drops(cluster)->add(0, 1);
+  instruments->pick_failures("com.example.Nearest")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
   stats->count_started();

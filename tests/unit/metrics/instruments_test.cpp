@@ -29,9 +29,9 @@ TEST_CASE("instruments: say which build they belong to", "[metrics][instruments]
 TEST_CASE("instruments: show the priority that is active now", "[metrics][instruments][A56]") {
   Instruments instruments;
   instruments.observe(PriorityActive{kOrders, 0});
-  instruments.observe(PriorityActive{kOrders, 2});
+  instruments.observe(PriorityActive{kOrders, 2, 0});
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == 2);
-  instruments.observe(PriorityActive{kOrders, -1});
+  instruments.observe(PriorityActive{kOrders, -1, 2});
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
 }
 
@@ -79,6 +79,71 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 1);
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "failure"}) == 2);
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+}
+
+TEST_CASE("instruments: count ejections, and outliers that were not ejected by why not",
+          "[metrics][instruments][A91]") {
+  Instruments instruments;
+  const auto method = DetectionMethod::kSuccessRate;
+  instruments.observe(OutliersDetected{kOrders, method, DetectionOutcome::kEjected, 1});
+  instruments.observe(OutliersDetected{kOrders, method, DetectionOutcome::kEjected, 2});
+  instruments.observe(
+      OutliersDetected{kOrders, method, DetectionOutcome::kEnforcementPercentage, 4});
+  instruments.observe(OutliersDetected{
+      kOrders, DetectionMethod::kFailurePercentage, DetectionOutcome::kMaxEjectionOverflow, 5});
+  const auto enforced = Metric::kEjectionsEnforced;
+  const auto unenforced = Metric::kEjectionsUnenforced;
+  CHECK(row_of(enforced).name == "signalbox_outlier_detection_ejections_enforced_total");
+  CHECK(row_of(unenforced).name == "signalbox_outlier_detection_ejections_unenforced_total");
+  CHECK(value(instruments, enforced, {"orders", "success_rate"}) == 3);
+  CHECK(value(instruments, unenforced, {"orders", "success_rate", "enforcement_percentage"}) == 4);
+  CHECK(value(instruments, unenforced, {"orders", "failure_percentage", "max_ejection_overflow"}) ==
+        5);
+  CHECK(series_count(instruments, enforced) == 1);
+  CHECK(series_count(instruments, unenforced) == 2);
+}
+
+TEST_CASE("instruments: count drops by category, and those of the circuit breaker",
+          "[metrics][instruments][A37-30][A32]") {
+  Instruments instruments;
+  instruments.drops(kOrders, "lb")->add(0, 2);
+  instruments.drops(kOrders, "lb")->add(0, 1);
+  instruments.drops(kOrders, "throttle");
+  instruments.breaker_drops(kOrders)->add(0, 4);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "lb"}) == 3);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "throttle"}) == 0);
+  CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"orders"}) == 4);
+}
+
+TEST_CASE("instruments: hold drops to a number of series", "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 2; ++i) {
+    const std::string name = std::to_string(i);
+    instruments.drops(kOrders, name)->add(0, 1);
+    instruments.breaker_drops(ClusterName(name))->add(0, 1);
+  }
+  CHECK(series_count(instruments, Metric::kDrops) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kDrops, {"other", "other"}) == 2);
+  CHECK(series_count(instruments, Metric::kCircuitBreakerDrops) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"other"}) == 2);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_drops_total"}) == 2);
+}
+
+TEST_CASE("instruments: show circuit breakers as long as somebody calls the cluster",
+          "[metrics][instruments][A32]") {
+  Instruments instruments;
+  auto full = std::make_shared<const FakeGate>(7, true);
+  auto free = std::make_shared<const FakeGate>(9, false);
+  instruments.observe(CircuitBreakerSet{kOrders, full});
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 7);
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 1);
+  instruments.observe(CircuitBreakerSet{kOrders, free});
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 1);
+  full.reset();
+  CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 0);
+  free.reset();
+  CHECK_FALSE(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}));
 }
 
 TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments]") {
@@ -172,6 +237,17 @@ TEST_CASE("instruments: count what actors handle", "[metrics][instruments]") {
   CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 3);
 }
 
+TEST_CASE("instruments: count what a custom policy's pickers fail at", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto count = instruments.pick_failures("com.example.One");
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.One"}) == 0);
+  count->add(0, 1);
+  instruments.pick_failures("com.example.One")->add(0, 1);
+  instruments.pick_failures("com.example.Two");
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.One"}) == 2);
+  CHECK(value(instruments, Metric::kPickFailures, {"com.example.Two"}) == 0);
+}
+
 TEST_CASE("instruments: a full metric counts newcomers under other, M1", "[metrics][instruments]") {
   Instruments instruments;
   const auto name = [](std::size_t i) { return ClusterName("c" + std::to_string(i)); };
@@ -217,6 +293,44 @@ TEST_CASE("instruments: pairs beyond the limit share their counters, M1",
   late->count_started();
   CHECK(value(instruments, Metric::kRpcsStarted, {"other", "other"}) == 1);
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_rpcs_started_total"}) == 2);
+}
+
+TEST_CASE("instruments: of several trees, the worst priority in use is told",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto hold = instruments.hold_cluster(kOrders);
+  const auto active = [&] { return value(instruments, Metric::kPriorityActive, {"orders"}); };
+  instruments.observe(PriorityActive{kOrders, -1});
+  instruments.observe(PriorityActive{kOrders, 0});
+  CHECK(active() == 0);
+  instruments.observe(PriorityActive{kOrders, 1, -1});
+  CHECK(active() == 1);
+  instruments.observe(PriorityActive{kOrders, 2, 0});
+  CHECK(active() == 2);
+  instruments.forget_priority(kOrders, 2);
+  CHECK(active() == 1);
+}
+
+TEST_CASE("instruments: the endpoints of a cluster add up over its subchannel maps",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  auto one = instruments.hold_cluster(kOrders);
+  auto other = instruments.hold_cluster(kOrders);
+  const auto ready = [&] { return value(instruments, Metric::kEndpoints, {"orders", "ready"}); };
+  instruments.observe(EndpointsCounted{kOrders, {3, 0, 0, 0, 0, 0}});
+  instruments.observe(EndpointsCounted{kOrders, {2, 1, 0, 0, 0, 0}});
+  CHECK(ready() == 5);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 1);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}, {3, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 3);
+  instruments.observe(EndpointsCounted{kOrders, {}, {1, 0, 0, 0, 0, 0}});
+  one.reset();
+  CHECK(ready() == 2);
+  other.reset();
+  CHECK(ready() == std::nullopt);
+  auto again = instruments.hold_cluster(kOrders);
+  instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}});
+  CHECK(ready() == 1);
 }
 
 TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any more",

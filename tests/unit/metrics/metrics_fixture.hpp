@@ -37,4 +37,24 @@ inline std::size_t series_count(const metrics::Instruments& instruments, metrics
   return 0;
 }
 
+/// Says of itself what the test says.
+class FakeGate final : public CallGate {
+ public:
+  FakeGate(std::uint32_t limit, bool is_full) : limit_(limit), is_full_(is_full) {}
+
+  bool enter() const noexcept override { return !is_full_; }
+
+  void ended(const CallEnd& /*end*/) const noexcept override {}
+
+  absl::Status refuse() const override { return absl::UnavailableError("full"); }
+
+  std::uint32_t limit() const override { return limit_; }
+
+  bool is_full() const override { return is_full_; }
+
+ private:
+  const std::uint32_t limit_;
+  const bool is_full_;
+};
+
 }  // namespace signalbox::testing

@@ -60,15 +60,16 @@ TEST_CASE("drill_report: a drill fails for a failed call, and for a change late,
 TEST_CASE("drill_report: the data has the promised keys, no more and no less", "[tools][drill]") {
   DrillResult result = good_result();
   result.phases[1].reconvergence_ms.reset();
+  result.phases[1].too_early = 7;
   const nlohmann::json data = to_json(result);
   CHECK(data == nlohmann::json::parse(R"({
     "drill": "control-plane", "rpcs": 9000, "failed_other": 0, "p50_us": 3000, "p99_us": 6000,
     "phases": [
-      {"name": "killed", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000,
+      {"name": "killed", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000, "too_early": 0,
        "reconvergence_ms": 812.5, "bound_ms": 12864.0},
-      {"name": "stopped", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000,
+      {"name": "stopped", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000, "too_early": 7,
        "reconvergence_ms": null, "bound_ms": 12864.0},
-      {"name": "replaced", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000,
+      {"name": "replaced", "brings": "second", "away_ms": 10000.0, "calls_meanwhile": 5000, "too_early": 0,
        "reconvergence_ms": 812.5, "bound_ms": 12864.0}]})"));
 }
 
@@ -76,11 +77,14 @@ TEST_CASE("drill_report: the table has a line for each phase, and fits the termi
           "[tools][drill]") {
   DrillResult result = good_result();
   result.phases[2].reconvergence_ms.reset();
+  result.phases[2].too_early = 3;
   const std::string text = table(result);
-  CHECK(
-      absl::StrContains(text, "  killed             10.0 s      5000       812.5 ms     12.9 s\n"));
-  CHECK(
-      absl::StrContains(text, "  replaced           10.0 s      5000          never     12.9 s\n"));
+  CHECK(absl::StrContains(
+      text, "  phase                away     calls     early  reconvergence      bound\n"));
+  CHECK(absl::StrContains(
+      text, "  killed             10.0 s      5000         0       812.5 ms     12.9 s\n"));
+  CHECK(absl::StrContains(
+      text, "  replaced           10.0 s      5000         3          never     12.9 s\n"));
   CHECK(absl::StrContains(text, "failed                  0  must be 0\n"));
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     INFO(line);

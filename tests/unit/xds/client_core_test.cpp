@@ -260,6 +260,7 @@ TEST_CASE("client core: what does not come within 15 s does not exist", "[xds][c
           Lines{"1: a NOT_FOUND: CDS resource \"a\" does not exist"});
     CHECK(client.step(TimerFired{first.timer}).empty());
     CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
+    CHECK(client.step(TimerFired{first.timer}).empty());
   }
   SECTION("not if it comes") {
     CHECK(client.receive({good("a")}) == Lines{"cancel CDS/a", "1: a value", "count 1 0"});

@@ -126,11 +126,13 @@ TEST_CASE("dump: every way not to have a resource has its state", "[xds][client]
   SECTION("it was deleted") {
     Client client(options);
     client.watch(1, cds("a"));
-    client.receive({good("a")});
+    client.receive({with_bytes("e")});
     client.receive({});
     const ResourceState state = only(client);
     CHECK(cache_state(state) == (loses ? "does_not_exist" : "does_not_exist_but_cached"));
     CHECK(state.version == (loses ? "" : "v"));
+    CHECK((state.bytes == nullptr) == loses);
+    CHECK(state.updated.has_value() == !loses);
   }
   SECTION("the server says why") {
     Client client(options);
@@ -169,6 +171,14 @@ TEST_CASE("dump: servers are told with what is wrong with them", "[xds][client][
   CHECK(servers() == "cp 0 refused; second 1 ; ");
   client.receive({good("a")}, 1);
   CHECK(client.dump().resources[0].server == "second");
+
+  client.receive({good("a")});
+  CHECK(client.dump().resources[0].server == "cp");
+  client.server(absl::UnavailableError("refused"));
+  client.watch(1, cds("b"));  // That the second is asked for it changes nothing for the other.
+  CHECK(servers() == "cp 0 refused; second 1 ; ");
+  CHECK(client.dump().resources[0].server == "cp");
+  CHECK(client.dump().resources[1].server == "second");
 }
 
 TEST_CASE("dump: one bad of a thousand is the only one that is not applied",

@@ -228,7 +228,73 @@ TEST_CASE("fallback: the does-not-exist timer is that of the active server",
   }
 }
 
+TEST_CASE("fallback: what a server that is not the active one was asked for starts no timer",
+          "[xds][client][A57][A71][K3]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  client.asked({"a"}, 1);
+  SECTION("of what does not exist") {
+    CHECK(client.step(TimerFired{client.timer.timer}) ==
+          Lines{"1: a NOT_FOUND: CDS resource \"a\" does not exist"});
+  }
+  SECTION("of what was refused, which it would take for missing") {
+    client.receive({bad("a")}, 1);
+  }
+  CHECK(client.asked({"a"}).empty());
+  CHECK(client.asked({}).empty());
+}
+
+TEST_CASE("fallback: a better server is returned to before its response is used, in any order",
+          "[xds][client][A71][A88]") {
+  ClientOptions options = three_servers();
+  options.servers[0].fail_on_data_errors = true;
+  Client client(options);
+  client.watch(1, cds("a"));
+  client.watch(1, cds("b"));
+  client.server(lost("a"));
+  client.asked({"a", "b"}, 1);
+  std::vector<ReceivedResource> response{bad("a"), good("b")};
+  const bool good_first = GENERATE(false, true);
+  if (good_first) std::ranges::reverse(response);
+  SECTION("what it refuses is not waited for") {
+    client.asked({"a", "b"});
+    const Lines lines = client.receive(response);
+    CHECK(std::ranges::count(lines, "leave 1") == 1);
+    const auto started = std::ranges::find(lines, "timer CDS/a");
+    CHECK(std::count(started, lines.end(), "cancel CDS/a") == 1);
+  }
+  SECTION("what it refuses is lost, as it is the one that is asked now") {
+    client.receive({good("a")}, 1);
+    const Lines lines = client.receive(response);
+    CHECK(std::ranges::any_of(
+        lines, [](const std::string& line) { return line.starts_with("1: a UNAVAILABLE"); }));
+    CHECK(client.dump().resources[0].version.empty());
+  }
+}
+
+TEST_CASE("fallback: a server that was left is not heard, and is well when it is asked again",
+          "[xds][client][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  CHECK(client.receive({good("a")}) == Lines{"leave 1", "1: a value", "count 1 0"});
+  CHECK(client.server(lost("b"), 1).empty());
+  CHECK(client.dump().servers[1].error.empty());
+  client.watch(1, cds("b"));
+  CHECK(client.server(lost("a")) == Lines{"subscribe CDS [a b] at 1"});
+}
+
 // --- federation -------------------------------------------------------------
+
+TEST_CASE("fallback: a server that was left is asked again only for what is wanted by then",
+          "[xds][client][A71]") {
+  Client client(three_servers());
+  client.watch(1, cds("a"));
+  client.server(lost("a"));
+  client.unwatch(1, cds("a"));
+  CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]", "subscribe EDS [e] at 1"});
+}
 
 TEST_CASE("federation: each name is asked of its authority's servers, and shared servers once",
           "[xds][client][A47]") {
@@ -248,6 +314,20 @@ TEST_CASE("federation: each name is asked of its authority's servers, and shared
     client.receive({good(in("east", "a"))}, 1);
     CHECK(client.server(lost("own")) == Lines{"1: a ambient UNAVAILABLE: xDS server own: refused"});
   }
+}
+
+TEST_CASE("federation: a shared server that an authority left takes nothing of it away",
+          "[xds][client][A47][A71][A88]") {
+  Client client(two_authorities());
+  const std::string east = in("east", "a");
+  client.watch(1, cds("a"));
+  client.watch(1, cds(east));
+  client.watch(1, cds(in("east", "b")));
+  client.server(lost("east"), 1);
+  client.receive({good("a"), good(east)}, 0);
+  client.receive({good(in("east", "b"))}, 1);
+  CHECK(client.receive({good("a")}, 0) == Lines{"count 1 0"});
+  CHECK(client.receive({good("a"), bad(east)}, 0) == Lines{"count 1 1"});
 }
 
 TEST_CASE("federation: a server speaks for its own authorities only", "[xds][client][A47]") {

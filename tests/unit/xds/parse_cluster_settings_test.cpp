@@ -162,7 +162,7 @@ TEST_CASE("parse_cluster: without session affinity override_host_status is not r
 // --- circuit breakers ---------------------------------------------------------------
 
 TEST_CASE("parse_cluster: the first threshold of priority DEFAULT limits the calls",
-          "[xds][parse][A32]") {
+          "[xds][parse][A32][A37-18]") {
   struct Row {
     const char* rule;
     std::string thresholds;
@@ -263,7 +263,7 @@ TEST_CASE("parse_cluster: percentages above 100 and durations out of range are e
 
 // --- load reports ---------------------------------------------------------------------
 
-TEST_CASE("parse_cluster: load is reported to self or to nobody", "[xds][parse][A27]") {
+TEST_CASE("parse_cluster: load is reported to self or to nobody", "[xds][parse][A27][A37-17]") {
   CHECK_FALSE(cluster_with("").report_load);
   CHECK(cluster_with("lrs_server { self {} }").report_load);
   const auto other =

@@ -55,6 +55,13 @@ std::string typed_struct(const std::string& type, const std::string& fields) {
 
 const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
 
+/// Of a runtime that has only what every one must have.
+ParseOptions without_policies() {
+  ParseOptions options;
+  options.lb_policies = {"pick_first", "round_robin", "wrr_locality"};
+  return options;
+}
+
 template <typename Config>
 Config config_of(const std::string& fields) {
   const LbConfigPtr policy = value_of<Cluster>(parse(fields)).lb_policy;
@@ -70,9 +77,9 @@ TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
   const auto type = GENERATE_COPY(
       as<std::string>{}, "ring_hash.v3.RingHash", "least_request.v3.LeastRequest", kWeighted);
   const LbConfigPtr chosen =
-      value_of<Cluster>(parse(list(entry(type) + kRoundRobin), ParseOptions{})).lb_policy;
+      value_of<Cluster>(parse(list(entry(type) + kRoundRobin), without_policies())).lb_policy;
   CHECK(same_config(chosen, make_lb_config(RoundRobinConfig{})));
-  CHECK(error_in(list(entry(type)), ParseOptions{}) ==
+  CHECK(error_in(list(entry(type)), without_policies()) ==
         "load_balancing_policy: must name a policy that is supported (pick_first, round_robin, "
         "wrr_locality), found "
         "\"envoy.extensions.load_balancing_policies." +
@@ -103,7 +110,7 @@ TEST_CASE("parse_cluster: even pick_first may be taken away", "[xds][parse][A52]
 TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
           "[xds][parse][A27][A52]") {
   const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST");
-  CHECK(error_in("lb_policy: " + policy, ParseOptions{}) ==
+  CHECK(error_in("lb_policy: " + policy, without_policies()) ==
         "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found " + policy);
   CHECK(error_in("lb_policy: MAGLEV") ==
         "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy "
@@ -171,6 +178,80 @@ TEST_CASE("parse_cluster: a ring that cannot be is an error", "[xds][parse][A42]
   CHECK(error_in(list(entry("ring_hash.v3.RingHash", row.fields))) == at(kValue));
   CHECK(error_in("lb_policy: RING_HASH ring_hash_lb_config { " + row.fields + " }") ==
         at("ring_hash_lb_config"));
+}
+
+TEST_CASE("parse_cluster: a runtime has ring_hash and least_request unasked",
+          "[xds][parse][A42][A48][A52]") {
+  const auto chosen = [](const std::string& fields) {
+    return value_of<Cluster>(parse(fields, ParseOptions{})).lb_policy;
+  };
+  CHECK(same_config(chosen("lb_policy: RING_HASH"), make_lb_config(RingHashConfig{})));
+  CHECK(same_config(chosen(list(entry("ring_hash.v3.RingHash") + kRoundRobin)),
+                    make_lb_config(RingHashConfig{})));
+  CHECK(same_config(chosen("lb_policy: LEAST_REQUEST"),
+                    make_lb_config(WrrLocalityConfig{make_lb_config(LeastRequestConfig{})})));
+}
+
+// gRPC's own form of the policy, the only one that can name a header.
+TEST_CASE("parse_cluster: ring_hash_experimental may hash a header", "[xds][parse][A52][A76]") {
+  const auto parsed = [](const std::string& fields) {
+    return config_of<RingHashConfig>(list(typed_struct("ring_hash_experimental", fields)));
+  };
+  const auto field = [](const std::string& name, const std::string& value) {
+    return "fields { key: \"" + name + "\" value { " + value + " } } ";
+  };
+  CHECK(parsed("").request_hash_header.empty());
+  CHECK(parsed("").min_ring_size == 1024);
+  CHECK(parsed(field("requestHashHeader", "string_value: \"\"")).request_hash_header.empty());
+  const auto all = parsed(field("requestHashHeader", "string_value: \"X-Session_1.a\"") +
+                          field("minRingSize", "number_value: 8") +
+                          field("maxRingSize", "number_value: 8388608"));
+  CHECK(all.request_hash_header == "x-session_1.a");
+  CHECK(all.min_ring_size == 8);
+  CHECK(all.max_ring_size == 8'388'608);
+  // A runtime without ring_hash passes it over, and so does whoever has no structure.
+  const std::string entries = typed_struct("ring_hash_experimental", "") + kRoundRobin;
+  CHECK(same_config(value_of<Cluster>(parse(list(entries), without_policies())).lb_policy,
+                    make_lb_config(RoundRobinConfig{})));
+  CHECK(same_config(
+      value_of<Cluster>(parse(list(any("type_url: \"type.googleapis.com/ring_hash_experimental\"") +
+                                   kRoundRobin)))
+          .lb_policy,
+      make_lb_config(RoundRobinConfig{})));
+}
+
+TEST_CASE("parse_cluster: a ring_hash_experimental that cannot be is an error",
+          "[xds][parse][A42][A76]") {
+  struct Row {
+    std::string name;
+    std::string value;
+    std::string error;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"requestHashHeader",
+       "string_value: \"trace-BIN\"",
+       "must not be a binary header (-bin), found \"trace-bin\""},
+      {"requestHashHeader",
+       "string_value: \"two words\"",
+       "must be the name of a header, found \"two words\""},
+      {"requestHashHeader",
+       "string_value: \":path\"",
+       "must be the name of a header, found \":path\""},
+      {"requestHashHeader", "number_value: 1", "must be the name of a header, found 1.0"},
+      {"minRingSize", "number_value: 0", "must be a whole number in [1, 8388608], found 0.0"},
+      {"minRingSize", "number_value: 1.5", "must be a whole number in [1, 8388608], found 1.5"},
+      {"maxRingSize",
+       "number_value: 8388609",
+       "must be a whole number in [1, 8388608], found 8388609.0"},
+      {"maxRingSize", "string_value: \"8\"", "must be a whole number in [1, 8388608], found \"8\""},
+  }));
+  CHECK(error_in(list(typed_struct("ring_hash_experimental",
+                                   "fields { key: \"" + row.name + "\" value { " + row.value +
+                                       " } }"))) == kValue + "." + row.name + ": " + row.error);
+  CHECK(error_in(list(typed_struct("ring_hash_experimental",
+                                   "fields { key: \"maxRingSize\" value { number_value: 8 } }"))) ==
+        kValue + ".minRingSize: must be at most maxRingSize, which is 8, found 1024");
 }
 
 // --- least_request ------------------------------------------------------------------
@@ -253,7 +334,8 @@ TEST_CASE("parse_cluster: a custom policy is a structure under a registered name
                       fields { key: "c" value { struct_value {
                         fields { key: "d" value { string_value: "e" } } } } })");
   ParseOptions options;
-  options.custom_lb_policies = {"com.example.Nearest"};
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", nullptr}});
   const auto chosen = [&](const std::string& entries) {
     return value_of<Cluster>(parse(list(entries), options)).lb_policy;
   };
@@ -271,6 +353,54 @@ TEST_CASE("parse_cluster: a custom policy is a structure under a registered name
   CHECK(same_config(chosen(any("[type.googleapis.com/udpa.type.v1.TypedStruct] { type_url: "
                                "\"type.googleapis.com/com.example.Nearest\" }")),
                     make_lb_config(CustomConfig{"com.example.Nearest", "{}"})));
+}
+
+TEST_CASE("parse_cluster: what a custom policy's own parser says of its structure",
+          "[xds][parse][A52]") {
+  struct Parsed final : CustomPolicyConfig {};
+
+  const auto made = std::make_shared<const Parsed>();
+  std::string answer;
+  const auto parser = [&](const std::string& json) -> absl::StatusOr<CustomPolicyConfigPtr> {
+    CHECK(json == R"({"a":"b"})");
+    if (!answer.empty()) return absl::InvalidArgumentError(answer);
+    return made;
+  };
+  ParseOptions options;
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", parser}});
+  const std::string custom = list(
+      typed_struct("com.example.Nearest", R"(fields { key: "a" value { string_value: "b" } })") +
+      kRoundRobin);
+  const LbConfigPtr config = value_of<Cluster>(parse(custom, options)).lb_policy;
+  REQUIRE(std::holds_alternative<CustomConfig>(*config));
+  CHECK(std::get<CustomConfig>(*config).parsed == made);
+
+  // What is wrong is told, though another policy comes after.
+  const std::string before = kValue + ": must be a configuration of com.example.Nearest: ";
+  answer = "a: must be a number, found \"b\"";
+  CHECK(error_in(custom, options) == before + answer);
+  CHECK(parse(custom, options).rejection == Rejection{RejectionReason::kSemantic, ""});
+  // It may be sent, whatever it is.
+  answer = "\xff";
+  CHECK(error_in(custom, options) == before + "\\377");
+  answer = std::string(2000, 'x');
+  CHECK(error_in(custom, options) == before + std::string(1000, 'x'));
+}
+
+TEST_CASE("parse_cluster: a custom policy below wrr_locality", "[xds][parse][A52]") {
+  ParseOptions options;
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Nearest", nullptr}});
+  const std::string inner = typed_struct("com.example.Nearest", "");
+  const auto config =
+      value_of<Cluster>(parse(list(entry("wrr_locality.v3.WrrLocality",
+                                         "endpoint_picking_policy { " + inner + " }")),
+                              options))
+          .lb_policy;
+  CHECK(same_config(config,
+                    make_lb_config(WrrLocalityConfig{
+                        make_lb_config(CustomConfig{"com.example.Nearest", "{}"})})));
 }
 
 TEST_CASE("parse_cluster: a structure under one of our names is read as that message",

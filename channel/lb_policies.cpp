@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/lb_policies.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::channel {
+namespace {
+
+// Every policy of our own, by its name.
+template <std::size_t... index>
+std::set<std::string> own_names(std::index_sequence<index...>) {
+  return {std::string(
+      policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
+}
+
+bool may_be_in_a_name(char c) {
+  return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '/' && c != '"' && c != '\\';
+}
+
+// Empty: nothing is wrong.
+std::string what_is_wrong(const CustomLbPolicy& policy, bool is_known) {
+  static const auto ours =
+      own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
+  const std::string found = absl::StrCat(", found \"", absl::CEscape(policy.name), "\"");
+  if (policy.name.empty()) return "name: must be set, found none";
+  if (!std::ranges::all_of(policy.name, may_be_in_a_name))
+    return absl::StrCat("name: must be printable, without spaces, slashes and quotes", found);
+  if (ours.contains(policy.name) || absl::StartsWith(policy.name, "envoy."))
+    return absl::StrCat("name: must be none of signalbox's own", found);
+  if (is_known) return absl::StrCat("name: must be unique", found);
+  if (!policy.parse) return absl::StrCat("parse: must be set, found none (", policy.name, ")");
+  if (!policy.make) return absl::StrCat("make: must be set, found none (", policy.name, ")");
+  return "";
+}
+
+xds::CustomPolicyParser parser_of(const CustomLbPolicy& policy) {
+  return [parse = policy.parse](const std::string& json) -> absl::StatusOr<CustomPolicyConfigPtr> {
+    try {
+      auto parsed = parse(json);
+      if (parsed.ok() && *parsed == nullptr)
+        return absl::InternalError("its parser made nothing of it");
+      return parsed;
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("its parser threw: ", error.what()));
+    } catch (...) {
+      return absl::InternalError("its parser threw");
+    }
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<RegisteredLbPolicies> register_lb_policies(
+    const std::vector<CustomLbPolicy>& policies, metrics::Instruments& instruments) {
+  auto parsers = std::make_shared<xds::CustomPolicyParsers>();
+  auto registered = std::make_shared<lb::CustomPolicies>();
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    const CustomLbPolicy& policy = policies[i];
+    const std::string wrong = what_is_wrong(policy, registered->contains(policy.name));
+    if (!wrong.empty())
+      return absl::InvalidArgumentError(absl::StrCat("lb_policies[", i, "].", wrong));
+    parsers->emplace(policy.name, parser_of(policy));
+    auto make = [make = policy.make](const CustomConfig& config, lb::PolicyContext context) {
+      return make(config.parsed, std::move(context));
+    };
+    registered->emplace(policy.name,
+                        lb::CustomPolicy{std::move(make), instruments.pick_failures(policy.name)});
+  }
+  return RegisteredLbPolicies{std::move(parsers), std::move(registered)};
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/least_request.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lb/config_of.hpp"
+#include "lb/pickers.hpp"
+#include "lb/policy/petiole.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+constexpr std::uint32_t kFewestChoices = 2;
+constexpr std::uint32_t kMostChoices = 10;
+
+std::uint32_t choices_of(const LeastRequestConfig& config) {
+  return std::clamp(config.choice_count, kFewestChoices, kMostChoices);
+}
+
+// Its uses are the calls in flight: there is nothing else to count.
+class InFlight final : public CallTracker {
+ public:
+  void ended(const CallEnd& /*end*/) const noexcept override {}
+};
+
+class LeastRequestPicker final : public Picker {
+ public:
+  LeastRequestPicker(ReadyEndpoints ready,
+                     std::vector<CallTrackerPtr> counters,
+                     std::uint32_t choices)
+      : ready_(std::move(ready)), owners_(std::move(counters)), choices_(choices) {
+    counters_.reserve(owners_.size());
+    for (const CallTrackerPtr& owner : owners_)
+      counters_.push_back(owner->use_counter());
+  }
+
+  PickResult pick(const PickArgs& args) const override {
+    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args.seed);
+    PickResult result;
+    result.outcome = ready_[chosen];
+    result.trackers.add(*owners_[chosen]);
+    return result;
+  }
+
+ private:
+  std::size_t choose(std::uint64_t seed) const {
+    std::size_t best = sample(seed, 0);
+    std::int64_t fewest = counters_[best].sum();
+    for (std::uint32_t step = 1; step < choices_; ++step) {
+      const std::size_t next = sample(seed, step);
+      if (next == best) continue;
+      const std::int64_t calls = counters_[next].sum();
+      if (calls >= fewest) continue;
+      best = next;
+      fewest = calls;
+    }
+    return best;
+  }
+
+  std::size_t sample(std::uint64_t seed, std::uint64_t step) const {
+    return draw_below(seed, Salt::kEndpoint, ready_.size(), step);
+  }
+
+  ReadyEndpoints ready_;  // Never empty.
+  std::vector<CallTrackerPtr> owners_;
+  std::vector<UseCounter> counters_;  // Of owners_: what a pick reads.
+  std::uint32_t choices_;
+};
+
+class LeastRequest final : public Petiole {
+ public:
+  LeastRequest(const LeastRequestConfig& config, PolicyContext context)
+      : Petiole("least_request", context, EndpointSet::Connects::kAtOnce, count_in(context)),
+        choices_(choices_of(config)) {}
+
+ private:
+  static EndpointSet::MakeCounter count_in(const PolicyContext& context) {
+    return [retirement = context.retirement] { return make_tracked<InFlight>(retirement); };
+  }
+
+  bool configure(const ConfigUpdated& update) override {
+    const std::uint32_t choices = choices_of(config_of<LeastRequestConfig>(update));
+    return std::exchange(choices_, choices) != choices;
+  }
+
+  PickerPtr make_picker() override {
+    if (state() == ConnectivityState::kConnecting) return make_queue_picker();
+    if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
+    std::vector<CallTrackerPtr> counters;
+    counters.reserve(endpoints().count(ConnectivityState::kReady));
+    for (std::size_t at = 0; at < endpoints().size(); ++at) {
+      if (endpoints()[at].connection != nullptr) counters.push_back(endpoints()[at].counter);
+    }
+    return std::make_shared<const LeastRequestPicker>(
+        endpoints().ready(), std::move(counters), choices_);
+  }
+
+  std::uint32_t choices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_least_request(const LeastRequestConfig& config,
+                                           PolicyContext context) {
+  return std::make_unique<LeastRequest>(config, std::move(context));
+}
+
+}  // namespace signalbox::lb

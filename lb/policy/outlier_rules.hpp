@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// outlier_rules — who is an outlier, who of them is ejected, and for how long: pure functions.
+//
+//   CallTally of each endpoint ─▶ success_rate_outliers ──────┐
+//                              └▶ failure_percentage_outliers ┴▶ detect_outliers ─▶ Detection
+//
+// Counts are 64-bit integers, and percentages are compared without dividing; rates, their mean and
+// their deviation are doubles. Endpoints are known by their place in the list.
+//
+// Source: gRFC A50 (algorithms), A91 (what is counted of them). Where A50's text lets one endpoint
+// more be ejected than its own comment on max_ejection_percent, may_eject() is as all gRPCs are.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+
+#include "messages/cluster_settings.hpp"
+#include "messages/observation.hpp"
+
+namespace signalbox::lb {
+
+/// What the calls of one endpoint came to in the interval that has ended.
+struct CallTally {
+  std::uint64_t successes = 0;
+  std::uint64_t failures = 0;
+  bool ejected = false;  ///< It is set aside already.
+
+  std::uint64_t volume() const { return successes + failures; }
+};
+
+/// Those whose success rate is below mean - stdev_factor / 1000 × standard deviation, both over
+/// all that had request_volume calls; nobody if these are fewer than minimum_hosts. Who had no
+/// call at all has no rate.
+std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
+                                               const std::vector<CallTally>& tallies);
+
+/// Those that failed more than threshold_percent of their calls, of which there were at least
+/// request_volume; nobody if there are fewer endpoints, with or without calls, than minimum_hosts.
+std::vector<std::size_t> failure_percentage_outliers(
+    const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
+
+/// Whether one more may be ejected while `ejected` of `endpoints` are: the first always, any other
+/// while their share is below `max_percent`. So never more than max(1, ⌈share⌉) are.
+bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_percent);
+
+/// How long an endpoint stays ejected: its multiplier times the base time, up to the maximum.
+Duration ejection_time(const OutlierDetection& settings, std::uint32_t multiplier);
+
+/// An outlier that was not ejected before, and what becomes of it.
+struct Detection {
+  std::size_t endpoint = 0;
+  DetectionMethod method = DetectionMethod::kSuccessRate;
+  DetectionOutcome outcome = DetectionOutcome::kEjected;
+
+  friend bool operator==(const Detection&, const Detection&) = default;
+};
+
+/// Runs the algorithms that are set, success rate first; `draw` gives a number in [0, 100) for each
+/// outlier that may be ejected. One that the first spared may be ejected by the second.
+std::vector<Detection> detect_outliers(const OutlierDetection& settings,
+                                       std::vector<CallTally> tallies,
+                                       absl::FunctionRef<std::uint64_t()> draw);
+
+}  // namespace signalbox::lb

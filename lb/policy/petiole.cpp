@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/petiole.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+Petiole::Petiole(absl::string_view name,
+                 PolicyContext context,
+                 EndpointSet::Connects connects,
+                 EndpointSet::MakeCounter make_counter)
+    : name_(name),
+      context_(std::move(context)),
+      endpoints_(connects, context_.options.connection_attempt_delay, std::move(make_counter)) {}
+
+LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
+  LbEffects effects;
+  std::visit(Overloaded{
+                 [&](const ConfigUpdated& update) { configured(update, effects); },
+                 [&](const SubchannelStateChanged& change) { endpoints_.observe(change, effects); },
+                 [&](const PickAsked& pick) { asked(pick.ask, effects); },
+                 [&](const IdleExitRequested&) { exit_idle(effects); },
+                 [&](const RebuildDue&) { rebuild_due(effects); },
+                 [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
+                 // A leaf has no children.
+                 [](const auto&) {},
+             },
+             event);
+  follow_up(effects);
+  note(endpoints_.take_changes());
+  publish_or_order(effects);
+  if (const auto* update = std::get_if<ConfigUpdated>(&event))
+    effects.push_back(ReportApplied{update->generation});
+  return effects;
+}
+
+void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
+  generation_ = update.generation;
+  if (configure(update)) dirty_ = true;
+  endpoints_.update(update.endpoints, effects);
+  const EndpointSet::Changes changes = endpoints_.take_changes();
+  endpoints_taken(update, changes);
+  note(changes);
+}
+
+void Petiole::rebuild_due(LbEffects& effects) {
+  rebuild_ordered_ = false;
+  if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
+  if (dirty_) publish(effects);
+}
+
+void Petiole::note(const EndpointSet::Changes& changes) {
+  reresolution_wanted_ |= changes.unreachable;
+  dirty_ = dirty_ || needs_picker(changes);
+}
+
+bool Petiole::needs_picker(const EndpointSet::Changes& changes) const {
+  const bool failed = published_ == ConnectivityState::kTransientFailure;
+  return changes.ready || (failed && (changes.failure || changes.list));
+}
+
+ConnectivityState Petiole::state() const {
+  const auto any = [&](ConnectivityState state) { return endpoints_.count(state) > 0; };
+  if (any(ConnectivityState::kReady)) return ConnectivityState::kReady;
+  if (any(ConnectivityState::kConnecting) || any(ConnectivityState::kIdle))
+    return ConnectivityState::kConnecting;
+  return ConnectivityState::kTransientFailure;
+}
+
+// I1.
+void Petiole::publish_or_order(LbEffects& effects) {
+  if (generation_ == 0) return;
+  if (published_ != state()) publish(effects);
+  if ((dirty_ || reresolution_wanted_) && !std::exchange(rebuild_ordered_, true))
+    effects.push_back(RebuildSoon{});
+}
+
+void Petiole::publish(LbEffects& effects) {
+  dirty_ = false;
+  published_ = state();
+  absl::Status status;
+  if (published_ == ConnectivityState::kTransientFailure) status = failure();
+  effects.push_back(Publish{*published_, std::move(status), make_picker(), generation_});
+}
+
+absl::Status Petiole::failure() const {
+  const std::size_t failed = endpoints_.count(ConnectivityState::kTransientFailure);
+  const std::size_t all = endpoints_.size();
+  if (all == 0) return absl::UnavailableError(absl::StrCat(name_, ": no endpoints"));
+  return absl::UnavailableError(absl::StrCat(name_,
+                                             failed == all ? ": all " : ": ",
+                                             failed,
+                                             failed == all ? "" : absl::StrCat(" of ", all),
+                                             " endpoints failed; last error: ",
+                                             endpoints_.last_failure().message()));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/ring_hash_picker.hpp"
+
+#include "lb/route/header_value.hpp"
+#include "lb/xx_hash.hpp"
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+
+RingHashPicker::RingHashPicker(Parts parts, const EndpointSet& members)
+    : parts_(std::move(parts)),
+      ready_(members.ready()),
+      any_connecting_(members.count(ConnectivityState::kConnecting) > 0),
+      all_failed_(members.count(ConnectivityState::kTransientFailure) == members.size()) {
+  SIGNALBOX_INVARIANT(parts_.ring != nullptr && parts_.ring->size() > 0, "there is a ring to walk");
+  slots_.reserve(members.size());
+  std::uint32_t ready = 0;
+  for (std::size_t at = 0; at < members.size(); ++at) {
+    Slot slot{members[at].state, 0};
+    if (slot.state == ConnectivityState::kReady) slot.place = ready++;
+    if (slot.state == ConnectivityState::kIdle) {
+      slot.place = static_cast<std::uint32_t>(idle_.size());
+      idle_.emplace_back(members[at].endpoint->addresses.front());
+    }
+    slots_.push_back(slot);
+  }
+}
+
+PickResult RingHashPicker::pick(const PickArgs& args) const {
+  PickResult result;
+  const Hash hash = hash_of(args);
+  // By chance any endpoint will do, so the walk goes on as long as a READY one may come.
+  const bool goes_on = hash.by_chance && ready_.size() > 0;
+  bool connects = hash.by_chance && any_connecting_;
+  const HashRing& ring = *parts_.ring;
+  std::size_t at = all_failed_ ? 0 : ring.find(hash.value);
+  for (std::size_t left = all_failed_ ? 0 : ring.size(); left > 0; --left) {
+    const Slot& slot = slots_[ring.item(at)];
+    at = at + 1 == ring.size() ? 0 : at + 1;
+    if (slot.state == ConnectivityState::kTransientFailure) continue;
+    if (slot.state == ConnectivityState::kReady) {
+      result.outcome = ready_[slot.place];
+      return result;
+    }
+    if (slot.state == ConnectivityState::kIdle && !connects) ask_for(idle_[slot.place], result);
+    connects = true;
+    if (!goes_on) return result;
+  }
+  if (!connects) result.outcome = Fail{parts_.failure};
+  return result;
+}
+
+RingHashPicker::Hash RingHashPicker::hash_of(const PickArgs& args) const {
+  if (!parts_.header.empty()) {
+    const HeaderValue value(args.headers, parts_.header);
+    if (value.get().has_value() && !value.get()->empty()) return {xx_hash(*value.get()), false};
+  } else if (args.hash.has_value()) {
+    return {*args.hash, false};
+  }
+  return {draw(args.seed, Salt::kRequestHash), true};
+}
+
+void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
+  if (parts_.ask_target == nullptr) return;
+  // Reads before it writes, so that queued picks share the cache line in peace.
+  if (idle.told_mark.load(std::memory_order_relaxed) ||
+      idle.told_mark.exchange(true, std::memory_order_relaxed)) {
+    return;
+  }
+  result.ask = PickAsk{PickAsk::Kind::kConnect, idle.address};
+  result.ask_target = parts_.ask_target.get();
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RequestLimit — how many calls of one cluster are in flight, by all who call it; RequestLimits —
+// one for each {cluster, EDS service}, of the whole process (gRFC A32, A37).
+//
+//   cluster_impl ─▶ RequestLimits::of ─▶ [RequestLimit] ◀─ RequestGate ◀─ router: enter, ended
+//
+//   out_ = tokens that are out: with calls, or kept by a stripe of threads for its next calls
+//          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
+//          └ near it: one by one, and what stripes keep is called in before a call is refused
+//
+// Who calls says how many there may be: two configurations of one cluster share the count, and each
+// goes by its own limit. A change of the limit is a new gate, and leaves the count as it is.
+//
+// Invariants
+//   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, where all go by one limit.
+//   Q2  A call is refused only while as many are in flight as may be.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "messages/call_tracker.hpp"
+#include "messages/drop_counts.hpp"
+#include "messages/ids.hpp"
+#include "messages/striped.hpp"
+
+namespace signalbox::lb {
+
+/// Thread-safe, lock-free.
+class RequestLimit {
+ public:
+  /// One call more, if fewer than `most` are in flight.
+  bool take(std::uint32_t most) const noexcept;
+
+  /// A call that was taken has ended.
+  void put_back(std::uint32_t most) const noexcept;
+
+  /// Exact when nobody takes or puts back meanwhile.
+  std::int64_t in_flight() const noexcept;
+
+ private:
+  /// Tokens that a stripe takes at a time; it keeps twice as many at most.
+  static constexpr std::int64_t kBatch = 8;
+
+  /// Whether every stripe could take another batch.
+  static bool is_far(std::int64_t out, std::uint32_t most) {
+    return out + kBatch * static_cast<std::int64_t>(kStripes) <= std::int64_t{most};
+  }
+
+  struct alignas(kCacheLine) Kept {
+    std::atomic<std::int64_t> tokens{0};
+  };
+
+  static bool take_one(std::atomic<std::int64_t>& tokens) noexcept;
+  bool call_in() const noexcept;
+
+  alignas(kCacheLine) mutable std::atomic<std::int64_t> out_{0};
+  mutable std::array<Kept, kStripes> kept_{};
+};
+
+using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
+
+/// Thread-safe; not for the path of calls. Made when first asked for, and gone when nobody holds
+/// it.
+class RequestLimits {
+ public:
+  /// `service_name`: of EDS; empty for LOGICAL_DNS.
+  RequestLimitPtr of(const ClusterName& cluster, const std::string& service_name);
+
+  /// How many are known.
+  std::size_t size();
+
+  /// Those that all runtimes of the process share (A37-29).
+  static const std::shared_ptr<RequestLimits>& of_process();
+
+ private:
+  void forget_unheld();
+
+  std::mutex mutex_;
+  std::map<std::pair<ClusterName, std::string>, std::weak_ptr<const RequestLimit>> limits_;
+  std::size_t tidy_at_ = 16;  ///< Look for those that nobody holds when there are so many.
+};
+
+/// What counts a dropped call; either may be null.
+struct DropCounts {
+  EventCountPtr metric;
+  EventCountPtr load;
+
+  void count() const {
+    if (metric != nullptr) metric->add(0, 1);
+    if (load != nullptr) load->add(0, 1);
+  }
+};
+
+/// A limit as one configuration sets it. Refused calls are dropped with UNAVAILABLE.
+class RequestGate final : public CallGate {
+ public:
+  RequestGate(RequestLimitPtr calls, std::uint32_t most, const ClusterName& cluster, DropCounts);
+
+  bool enter() const noexcept override { return calls_->take(most_); }
+
+  void ended(const CallEnd& /*end*/) const noexcept override { calls_->put_back(most_); }
+
+  absl::Status refuse() const override;
+
+  std::uint32_t limit() const override { return most_; }
+
+  bool is_full() const override { return calls_->in_flight() >= std::int64_t{most_}; }
+
+ private:
+  const RequestLimitPtr calls_;
+  const std::uint32_t most_;
+  const absl::Status refusal_;
+  const DropCounts refused_;
+};
+
+}  // namespace signalbox::lb

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HeaderValue — the value of a call's header as routes and hashes see it.
+//
+//   HeaderSource ─▶ [HeaderValue] ─▶ one text, or none
+//
+// Several values are one text, joined by ","; a single one is not copied. "-bin" headers count as
+// absent; "content-type" is "application/grpc", whatever was sent (gRFC A28 and gRPC's practice).
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+class HeaderValue {
+ public:
+  /// `name` is lower case; without headers there is no value.
+  HeaderValue(const HeaderSource* headers, absl::string_view name) {
+    if (name == "content-type") {
+      view_ = "application/grpc";
+    } else if (headers != nullptr && !absl::EndsWith(name, "-bin")) {
+      headers->each(name, [this](absl::string_view value) { add(value); });
+    }
+  }
+
+  HeaderValue(const HeaderValue&) = delete;
+  HeaderValue& operator=(const HeaderValue&) = delete;
+
+  /// Valid as long as this and the headers are.
+  const std::optional<absl::string_view>& get() const { return view_; }
+
+ private:
+  void add(absl::string_view value) {
+    if (!view_) {
+      view_ = value;
+      return;
+    }
+    if (joined_.empty()) joined_ = std::string(*view_);
+    absl::StrAppend(&joined_, ",", value);
+    view_ = joined_;
+  }
+
+  std::optional<absl::string_view> view_;
+  std::string joined_;
+};
+
+}  // namespace signalbox::lb

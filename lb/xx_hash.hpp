@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// xx_hash — XXH64 with seed 0: where calls and endpoints stand on a ring (gRFC A42). The same in
+// every client of any language, so that they send a key to the same endpoint.
+//
+//   a call's header ─▶ [xx_hash] ─▶ PickArgs::hash ┐
+//   an endpoint's key ─▶ [xx_hash] ─▶ HashRing ────┴▶ pick
+
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox::lb {
+
+std::uint64_t xx_hash(absl::string_view text);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DropCounters — where dropped calls are counted for operators.
+//
+//   cluster_impl ─▶ drops(), breaker_drops() ─▶ EventCount, kept by its picker ─▶ add()
+//                                               └──────────▶ metrics/exporter ─▶ Prometheus
+//
+// Asked when a configuration comes, never on the path of calls. Thread-safe.
+
+#pragma once
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/ids.hpp"
+#include "messages/striped.hpp"
+
+namespace signalbox {
+
+/// How often one thing happened: add(0, 1) for each time.
+using EventCount = StripedCounters<1>;
+using EventCountPtr = std::shared_ptr<const EventCount>;
+
+class DropCounters {
+ public:
+  virtual ~DropCounters() = default;
+
+  /// Calls that the control plane had dropped (EDS drop_overloads); the same count each time.
+  virtual EventCountPtr drops(const ClusterName& cluster, absl::string_view category) = 0;
+
+  /// Calls beyond the cluster's limit of concurrent ones; the same count each time.
+  virtual EventCountPtr breaker_drops(const ClusterName& cluster) = 0;
+};
+
+}  // namespace signalbox

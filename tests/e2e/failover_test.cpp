@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Failover from backends that say nothing: stopped ones, and addresses where nobody answers.
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+#include <signal.h>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+
+// Longer than any test: an attempt that nobody answers is ended by nothing else.
+const char kNoConnectTimeout[] = ", connect_timeout: 3600s";
+
+std::string orders_yaml(const std::string& more, const std::string& endpoints) {
+  return absl::StrCat(listener_yaml("orders", "orders"),
+                      routes_yaml("orders", "c"),
+                      cluster_yaml("c", "", more),
+                      endpoints);
+}
+
+/// A process that was told to stop, until this ends.
+class Stopped {
+ public:
+  explicit Stopped(BackendProcess& backend) : backend_(backend) {
+    backend_.process.send_signal(SIGSTOP);
+  }
+
+  ~Stopped() { backend_.process.send_signal(SIGCONT); }
+
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  BackendProcess& backend_;
+};
+
+bool reaches(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::string& cluster) {
+  return eventually([&] { return call(channel).cluster == cluster; });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "failover: a backend that is stopped before the first connection is left after the "
+    "failover timer",
+    "[e2e][failover][A56][S11][S12]") {
+  BackendProcess primary("primary");
+  const BackendProcess secondary("secondary");
+  std::optional<Stopped> stopped(primary);
+  const auto plane = start_plane(orders_yaml(
+      kNoConnectTimeout, endpoints_yaml("c", {{primary.address}, {secondary.address}})));
+  RuntimeOptions options = options_for(plane->address());
+  options.failover_timeout = 300ms;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  const Answer answer = call(channel);
+  INFO(answer.text());
+  CHECK(answer.cluster == "secondary");  // The call waited; none failed.
+
+  stopped.reset();
+  CHECK(reaches(channel, "primary"));
+}
+
+TEST_CASE("failover: keepalive finds a backend that is stopped, and the next priority serves",
+          "[e2e][failover][A8][A56][S11][S12]") {
+  BackendProcess primary("primary");
+  const BackendProcess secondary("secondary");
+  const auto plane = start_plane(orders_yaml(
+      kNoConnectTimeout, endpoints_yaml("c", {{primary.address}, {secondary.address}})));
+  RuntimeOptions options = options_for(plane->address());
+  options.failover_timeout = 300ms;
+  options.keepalive_time = 1s;
+  options.keepalive_timeout = 2s;
+  const bool without_calls = GENERATE(false, true);
+  options.keepalive_without_calls = without_calls;
+  INFO("without calls: " << without_calls);
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "primary");
+
+  std::optional<Stopped> stopped(primary);
+  if (!without_calls) {
+    const Answer lost = call(channel);  // It was sent, and has nobody to answer it.
+    INFO(lost.text());
+    CHECK(lost.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  }
+  CHECK(eventually(
+      [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 1.0; }));
+  CHECK(reaches(channel, "secondary"));
+
+  stopped.reset();
+  CHECK(reaches(channel, "primary"));
+}
+
+TEST_CASE("failover: an attempt ends after its cluster's connect_timeout", "[e2e][failover][S12]") {
+  const BlackHole first;
+  const BlackHole second;
+  const BackendProcess secondary("secondary");
+  const std::vector<std::string> primaries{first.address(), second.address()};
+  const auto plane =
+      start_plane(orders_yaml(", connect_timeout: 0.3s", endpoints_yaml("c", {primaries})));
+  RuntimeOptions options = options_for(plane->address());
+  options.failover_timeout = 1h;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  const Answer answer = call(channel);
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(answer.status.error_message(), Contains("was not made within 300 ms"));
+
+  plane->update(resources(endpoints_yaml("c", {primaries, {secondary.address}})));
+  CHECK(reaches(channel, "secondary"));
+}
+
+TEST_CASE("failover: an address where nobody answers does not hold up the next one",
+          "[e2e][pick_first][A61]") {
+  const BlackHole silent;
+  const BackendProcess backend("backend");
+  const auto with_family = [](const std::string& address) {
+    const std::size_t colon = address.rfind(':');
+    return absl::StrCat("{address: {socket_address: {address: ",
+                        address.substr(0, colon),
+                        ", port_value: ",
+                        address.substr(colon + 1),
+                        "}}}");
+  };
+  std::string yaml;
+  SECTION("of one endpoint") {
+    const std::string one = with_family(silent.address());
+    yaml = orders_yaml(
+        kNoConnectTimeout,
+        absl::StrCat("  - {\"@type\": "
+                     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, "
+                     "cluster_name: c, endpoints: [{locality: {zone: z}, load_balancing_weight: 1, "
+                     "lb_endpoints: [{endpoint: ",
+                     one.substr(0, one.size() - 1),
+                     ", additional_addresses: [",
+                     with_family(backend.address),
+                     "]}}]}]}\n"));
+  }
+  SECTION("of a cluster whose policy is pick_first") {
+    yaml = orders_yaml(
+        absl::StrCat(kNoConnectTimeout,
+                     ", load_balancing_policy: {policies: [{typed_extension_config: {name: p, "
+                     "typed_config: {\"@type\": type.googleapis.com/"
+                     "envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst}}}]}"),
+        endpoints_yaml("c", {{silent.address(), backend.address}}));
+  }
+  const auto plane = start_plane(yaml);
+  RuntimeOptions options = options_for(plane->address());
+  options.failover_timeout = 1h;
+  const auto runtime = start_runtime(std::move(options));
+  const Answer answer = call(runtime->channel("xds:///orders"));
+  INFO(answer.text());
+  CHECK(answer.cluster == "backend");
+}
+
+}  // namespace signalbox::test

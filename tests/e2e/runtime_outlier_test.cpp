@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outlier detection, from the control plane to a backend that answers errors.
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+/// A backend in this process that takes connections and calls, and fails these until it is healed.
+class FailingBackend {
+ public:
+  FailingBackend() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    REQUIRE(server_ != nullptr);
+    address_ = absl::StrCat("127.0.0.1:", port);
+  }
+
+  const std::string& address() const { return address_; }
+
+  void heal() { service_.fails = false; }
+
+ private:
+  struct Service final : demo::v1::Orders::Service {
+    grpc::Status Place(grpc::ServerContext* /*context*/,
+                       const demo::v1::PlaceRequest* /*request*/,
+                       demo::v1::PlaceReply* reply) override {
+      if (fails) return {grpc::StatusCode::INTERNAL, "out of order"};
+      reply->set_cluster("healed");
+      return grpc::Status::OK;
+    }
+
+    std::atomic<bool> fails{true};
+  };
+
+  Service service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// Whoever fails more than half of five calls is ejected, of three endpoints one.
+std::string detecting(const std::string& base_ejection_time) {
+  return absl::StrCat(
+      ", outlier_detection: {interval: 0.5s, base_ejection_time: ",
+      base_ejection_time,
+      ", max_ejection_percent: 30, enforcing_success_rate: 0, enforcing_failure_percentage: 100, "
+      "failure_percentage_threshold: 50, failure_percentage_minimum_hosts: 3, "
+      "failure_percentage_request_volume: 5}");
+}
+
+bool served_without_failure(Stub& stub, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    if (!call(stub).ok()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: a backend that answers errors is ejected, and serves again after its time",
+          "[e2e][runtime][outlier_detection][A50][A61][A91]") {
+  FailingBackend bad;
+  const BackendProcess first("good");
+  const BackendProcess second("good");
+  const auto plane =
+      start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "c") +
+                  cluster_yaml("c", "", detecting("3600s")) +
+                  endpoints_yaml("c", {{first.address, bad.address(), second.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  Stub stub(channel);
+  const std::vector<std::string> of_c = {"cluster=\"c\""};
+  const std::vector<std::string> ejected = {"cluster=\"c\"", "state=\"ejected\""};
+
+  // It serves as the others do. After that, ten calls in a row only succeed without it.
+  REQUIRE(eventually([&] { return call(stub).status.error_code() == grpc::StatusCode::INTERNAL; }));
+  REQUIRE(eventually([&] { return served_without_failure(stub, 10); }));
+  CHECK(metric(*runtime,
+               "signalbox_outlier_detection_ejections_enforced_total",
+               {"cluster=\"c\"", "detection_method=\"failure_percentage\""}) == 1.0);
+  CHECK(metric(*runtime, "signalbox_endpoints", ejected) == 1.0);
+  CHECK(metric(*runtime, "signalbox_connections_open", of_c) == 3.0);
+  CHECK(served_without_failure(stub, 50));
+
+  // Its hour becomes a moment: the new settings hold for it, too.
+  bad.heal();
+  plane->update(resources(cluster_yaml("c", "", detecting("0.001s"))));
+  CHECK(eventually([&] { return call(stub).cluster == "healed"; }));
+  CHECK(metric(*runtime, "signalbox_endpoints", ejected) == 0.0);
+  CHECK(metric(*runtime, "signalbox_connection_attempts_total", of_c) == 3.0);
+}
+
+}  // namespace signalbox::test

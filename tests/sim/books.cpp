@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/books.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::sim {
+
+using metrics::Metric;
+
+namespace {
+
+const char* name_of(Metric metric) {
+  return metrics::row_of(metric).name.data();
+}
+
+void require_equal(
+    Metric metric, const std::string& label, double told, double is, FakeComplaints& complaints) {
+  complaints.require(told == is,
+                     "metrics equal what is there [I10]",
+                     absl::StrCat(name_of(metric), "{", label, "} says ", told, ", it is ", is));
+}
+
+bool begins_with(const metrics::LabelValues& values, const metrics::LabelValues& first) {
+  return values.size() >= first.size() && std::equal(first.begin(), first.end(), values.begin());
+}
+
+// How many trees have this cluster as one of their nodes: itself routed, or a leaf below one.
+std::map<std::string, int> trees_by_cluster(const Topology& topology) {
+  std::map<std::string, int> trees;
+  for (const TargetModel& target : topology.targets) {
+    for (const std::string& root : routed(target)) {
+      const std::vector<std::string> leaves = leaves_of(topology, root);
+      for (const std::string& leaf : leaves)
+        ++trees[leaf];
+      if (std::ranges::count(leaves, root) == 0) ++trees[root];
+    }
+  }
+  return trees;
+}
+
+}  // namespace
+
+double Books::sum(Metric metric, const metrics::LabelValues& first_labels) const {
+  double sum = 0;
+  for (const metrics::Family& family : families_) {
+    if (family.row->metric != metric) continue;
+    for (const metrics::Series& series : family.series) {
+      if (begins_with(series.labels, first_labels)) sum += series.value;
+    }
+  }
+  return sum;
+}
+
+std::size_t Books::count(Metric metric) const {
+  const auto found = std::ranges::find_if(
+      families_, [&](const metrics::Family& family) { return family.row->metric == metric; });
+  return found == families_.end() ? 0 : found->series.size();
+}
+
+std::map<std::string, double> Books::by_label(Metric metric, std::size_t place) const {
+  std::map<std::string, double> values;
+  for (const metrics::Family& family : families_) {
+    if (family.row->metric != metric) continue;
+    for (const metrics::Series& series : family.series)
+      values[series.labels.at(place)] += series.value;
+  }
+  return values;
+}
+
+void gauges_are_what_lives(const Books& books,
+                           const Setting& setting,
+                           const Stage& stage,
+                           FakeComplaints& complaints) {
+  const auto require = [&](Metric metric, std::size_t is) {
+    require_equal(metric, "", books.sum(metric), static_cast<double>(is), complaints);
+  };
+  require(Metric::kPolicies, stage.living("policy"));
+  require(Metric::kSubchannels, stage.living("subchannel"));
+  require(Metric::kEndpoints, stage.living("subchannel"));
+  require(Metric::kXdsConnected, 1);
+  std::size_t subscribed = 0;
+  for (const ResourceType type : {ResourceType::kListener,
+                                  ResourceType::kRouteConfig,
+                                  ResourceType::kCluster,
+                                  ResourceType::kEndpoints}) {
+    if (const auto names = setting.control_plane->subscribed(type)) subscribed += names->size();
+  }
+  require(Metric::kXdsResources, subscribed);
+
+  std::map<std::string, double> standing;
+  for (const auto& [address, numbers] : setting.connector->standing())
+    standing[owner_of(address)] += static_cast<double>(numbers.size());
+  for (int number = 0; number < kClusters; ++number) {
+    const std::string cluster = cluster_name(static_cast<std::size_t>(number));
+    const double is = standing[cluster];
+    require_equal(Metric::kConnectionsOpen,
+                  cluster,
+                  books.sum(Metric::kConnectionsOpen, {cluster}),
+                  is,
+                  complaints);
+    require_equal(Metric::kEndpoints,
+                  cluster + " ready",
+                  books.sum(Metric::kEndpoints, {cluster, "ready"}),
+                  is,
+                  complaints);
+  }
+}
+
+void deaths_are_those_that_happened(const Books& books,
+                                    const Stage& stage,
+                                    FakeComplaints& complaints) {
+  for (const auto& [kind, deaths] : books.by_label(Metric::kActorDeaths, 0)) {
+    const double killed = static_cast<double>(stage.killed(kind));
+    complaints.require(deaths <= killed,
+                       "no deaths are counted that did not happen [I10]",
+                       absl::StrCat(deaths, " of ", kind, " for ", killed));
+  }
+}
+
+void active_priorities_are_the_best(const Books& books,
+                                    const Topology& topology,
+                                    FakeComplaints& complaints) {
+  const auto told = books.by_label(Metric::kPriorityActive, 0);
+  const auto trees = trees_by_cluster(topology);
+  const auto require = [&](const std::string& cluster, std::size_t is) {
+    if (trees.at(cluster) != 1) return;
+    const auto found = told.find(cluster);
+    require_equal(Metric::kPriorityActive,
+                  cluster,
+                  found == told.end() ? -2 : found->second,
+                  static_cast<double>(is),
+                  complaints);
+  };
+  for (const std::string& root : routed(topology)) {
+    const auto leaf = serving_leaf(topology, root);
+    if (!leaf) continue;
+    const ClusterModel& model = topology.clusters.at(*leaf);
+    require(*leaf, model.kind == ClusterKind::kDns ? 0 : *best_priority(model));
+    if (*leaf == root) continue;
+    const auto leaves = leaves_of(topology, root);
+    require(root, static_cast<std::size_t>(std::ranges::find(leaves, *leaf) - leaves.begin()));
+  }
+}
+
+void calls_are_counted(const Books& books,
+                       const std::map<std::string, CallCounts>& counts,
+                       FakeComplaints& complaints) {
+  constexpr const char* kResults[kPickOutcomes] = {"complete", "queue", "fail", "drop"};
+  for (const auto& [cluster, count] : counts) {
+    for (std::size_t i = 0; i < kPickOutcomes; ++i) {
+      require_equal(Metric::kPicks,
+                    absl::StrCat(cluster, " ", kResults[i]),
+                    books.sum(Metric::kPicks, {cluster, kResults[i]}),
+                    static_cast<double>(count.picks[i]),
+                    complaints);
+    }
+    require_equal(Metric::kRpcsActive,
+                  cluster,
+                  books.sum(Metric::kRpcsActive, {cluster}),
+                  static_cast<double>(count.running),
+                  complaints);
+  }
+}
+
+void gauges_end(const Books& books, FakeComplaints& complaints) {
+  for (const Metric metric : {Metric::kPolicies,
+                              Metric::kSubchannels,
+                              Metric::kConnectionsOpen,
+                              Metric::kXdsResources,
+                              Metric::kRpcsActive}) {
+    for (const auto& [label, value] : books.by_label(metric, 0))
+      require_equal(metric, label, value, 0, complaints);
+  }
+  for (const Metric metric : {Metric::kEndpoints, Metric::kPriorityActive, Metric::kXdsConnected}) {
+    complaints.require(
+        books.count(metric) == 0, "gauges end with what they tell of [I10]", name_of(metric));
+  }
+}
+
+}  // namespace signalbox::sim

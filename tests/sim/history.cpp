@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/history.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::sim {
+namespace {
+
+using Touched = std::set<std::string>;
+
+constexpr char kLate[] = "late-";
+
+// Of a table of changes, each of which says how often it comes in a hundred.
+template <typename Rows>
+const auto& draw_row(const Rows& rows, FakeChance& chance) {
+  auto left = static_cast<unsigned>(chance.below(100));
+  for (const auto& row : rows) {
+    if (left < row.percent) return row;
+    left -= row.percent;
+  }
+  return *std::rbegin(rows);
+}
+
+// --- endpoints ---------------------------------------------------------------
+
+HostModel deal_host(int number, FakeChance& chance) {
+  HostModel host;
+  host.number = number;
+  host.weight = static_cast<unsigned>(1 + chance.below(3));
+  host.draining = chance.percent(5);
+  host.unhealthy = chance.percent(10);
+  return host;
+}
+
+// Deals hosts to priorities and localities anew, each at most once.
+std::vector<PriorityModel> deal_hosts(FakeChance& chance) {
+  std::vector<PriorityModel> priorities(1 + chance.below(4));
+  for (std::size_t i = 0; i < priorities.size(); ++i) {
+    const std::size_t zones = 1 + chance.below(3);
+    for (std::size_t zone = 0; zone < zones; ++zone) {
+      // Zones move between priorities, or stay.
+      priorities[i].push_back({absl::StrCat("z", i, chance.percent(70) ? "" : "x", zone),
+                               static_cast<unsigned>(1 + chance.below(3)),
+                               {}});
+    }
+  }
+  for (int host = 0; host < kHosts; ++host) {
+    if (chance.percent(30)) continue;
+    PriorityModel& priority = priorities[chance.below(priorities.size())];
+    LocalityModel& locality = priority[chance.below(priority.size())];
+    locality.hosts.push_back(deal_host(host, chance));
+  }
+  return priorities;
+}
+
+LocalityModel& any_locality(ClusterModel& cluster, FakeChance& chance) {
+  PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
+  return priority[chance.below(priority.size())];
+}
+
+// One of them all; null: there is none.
+HostModel* any_host(ClusterModel& cluster, FakeChance& chance) {
+  std::vector<HostModel*> hosts;
+  for (PriorityModel& priority : cluster.priorities) {
+    for (LocalityModel& locality : priority) {
+      for (HostModel& host : locality.hosts)
+        hosts.push_back(&host);
+    }
+  }
+  return hosts.empty() ? nullptr : chance.one_of(hosts);
+}
+
+bool has_zone(const PriorityModel& priority, const std::string& zone) {
+  return std::ranges::any_of(priority, [&](const auto& known) { return known.zone == zone; });
+}
+
+void take_out(ClusterModel& cluster, int host) {
+  for (PriorityModel& priority : cluster.priorities) {
+    for (LocalityModel& locality : priority)
+      std::erase_if(locality.hosts, [&](const auto& known) { return known.number == host; });
+  }
+}
+
+// A priority without localities would be a gap.
+void close_gaps(ClusterModel& cluster) {
+  std::erase_if(cluster.priorities, [](const auto& priority) { return priority.empty(); });
+  if (cluster.priorities.empty()) cluster.priorities = {{{"last", 1, {}}}};
+}
+
+void deal_anew(ClusterModel& cluster, FakeChance& chance) {
+  cluster.priorities = deal_hosts(chance);
+}
+
+void swap_priorities(ClusterModel& cluster, FakeChance& chance) {
+  std::swap(cluster.priorities.front(),
+            cluster.priorities[chance.below(cluster.priorities.size())]);
+}
+
+void drop_priority(ClusterModel& cluster, FakeChance& chance) {
+  cluster.priorities.erase(cluster.priorities.begin() +
+                           static_cast<std::ptrdiff_t>(chance.below(cluster.priorities.size())));
+  close_gaps(cluster);
+}
+
+void add_priority(ClusterModel& cluster, FakeChance& chance) {
+  const auto where = static_cast<std::ptrdiff_t>(chance.below(cluster.priorities.size() + 1));
+  const int host = static_cast<int>(chance.below(kHosts));
+  take_out(cluster, host);
+  cluster.priorities.insert(cluster.priorities.begin() + where,
+                            {{absl::StrCat("new", host), 1, {deal_host(host, chance)}}});
+}
+
+void move_host(ClusterModel& cluster, FakeChance& chance) {
+  const HostModel* host = any_host(cluster, chance);
+  if (host == nullptr) return;
+  const HostModel moved = *host;
+  take_out(cluster, moved.number);
+  any_locality(cluster, chance).hosts.push_back(moved);
+}
+
+void move_locality(ClusterModel& cluster, FakeChance& chance) {
+  PriorityModel& from = cluster.priorities[chance.below(cluster.priorities.size())];
+  PriorityModel& to = cluster.priorities[chance.below(cluster.priorities.size())];
+  if (&from == &to || has_zone(to, from.back().zone)) return;
+  to.push_back(std::move(from.back()));
+  from.pop_back();
+  close_gaps(cluster);
+}
+
+void drop_locality(ClusterModel& cluster, FakeChance& chance) {
+  cluster.priorities[chance.below(cluster.priorities.size())].pop_back();
+  close_gaps(cluster);
+}
+
+void add_locality(ClusterModel& cluster, FakeChance& chance) {
+  PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
+  const std::string zone = absl::StrCat("y", chance.below(4));
+  if (!has_zone(priority, zone)) priority.push_back({zone, 2, {}});
+}
+
+void change_health(ClusterModel& cluster, FakeChance& chance) {
+  HostModel* host = any_host(cluster, chance);
+  if (host == nullptr) return;
+  bool& status = chance.percent(50) ? host->draining : host->unhealthy;
+  status = !status;
+}
+
+void add_or_remove_host(ClusterModel& cluster, FakeChance& chance) {
+  const int host = static_cast<int>(chance.below(kHosts));
+  take_out(cluster, host);
+  if (chance.percent(50)) any_locality(cluster, chance).hosts.push_back(deal_host(host, chance));
+}
+
+void change_weights(ClusterModel& cluster, FakeChance& chance) {
+  any_locality(cluster, chance).weight = static_cast<unsigned>(1 + chance.below(9));
+  HostModel* host = any_host(cluster, chance);
+  if (host != nullptr) host->weight = static_cast<unsigned>(1 + chance.below(9));
+}
+
+void change_drops(ClusterModel& cluster, FakeChance& chance) {
+  cluster.drop_percent = chance.one_of(std::vector<unsigned>{0, 0, 30, 100});
+}
+
+struct EndpointChange {
+  unsigned percent;
+  void (*make)(ClusterModel& cluster, FakeChance& chance);
+};
+
+constexpr EndpointChange kEndpointChanges[] = {
+    {20, deal_anew},
+    {10, swap_priorities},
+    {6, drop_priority},
+    {6, add_priority},
+    {15, move_host},
+    {7, move_locality},
+    {5, drop_locality},
+    {5, add_locality},
+    {10, change_health},
+    {6, add_or_remove_host},
+    {5, change_weights},
+    {5, change_drops},
+};
+
+// --- clusters ----------------------------------------------------------------
+
+void change_limit(ClusterModel& cluster, FakeChance& chance) {
+  cluster.max_requests = chance.one_of(std::vector<unsigned>{1024, 1024, 8, 1});
+}
+
+void change_ejection(ClusterModel& cluster, FakeChance& chance) {
+  cluster.ejects = chance.percent(50);
+}
+
+void change_policy(ClusterModel& cluster, FakeChance& chance) {
+  cluster.policy = &policy_table()[chance.below(policy_table().size())];
+}
+
+// EDS becomes DNS, and DNS EDS; the rest stays as it was.
+void change_kind(const std::string& name, ClusterModel& cluster, FakeChance& chance) {
+  if (cluster.kind == ClusterKind::kEds) {
+    cluster.kind = ClusterKind::kDns;
+    cluster.dns_name = absl::StrCat("dns", number_of(name), ".example:443");
+    cluster.priorities.clear();
+  } else if (cluster.kind == ClusterKind::kDns) {
+    cluster.kind = ClusterKind::kEds;
+    cluster.dns_name.clear();
+    cluster.priorities = deal_hosts(chance);
+  }
+}
+
+ClusterModel deal_cluster(std::size_t number, FakeChance& chance) {
+  ClusterModel cluster;
+  change_policy(cluster, chance);
+  if (chance.percent(10)) change_drops(cluster, chance);
+  if (chance.percent(15)) change_limit(cluster, chance);
+  if (chance.percent(30)) change_ejection(cluster, chance);
+  const std::size_t kind = chance.below(10);
+  if (number >= 2 && kind < 4) {
+    cluster.kind = ClusterKind::kAggregate;
+    const std::size_t children = 1 + chance.below(3);
+    for (std::size_t i = 0; i < children; ++i) {
+      const std::string child = cluster_name(chance.below(number));
+      if (std::ranges::count(cluster.children, child) == 0) cluster.children.push_back(child);
+    }
+  } else if (kind == 4) {
+    cluster.kind = ClusterKind::kDns;
+    cluster.dns_name = absl::StrCat("dns", number, ".example:443");
+  } else {
+    cluster.priorities = deal_hosts(chance);
+  }
+  return cluster;
+}
+
+std::string any_cluster(const Topology& topology, FakeChance& chance) {
+  auto chosen = topology.clusters.begin();
+  std::advance(chosen, static_cast<std::ptrdiff_t>(chance.below(topology.clusters.size())));
+  return chosen->first;
+}
+
+std::vector<std::pair<std::string, unsigned>> deal_targets(const Topology& topology,
+                                                           FakeChance& chance) {
+  std::vector<std::pair<std::string, unsigned>> targets;
+  const std::size_t count = 1 + chance.below(2);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string name = any_cluster(topology, chance);
+    if (chance.percent(4)) name = kGhost;
+    const bool known =
+        std::ranges::any_of(targets, [&](const auto& target) { return target.first == name; });
+    if (!known) targets.emplace_back(std::move(name), static_cast<unsigned>(1 + chance.below(3)));
+  }
+  return targets;
+}
+
+// --- mutations: each returns what it touched ---------------------------------
+
+TargetModel& any_target(Topology& topology, FakeChance& chance) {
+  return topology.targets[chance.below(topology.targets.size())];
+}
+
+Touched mutate_route(Topology& topology, FakeChance& chance) {
+  TargetModel& target = any_target(topology, chance);
+  RouteModel& route = target.routes[chance.below(target.routes.size())];
+  route.clusters = deal_targets(topology, chance);
+  return {""};
+}
+
+// Who is left without a virtual host gets one back with the next change.
+Touched mutate_virtual_host(Topology& topology, FakeChance& chance) {
+  const auto left_out = std::ranges::find_if(
+      topology.targets, [](const TargetModel& target) { return target.for_somebody_else; });
+  TargetModel& target =
+      left_out == topology.targets.end() ? any_target(topology, chance) : *left_out;
+  target.for_somebody_else = !target.for_somebody_else;
+  return {""};
+}
+
+bool somebody_is_left_out(const Topology& topology) {
+  return std::ranges::any_of(topology.targets,
+                             [](const TargetModel& target) { return target.for_somebody_else; });
+}
+
+Touched mutate_route_name(Topology& topology, FakeChance& chance) {
+  TargetModel& target = any_target(topology, chance);
+  if (chance.percent(50)) {
+    target.inline_routes = !target.inline_routes;
+  } else {
+    target.route_name = absl::StrCat(target.listener, "-routes-", chance.below(3));
+  }
+  return {""};
+}
+
+Touched add_or_replace_cluster(Topology& topology, FakeChance& chance) {
+  const std::size_t number = chance.below(kClusters);
+  topology.clusters[cluster_name(number)] = deal_cluster(number, chance);
+  return {cluster_name(number)};
+}
+
+Touched remove_cluster(Topology& topology, FakeChance& chance) {
+  if (topology.clusters.size() < 3) return {};
+  const std::string name = any_cluster(topology, chance);
+  topology.clusters.erase(name);
+  return {name};
+}
+
+Touched mutate_endpoints(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  ClusterModel& cluster = topology.clusters.at(name);
+  if (cluster.kind != ClusterKind::kEds) return {};
+  draw_row(kEndpointChanges, chance).make(cluster, chance);
+  return {name};
+}
+
+Touched mutate_children(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  ClusterModel& cluster = topology.clusters.at(name);
+  if (cluster.kind != ClusterKind::kAggregate) return {};
+  std::ranges::reverse(cluster.children);
+  const std::string child = cluster_name(chance.below(number_of(name)));
+  if (std::ranges::count(cluster.children, child) == 0) {
+    cluster.children.push_back(child);
+  } else if (cluster.children.size() > 1) {
+    std::erase(cluster.children, child);
+  }
+  return {name};
+}
+
+Touched mutate_policy(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  change_policy(topology.clusters.at(name), chance);
+  return {name};
+}
+
+Touched mutate_kind(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  change_kind(name, topology.clusters.at(name), chance);
+  return {name};
+}
+
+Touched mutate_settings(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  (chance.percent(50) ? change_limit : change_ejection)(topology.clusters.at(name), chance);
+  return {name};
+}
+
+struct Mutation {
+  unsigned percent;
+  Touched (*make)(Topology& topology, FakeChance& chance);
+};
+
+constexpr Mutation kMutations[] = {
+    {16, mutate_route},
+    {2, mutate_virtual_host},
+    {5, mutate_route_name},
+    {13, add_or_replace_cluster},
+    {8, remove_cluster},
+    {32, mutate_endpoints},
+    {10, mutate_children},
+    {7, mutate_policy},
+    {4, mutate_kind},
+    {3, mutate_settings},
+};
+
+template <typename Rows>
+constexpr unsigned percent_of(const Rows& rows) {
+  unsigned sum = 0;
+  for (const auto& row : rows)
+    sum += row.percent;
+  return sum;
+}
+
+static_assert(percent_of(kMutations) == 100 && percent_of(kEndpointChanges) == 100);
+
+}  // namespace
+
+Topology make_topology(FakeChance& chance) {
+  Topology topology;
+  for (std::size_t number = 0; number < 5; ++number)
+    topology.clusters[cluster_name(number)] = deal_cluster(number, chance);
+  for (const char* listener : {"orders", "billing"}) {
+    if (!topology.targets.empty() && chance.percent(50)) break;
+    TargetModel target;
+    target.listener = listener;
+    target.route_name = absl::StrCat(listener, "-routes-0");
+    target.inline_routes = chance.percent(30);
+    for (const char* prefix : {"/a/", "/b/", "/"})
+      target.routes.push_back({prefix, deal_targets(topology, chance)});
+    topology.targets.push_back(std::move(target));
+  }
+  return topology;
+}
+
+std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
+  if (somebody_is_left_out(topology)) return mutate_virtual_host(topology, chance);
+  return draw_row(kMutations, chance).make(topology, chance);
+}
+
+void touch_everything(Topology& topology) {
+  for (TargetModel& target : topology.targets)
+    target.for_somebody_else = false;
+  for (const std::string& name : reachable(topology)) {
+    if (name == kGhost || topology.clusters.contains(name)) continue;
+    ClusterModel cluster;
+    cluster.priorities = {{{"back", 1, {HostModel{}}}}};
+    topology.clusters[name] = cluster;
+  }
+  for (auto& [name, cluster] : topology.clusters) {
+    cluster.connect_timeout_seconds = cluster.connect_timeout_seconds == 4 ? 5 : 4;
+    if (cluster.kind == ClusterKind::kDns) {
+      const bool late = absl::StartsWith(cluster.dns_name, kLate);
+      cluster.dns_name =
+          late ? cluster.dns_name.substr(sizeof kLate - 1) : kLate + cluster.dns_name;
+    }
+    for (PriorityModel& priority : cluster.priorities) {
+      for (LocalityModel& locality : priority)
+        locality.weight += 3;
+    }
+  }
+}
+
+void move_all_hosts(Topology& topology) {
+  for (auto& [name, cluster] : topology.clusters) {
+    for (PriorityModel& priority : cluster.priorities) {
+      for (LocalityModel& locality : priority)
+        locality.zone += "m";
+    }
+  }
+}
+
+}  // namespace signalbox::sim

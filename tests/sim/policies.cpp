@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/policies.hpp"
+
+#include <algorithm>
+
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
+#include "xds/type_url.hpp"
+
+namespace signalbox::sim {
+namespace {
+
+namespace known = envoy::extensions::load_balancing_policies;
+using envoy::config::cluster::v3::LoadBalancingPolicy;
+
+template <typename Message>
+void add(LoadBalancingPolicy& policy, const Message& message) {
+  auto* extension = policy.add_policies()->mutable_typed_extension_config();
+  extension->set_name("policy");
+  extension->mutable_typed_config()->set_type_url(xds::type_url_of<Message>());
+  extension->mutable_typed_config()->set_value(message.SerializeAsString());
+}
+
+template <typename Message>
+void write_default(LoadBalancingPolicy& policy) {
+  add(policy, Message());
+}
+
+void write_shuffled(LoadBalancingPolicy& policy) {
+  known::pick_first::v3::PickFirst message;
+  message.set_shuffle_address_list(true);
+  add(policy, message);
+}
+
+// A small ring is dealt in no time, and large enough for five hosts.
+void write_ring_hash(LoadBalancingPolicy& policy) {
+  known::ring_hash::v3::RingHash message;
+  message.mutable_minimum_ring_size()->set_value(64);
+  message.mutable_maximum_ring_size()->set_value(128);
+  add(policy, message);
+}
+
+template <typename Message>
+void write_by_locality(LoadBalancingPolicy& policy) {
+  known::wrr_locality::v3::WrrLocality message;
+  add(*message.mutable_endpoint_picking_policy(), Message());
+  add(policy, message);
+}
+
+using RoundRobin = known::round_robin::v3::RoundRobin;
+using PickFirst = known::pick_first::v3::PickFirst;
+using LeastRequest = known::least_request::v3::LeastRequest;
+using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
+
+// The first is what CDS means when it says nothing.
+constexpr PolicyRow kRows[] = {
+    {"default", true, Connects::kAll, Chooses::kEverybody, nullptr},
+    {"round_robin", true, Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},
+    {"wrr_locality", true, Connects::kAll, Chooses::kEverybody, write_by_locality<RoundRobin>},
+    {"pick_first", true, Connects::kOne, Chooses::kOne, write_default<PickFirst>},
+    {"pick_first_shuffled", true, Connects::kOne, Chooses::kOne, write_shuffled},
+    {"wrr_locality_of_pick_first",
+     true,
+     Connects::kOnePerLocality,
+     Chooses::kOnePerLocality,
+     write_by_locality<PickFirst>},
+    {"ring_hash", false, Connects::kAsked, Chooses::kByHash, write_ring_hash},
+    {"least_request", false, Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
+    {"weighted_round_robin",
+     false,
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_by_locality<Weighted>},
+};
+
+}  // namespace
+
+const std::vector<PolicyRow>& policy_table() {
+  static const std::vector<PolicyRow> table = [] {
+    std::vector<PolicyRow> rows;
+    std::ranges::copy_if(kRows, std::back_inserter(rows), &PolicyRow::known);
+    return rows;
+  }();
+  return table;
+}
+
+}  // namespace signalbox::sim

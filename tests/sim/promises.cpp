@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/promises.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::sim {
+namespace {
+
+// The rarest host has one call in sixty at least: none is missed in so many, whatever the seed.
+constexpr std::uint64_t kPicks = 2'000;
+constexpr std::uint64_t kHashes = 16;
+
+std::optional<std::uint64_t> hash_of(std::uint64_t pick) {
+  return (pick % kHashes) * 0x9e3779b97f4a7c15ULL;
+}
+
+struct Seen {
+  std::map<Address, std::uint64_t> chosen;
+  std::map<std::uint64_t, std::set<Address>> by_hash;
+  std::uint64_t queued = 0;
+  std::uint64_t dropped = 0;
+  std::string failed;
+};
+
+Seen ask_often(const Picker& picker, const ClusterName& cluster, std::uint64_t picks) {
+  Seen seen;
+  for (std::uint64_t i = 0; i < picks; ++i) {
+    const PickResult result = picker.pick(
+        {.path = "/a/x", .cluster = &cluster, .seed = i * 0x9e3779b9ULL + 1, .hash = hash_of(i)});
+    if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+    if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
+      const Address& address = complete->connection->address();
+      ++seen.chosen[address];
+      seen.by_hash[i % kHashes].insert(address);
+    } else if (std::holds_alternative<Queue>(result.outcome)) {
+      ++seen.queued;
+    } else if (std::holds_alternative<Drop>(result.outcome)) {
+      ++seen.dropped;
+    } else {
+      seen.failed = std::get<Fail>(result.outcome).status.ToString();
+    }
+  }
+  return seen;
+}
+
+void check_choice(const Seen& seen,
+                  const std::string& leaf,
+                  const ClusterModel& model,
+                  FakeComplaints& complaints) {
+  const auto localities = best_localities(leaf, model);
+  const bool by_name = model.kind == ClusterKind::kDns;
+  const Chooses chooses =
+      by_name && model.policy->chooses != Chooses::kByHash ? Chooses::kOne : model.policy->chooses;
+  for (const auto& hosts : localities) {
+    std::size_t reached = 0;
+    for (const Address& host : hosts) {
+      reached += seen.chosen.count(host);
+      complaints.require(chooses != Chooses::kEverybody || seen.chosen.contains(host),
+                         "who spreads calls reaches every host",
+                         absl::StrCat(leaf, " never chose ", host.str()));
+    }
+    complaints.require(chooses != Chooses::kOnePerLocality || reached == 1,
+                       "who picks first in each locality stays with one host there",
+                       absl::StrCat(hosts.front().str(), " …: ", reached, " hosts"));
+  }
+  complaints.require(chooses != Chooses::kOne || seen.chosen.size() == 1,
+                     "who picks first stays with one host",
+                     absl::StrCat(leaf, " chose ", seen.chosen.size()));
+  if (chooses != Chooses::kByHash) return;
+  for (const auto& [hash, addresses] : seen.by_hash) {
+    complaints.require(addresses.size() == 1,
+                       "equal hashes go to the same host [A42]",
+                       absl::StrCat(leaf, " chose ", addresses.size()));
+  }
+}
+
+void check_cluster(const Picker& picker,
+                   const std::string& cluster,
+                   const std::string& leaf,
+                   const ClusterModel& model,
+                   FakeComplaints& complaints) {
+  const unsigned drops = drop_percent(model);
+  const std::uint64_t picks =
+      model.policy->chooses == Chooses::kEverybody && drops == 0 ? kPicks : 4 * kHashes;
+  const Seen seen = ask_often(picker, ClusterName(cluster), picks);
+  const std::string whose = absl::StrCat(cluster, " by ", leaf);
+  complaints.require(
+      seen.failed.empty(), "no pick fails where hosts are up", whose + ": " + seen.failed);
+  complaints.require((seen.dropped > 0) == (drops > 0),
+                     "picks are dropped exactly where it was said [A32]",
+                     absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
+  complaints.require((seen.dropped == picks) == (drops >= 100),
+                     "everything is dropped exactly where it was said [A32]",
+                     absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
+  complaints.require(seen.queued == 0 || model.policy->connects == Connects::kAsked,
+                     "no pick is queued where hosts are up",
+                     absl::StrCat(whose, ": ", seen.queued, " of ", picks));
+  if (drops == 0 && seen.queued == 0) check_choice(seen, leaf, model, complaints);
+}
+
+}  // namespace
+
+void policies_keep_their_promises(const lb::Snapshot& snapshot,
+                                  const TargetModel& target,
+                                  const Topology& topology,
+                                  FakeComplaints& complaints) {
+  if (snapshot.picker == nullptr) return;
+  for (const std::string& cluster : routed(target)) {
+    const auto leaf = serving_leaf(topology, cluster);
+    if (!leaf) continue;
+    check_cluster(*snapshot.picker, cluster, *leaf, topology.clusters.at(*leaf), complaints);
+  }
+}
+
+}  // namespace signalbox::sim

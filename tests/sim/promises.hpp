@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// promises — what each policy promises of its picks, asked of the snapshot once all is quiet.
+//
+//   snapshot's picker ◀─ many picks of each cluster ─▶ who was chosen ─▶ PolicyRow::chooses
+//
+// No call begins: the trackers that picks name are left alone. What pickers ask for is told.
+
+#pragma once
+
+#include "lb/snapshot_cell.hpp"
+#include "tests/sim/setting.hpp"
+#include "tests/sim/topology.hpp"
+
+namespace signalbox::sim {
+
+/// Where hosts are up: who spreads reaches each of them, who picks one stays with it, equal hashes
+/// go to the same; and nothing is refused without a reason, so that no breaker holds what ended
+/// calls once took.
+void policies_keep_their_promises(const lb::Snapshot& snapshot,
+                                  const TargetModel& target,
+                                  const Topology& topology,
+                                  FakeComplaints& complaints);
+
+}  // namespace signalbox::sim

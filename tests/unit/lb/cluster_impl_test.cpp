@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/cluster_impl.hpp"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+
+#include "lb/load_stats.hpp"
+#include "lb/pickers.hpp"
+#include "lb/request_limit.hpp"
+#include "tests/support/policy_harness.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr std::uint32_t kAll = 1'000'000;
+const LocalityName kEast{"r", "east", ""};
+const LocalityName kWest{"r", "west", ""};
+
+/// Counts in a map, as Instruments do.
+class Counters final : public DropCounters {
+ public:
+  EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override {
+    return count(cluster.str() + "/" + std::string(category));
+  }
+
+  EventCountPtr breaker_drops(const ClusterName& cluster) override { return count(cluster.str()); }
+
+  std::int64_t sum(const std::string& name) { return count(name)->sum(0); }
+
+ private:
+  EventCountPtr count(const std::string& name) {
+    EventCountPtr& count = counts_[name];
+    if (count == nullptr) count = std::make_shared<const EventCount>();
+    return count;
+  }
+
+  std::map<std::string, EventCountPtr> counts_;
+};
+
+/// Endpoints with these drops, and localities without endpoints.
+EndpointsPtr dropping(std::vector<DropCategory> drops,
+                      const std::vector<LocalityName>& names = {}) {
+  auto endpoints = std::make_shared<Endpoints>();
+  Priority& only = endpoints->priorities.emplace_back();
+  for (const LocalityName& name : names)
+    only.localities.push_back(std::make_shared<const Locality>(Locality{name, 1, {}}));
+  endpoints->drops = std::move(drops);
+  return endpoints;
+}
+
+/// Says what it says of one endpoint in `locality`.
+class EndpointPicker final : public Picker {
+ public:
+  explicit EndpointPicker(const LocalityName& name)
+      : chosen_{std::make_shared<const Locality>(Locality{name, 1, {}}), nullptr, nullptr} {}
+
+  PickResult pick(const PickArgs& /*args*/) const override {
+    Complete complete(&connection_);
+    complete.endpoint = &chosen_;
+    PickResult result;
+    result.outcome = complete;
+    return result;
+  }
+
+ private:
+  Connection connection_{Address("10.0.0.1:80")};
+  ChosenEndpoint chosen_;
+};
+
+/// Calls may still use what has been replaced.
+class Attic final : public Retirement {
+ public:
+  void retire(std::unique_ptr<const Tracked> object) override {
+    objects_.push_back(std::move(object));
+  }
+
+ private:
+  std::vector<std::unique_ptr<const Tracked>> objects_;
+};
+
+struct World {
+  PolicyHarness policy() const {
+    PolicyContext context;
+    context.retirement = attic;
+    context.options.request_limits = limits;
+    context.options.loads = loads;
+    context.options.drop_counters = counters;
+    return PolicyHarness(make_cluster_impl(std::move(context)));
+  }
+
+  std::shared_ptr<Attic> attic = std::make_shared<Attic>();
+  std::shared_ptr<RequestLimits> limits = std::make_shared<RequestLimits>();
+  std::shared_ptr<LoadStore> loads = std::make_shared<LoadStore>();
+  std::shared_ptr<Counters> counters = std::make_shared<Counters>();
+};
+
+LbConfigPtr config_of(std::uint32_t most = 1024,
+                      bool report_load = false,
+                      const std::string& service = "service",
+                      const std::string& cluster = "c") {
+  static const LbConfigPtr child = make_lb_config(OverrideHostConfig{});
+  return make_lb_config(ClusterImplConfig{ClusterName(cluster), child, service, most, report_load});
+}
+
+void ready(PolicyHarness& policy, const LocalityName& locality = kEast) {
+  policy.step(ChildStateChanged{ChildName("child"),
+                                kReady,
+                                absl::OkStatus(),
+                                std::make_shared<const EndpointPicker>(locality),
+                                policy.generation()});
+}
+
+/// What the router does of a pick: the call's hold, or why there is none.
+struct Call {
+  Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
+    PickArgs args;
+    args.seed = seed;
+    const PickResult result = policy.published()->picker->pick(args);
+    text = to_text(result);
+    if (!std::holds_alternative<Complete>(result.outcome)) return;
+    const CallGate* const gate = result.trackers.gate();
+    if (gate != nullptr && !gate->enter()) {
+      text = "refused " + std::string(gate->refuse().message());
+      return;
+    }
+    tracking = Tracking(result.trackers);
+  }
+
+  bool runs() const { return absl::StartsWith(text, "complete"); }
+
+  std::string text;
+  Tracking tracking;
+};
+
+}  // namespace
+
+TEST_CASE("cluster_impl: says what the child says", "[lb][cluster_impl][A37-28]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  CHECK(policy.update(config_of()) == Texts{"start child", "breaker c 1024", "publish CONNECTING"});
+  CHECK(policy.published()->picker == make_queue_picker());
+  CHECK(policy.child("child", kReady) == Texts{"publish READY"});
+  CHECK(policy.pick() == "fail UNAVAILABLE: child READY");
+  CHECK(policy.child("child", kFailure) == Texts{"publish TRANSIENT_FAILURE"});
+  CHECK(policy.published()->status == absl::UnavailableError("child failed"));
+  CHECK(policy.applied("child") == Texts{"applied 1"});
+  CHECK(policy.step(IdleExitRequested{}) == Texts{"exit-idle child"});
+  CHECK(policy.update(config_of()) == Texts{"update child"});
+  CHECK(policy.child("stranger", kReady).empty());
+}
+
+TEST_CASE("cluster_impl: drops in every state of the child, and without endpoints",
+          "[lb][cluster_impl][A37-27][A37-30][A37-31]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(), nullptr, dropping({{"lb", kAll}}));
+  const std::string dropped =
+      "drop UNAVAILABLE: cluster c: the control plane drops calls of "
+      "category \"lb\"";
+  CHECK(policy.pick() == dropped);  // The child has not said anything.
+  std::int64_t drops = 1;
+  for (const auto state : {kConnecting, kIdle, kReady, kFailure}) {
+    policy.child("child", state);
+    CHECK(policy.published()->state == state);
+    CHECK(policy.pick() == dropped);
+    CHECK(world.counters->sum("c/lb") == ++drops);
+  }
+  CHECK(world.counters->sum("c") == 0);
+
+  SECTION("until the control plane says otherwise") {
+    CHECK(policy.update(config_of(), nullptr, dropping({{"lb", 0}})) ==
+          Texts{"update child", "publish TRANSIENT_FAILURE"});
+    CHECK(policy.pick() == "fail UNAVAILABLE: child TRANSIENT_FAILURE");
+    CHECK(world.counters->sum("c/lb") == drops);
+  }
+}
+
+TEST_CASE("cluster_impl: the first category that draws a call has it",
+          "[lb][cluster_impl][A37-27][A37-30]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(), nullptr, dropping({{"none", 0}, {"half", kAll / 2}, {"rest", kAll}}));
+  for (std::uint64_t seed = 0; seed < 1000; ++seed)
+    REQUIRE(absl::StartsWith(policy.pick("", seed), "drop"));
+  CHECK(world.counters->sum("c/none") == 0);
+  CHECK(world.counters->sum("c/half") > 400);
+  CHECK(world.counters->sum("c/rest") > 400);
+  CHECK(world.counters->sum("c/half") + world.counters->sum("c/rest") == 1000);
+}
+
+TEST_CASE("cluster_impl: the most calls in flight, and no more",
+          "[lb][cluster_impl][A32][A37-27][A37-30]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  const std::uint32_t most = GENERATE(0U, 1U, 3U);
+  policy.update(config_of(most));
+  ready(policy);
+  std::vector<Call> calls;
+  for (std::uint32_t i = 0; i < most; ++i) {
+    calls.emplace_back(policy);
+    REQUIRE(calls.back().runs());
+  }
+  const Call refused(policy);
+  CHECK(refused.text == "refused cluster c: circuit breaker: " + std::to_string(most) +
+                            " calls in flight are the most");
+  CHECK(world.counters->sum("c") == 1);
+  if (most > 0) {
+    calls.pop_back();
+    CHECK(Call(policy).runs());
+  }
+}
+
+TEST_CASE("cluster_impl: 1024 calls unless it is told otherwise",
+          "[lb][cluster_impl][A32][A37-18]") {
+  CHECK(ClusterImplConfig{}.max_concurrent_requests == 1024);
+  CHECK(Cluster{}.max_concurrent_requests == 1024);
+}
+
+TEST_CASE("cluster_impl: a call that waits, fails or is dropped holds no place",
+          "[lb][cluster_impl][A32]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(1), nullptr, dropping({{"half", kAll / 2}}));
+  for (const auto state : {kConnecting, kFailure}) {
+    policy.child("child", state);
+    for (std::uint64_t seed = 0; seed < 100; ++seed)
+      const Call call(policy, seed);
+  }
+  ready(policy);
+  // A pick that nobody uses.
+  for (int i = 0; i < 10; ++i)
+    policy.published()->picker->pick({});
+  CHECK(world.limits->of(ClusterName("c"), "service")->in_flight() == 0);
+}
+
+TEST_CASE("cluster_impl: a new limit holds at once for the calls that run already",
+          "[lb][cluster_impl][A32][A37-29]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(3));
+  ready(policy);
+  std::vector<Call> calls;
+  for (int i = 0; i < 3; ++i)
+    calls.emplace_back(policy);
+  CHECK(policy.update(config_of(4)) == Texts{"update child", "breaker c 4", "publish READY"});
+  calls.emplace_back(policy);
+  CHECK(calls.back().runs());
+  policy.update(config_of(2));
+  CHECK_FALSE(Call(policy).runs());
+  calls.erase(calls.begin(), calls.begin() + 2);
+  CHECK_FALSE(Call(policy).runs());
+  calls.pop_back();
+  CHECK(Call(policy).runs());
+
+  SECTION("and other drops leave the breaker as it is") {
+    CHECK(policy.update(config_of(2), nullptr, dropping({{"lb", 1}})) ==
+          Texts{"update child", "publish READY"});
+  }
+}
+
+TEST_CASE("cluster_impl: all who call a cluster share one count",
+          "[lb][cluster_impl][A32][A37-11][A37-29]") {
+  const World world;
+  PolicyHarness one = world.policy();
+  PolicyHarness two = world.policy();
+  PolicyHarness elsewhere = world.policy();
+  one.update(config_of(2));
+  two.update(config_of(2));
+  elsewhere.update(config_of(2, false, "other service"));
+  ready(one);
+  ready(two);
+  ready(elsewhere);
+  const Call first(one);
+  std::optional<Call> second(std::in_place, two);
+  REQUIRE(first.runs());
+  REQUIRE(second->runs());
+  CHECK_FALSE(Call(one).runs());
+  CHECK_FALSE(Call(two).runs());
+  CHECK(Call(elsewhere).runs());
+  second.reset();
+  CHECK(Call(one).runs());
+}
+
+TEST_CASE("cluster_impl: load is counted by locality, where it is reported",
+          "[lb][cluster_impl][A37-17][A37-28][A37-30][A27]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  SECTION("not where it is not") {
+    policy.update(config_of(1, false), nullptr, dropping({}, {kEast}));
+    ready(policy);
+    const Call call(policy);
+    CHECK(world.loads->take().empty());
+  }
+  SECTION("calls, drops, and those beyond the limit") {
+    policy.update(config_of(2, true), nullptr, dropping({}, {kEast, kWest}));
+    ready(policy, kEast);
+    Call east(policy);
+    ready(policy, kWest);
+    Call west(policy);
+    const Call refused(policy);
+    REQUIRE_FALSE(refused.runs());
+    const auto begun = world.loads->take();
+    REQUIRE(begun.size() == 1);
+    CHECK(begun[0].cluster == ClusterName("c"));
+    CHECK(begun[0].service_name == "service");
+    CHECK(begun[0].localities ==
+          std::map<LocalityName, LocalityLoad>{{kEast, {.in_progress = 1, .issued = 1}},
+                                               {kWest, {.in_progress = 1, .issued = 1}}});
+    CHECK(begun[0].dropped.empty());
+    CHECK(begun[0].total_dropped == 1);
+
+    policy.update(config_of(2, true), nullptr, dropping({{"lb", kAll}}, {kEast}));
+    CHECK_FALSE(Call(policy).runs());
+    east.tracking.end({0});
+    west.tracking.end({14});
+    const auto ended = world.loads->take();
+    CHECK(ended[0].localities ==
+          std::map<LocalityName, LocalityLoad>{{kEast, {.succeeded = 1}}, {kWest, {.errored = 1}}});
+    CHECK(ended[0].dropped == std::map<std::string, std::uint64_t>{{"lb", 1}});
+    CHECK(ended[0].total_dropped == 1);
+  }
+  SECTION("under no name where the picker does not say") {
+    policy.update(config_of(2, true), nullptr, dropping({}, {kEast}));
+    policy.step(
+        ChildStateChanged{ChildName("child"),
+                          kReady,
+                          absl::OkStatus(),
+                          make_connection_picker(std::make_shared<const Connection>(Address("a"))),
+                          1});
+    const Call call(policy);
+    CHECK(world.loads->take()[0].localities ==
+          std::map<LocalityName, LocalityLoad>{{{}, {.in_progress = 1, .issued = 1}}});
+  }
+}

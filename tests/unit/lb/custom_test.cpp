@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A policy of the user's: what is passed on, and which promise is broken by which order.
+#include "lb/policy/custom.hpp"
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "lb/policy_registry.hpp"
+#include "messages/invariant.hpp"
+#include "tests/unit/lb/leaf_harness.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Catch::Matchers::Contains;
+using Script = std::function<LbEffects(const LbEvent& event)>;
+
+// Does what the test says.
+class Scripted final : public Policy {
+ public:
+  explicit Scripted(Script script) : script_(std::move(script)) {}
+
+  LbEffects step(const LbEvent& event, Instant /*now*/) override { return script_(event); }
+
+ private:
+  Script script_;
+};
+
+const char kName[] = "com.example.Scripted";
+const auto kFailures = std::make_shared<const StripedCounters<1>>();
+
+std::shared_ptr<const CustomPolicies> registering(Script script) {
+  CustomPolicies policies;
+  policies[kName] = CustomPolicy{[script = std::move(script)](const CustomConfig&, PolicyContext) {
+                                   return std::make_unique<Scripted>(script);
+                                 },
+                                 kFailures};
+  return std::make_shared<const CustomPolicies>(std::move(policies));
+}
+
+PolicyContext context_with(std::shared_ptr<const CustomPolicies> policies) {
+  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+  context.options.custom = std::move(policies);
+  return context;
+}
+
+std::unique_ptr<Policy> make(Script script) {
+  return make_policy(CustomConfig{kName, "{}"}, context_with(registering(std::move(script))));
+}
+
+Publish publish(PickerPtr picker, Generation generation = 0) {
+  return Publish{ConnectivityState::kReady, absl::OkStatus(), std::move(picker), generation};
+}
+
+ConfigUpdated update(Generation generation) {
+  ConfigUpdated update;
+  update.generation = generation;
+  return update;
+}
+
+ConfigUpdated child_update(LbConfigPtr config, Generation generation = 1) {
+  return ConfigUpdated{generation, std::move(config), nullptr, nullptr};
+}
+
+// What it says of a policy that orders `first` when it is configured, and then `second`.
+std::string broken(LbEffects first, LbEffects second = {}) {
+  const auto policy = make([&](const LbEvent& event) {
+    return std::holds_alternative<ConfigUpdated>(event) ? first : second;
+  });
+  try {
+    policy->step(update(1), Instant{});
+    policy->step(IdleExitRequested{}, Instant{});
+  } catch (const BrokenInvariant& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const LbEffects kGood = {publish(make_queue_picker(), 1), ReportApplied{1}};
+
+LbEffects good_and(LbEffect more) {
+  LbEffects effects = kGood;
+  effects.push_back(std::move(more));
+  return effects;
+}
+
+class ThrowingPicker final : public Picker {
+ public:
+  PickResult pick(const PickArgs&) const override { throw std::runtime_error("no dice"); }
+};
+
+class AnsweringPicker final : public Picker {
+ public:
+  explicit AnsweringPicker(PickResult answer) : answer_(std::move(answer)) {}
+
+  PickResult pick(const PickArgs&) const override { return answer_; }
+
+ private:
+  PickResult answer_;
+};
+
+// What a pick gives through the policy that publishes `picker`.
+PickResult picked(PickerPtr picker) {
+  const auto policy = make([&](const LbEvent&) { return LbEffects{publish(picker, 1)}; });
+  const LbEffects effects = policy->step(update(1), Instant{});
+  return std::get<Publish>(effects.at(0)).picker->pick({});
+}
+
+template <typename Outcome>
+PickResult answer(Outcome outcome) {
+  PickResult result;
+  result.outcome = std::move(outcome);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("custom: a name that nobody registered makes no policy", "[lb][custom][A52]") {
+  CHECK(make_policy(CustomConfig{kName, "{}"}, context_with(nullptr)) == nullptr);
+  const auto others = registering([](const LbEvent&) { return LbEffects{}; });
+  CHECK(make_policy(CustomConfig{"com.example.Other", "{}"}, context_with(others)) == nullptr);
+  CHECK(make_policy(CustomConfig{kName, "{}"}, context_with(others)) != nullptr);
+}
+
+TEST_CASE("custom: make() must make something", "[lb][custom]") {
+  CustomPolicies policies;
+  policies[kName].make = [](const CustomConfig&, PolicyContext) { return nullptr; };
+  const auto context = context_with(std::make_shared<const CustomPolicies>(std::move(policies)));
+  CHECK_THROWS_WITH(make_policy(CustomConfig{kName, "{}"}, context),
+                    "custom policy com.example.Scripted: make() made nothing");
+}
+
+TEST_CASE("custom: a policy that keeps its promises is passed on as it is", "[lb][custom]") {
+  const auto policy = make([](const LbEvent& event) -> LbEffects {
+    if (std::holds_alternative<ConfigUpdated>(event)) {
+      return {AcquireSubchannel{Address{"a"}},
+              Connect{Address{"a"}},
+              StartChild{ChildName{"c"}, child_update(make_lb_config(RoundRobinConfig{}))},
+              publish(make_queue_picker(), 1),
+              ReportApplied{1}};
+    }
+    return {UpdateChild{ChildName{"c"}, child_update(make_lb_config(RoundRobinConfig{}))},
+            ExitIdleChild{ChildName{"c"}},
+            StopChild{ChildName{"c"}},
+            ReleaseSubchannel{Address{"a"}},
+            AcquireSubchannel{Address{"a"}},
+            StartTimer{TimerId{"t"}, Duration{5}},
+            CancelTimer{TimerId{"t"}},
+            RebuildSoon{},
+            RequestReresolution{},
+            // The child's policy may be another once it was stopped.
+            StartChild{ChildName{"c"}, child_update(make_lb_config(PickFirstConfig{}))}};
+  });
+  CHECK(policy->step(update(1), Instant{}).size() == 5);
+  CHECK(policy->step(IdleExitRequested{}, Instant{}).size() == 10);
+}
+
+TEST_CASE("custom: an order that breaks a promise is an exception that says which",
+          "[lb][custom]") {
+  struct Row {
+    std::string what;
+    LbEffects first;
+    LbEffects second;
+  };
+
+  const auto round_robin = make_lb_config(RoundRobinConfig{});
+  const auto pick_first = make_lb_config(PickFirstConfig{});
+  const StartChild start{ChildName{"c"}, child_update(round_robin)};
+  const Address a{"a"};
+  Publish silent_failure = publish(make_queue_picker(), 1);
+  silent_failure.state = ConnectivityState::kTransientFailure;
+  const std::vector<Row> rows = {
+      {"I1: it is configured, and has published no picker", {}, {}},
+      {"I1: it reports before it has published a picker",
+       {ReportApplied{1}, publish(make_queue_picker(), 1)},
+       {}},
+      {"I2: a state is published without a picker", {publish(nullptr, 1)}, {}},
+      {"I2: TRANSIENT_FAILURE is published without saying why", {silent_failure}, {}},
+      {"I3: no configuration has generation 2", {publish(make_queue_picker(), 2)}, {}},
+      {"I3: no configuration has generation 2", kGood, {ReportApplied{2}}},
+      {"I3: it was at a newer generation than 0", kGood, {ReportApplied{0}}},
+      {"I3: it was at a newer generation than 0", kGood, {publish(make_queue_picker(), 0)}},
+      {"I4: it acquires no address", kGood, {AcquireSubchannel{}}},
+      {"I4: it holds already a", good_and(AcquireSubchannel{a}), {AcquireSubchannel{a}}},
+      {"I4: it does not hold a", kGood, {ReleaseSubchannel{a}}},
+      {"I4: it does not hold a", kGood, {Connect{a}}},
+      {"I4: it does not hold a",
+       good_and(AcquireSubchannel{a}),
+       {ReleaseSubchannel{a}, Connect{a}}},
+      {"I5: there is already a child c", good_and(start), {start}},
+      {"I5: there is no child c", kGood, {UpdateChild{start.child, start.update}}},
+      {"I5: there is no child c", kGood, {StopChild{start.child}}},
+      {"I5: there is no child c", kGood, {ExitIdleChild{start.child}}},
+      {"I5: a child has a name", kGood, {StartChild{ChildName{}, start.update}}},
+      {"I5: without a configuration there is no child c",
+       kGood,
+       {StartChild{start.child, child_update(nullptr)}}},
+      {"I5: a child keeps its policy: c",
+       good_and(start),
+       {UpdateChild{start.child, child_update(pick_first)}}},
+      {"I5: no child of it can be a cds",
+       kGood,
+       {StartChild{start.child, child_update(make_lb_config(CdsConfig{}))}}},
+      {"I3: no configuration has generation 2",
+       kGood,
+       {StartChild{start.child, child_update(round_robin, 2)}}},
+      {"a delay is negative, of timer t", kGood, {StartTimer{TimerId{"t"}, Duration{-1}}}},
+      {"I6: it is not its business to order ServeSubchannels", kGood, {ServeSubchannels{}}},
+      {"I6: it is not its business to order SettleSubchannels", kGood, {SettleSubchannels{}}},
+      {"I6: it is not its business to order CloseSubchannels", kGood, {CloseSubchannels{}}},
+      {"I6: it is not its business to order SetEndpointHealth", kGood, {SetEndpointHealth{}}},
+      {"I6: it is not its business to order TrackEndpoints", kGood, {TrackEndpoints{}}},
+      {"I6: it is not its business to order Observe", kGood, {Observe{}}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    CHECK(broken(row.first, row.second) == "custom policy com.example.Scripted: " + row.what);
+  }
+}
+
+TEST_CASE("custom: what a policy throws goes through", "[lb][custom]") {
+  const auto policy = make([](const LbEvent&) -> LbEffects { throw std::out_of_range("oops"); });
+  CHECK_THROWS_AS(policy->step(update(1), Instant{}), std::out_of_range);
+}
+
+TEST_CASE("custom: a picker that is published again stays the same", "[lb][custom]") {
+  const PickerPtr picker = make_queue_picker();
+  const auto policy = make([&](const LbEvent&) { return LbEffects{publish(picker, 1)}; });
+  const LbEffects first = policy->step(update(1), Instant{});
+  const LbEffects second = policy->step(IdleExitRequested{}, Instant{});
+  CHECK(std::get<Publish>(first[0]).picker == std::get<Publish>(second[0]).picker);
+}
+
+TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
+  const auto before = kFailures->sum(0);
+  CHECK(std::holds_alternative<Queue>(picked(make_queue_picker()).outcome));
+  const auto drop = picked(make_drop_picker(absl::UnavailableError("full")));
+  CHECK(std::get<Drop>(drop.outcome).status.message() == "full");
+  const auto connection = std::make_shared<const Connection>(Address{"a"});
+  CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
+        connection.get());
+  // It need not know where uses are counted.
+  Complete bare;
+  bare.connection = connection.get();
+  const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));
+  {
+    const Use use(*connection, std::get<Complete>(counted.outcome).uses);
+    CHECK(connection->uses() == 1);
+  }
+  CHECK(kFailures->sum(0) == before);
+}
+
+TEST_CASE("custom: a picker that throws, or answers what none may, fails that call",
+          "[lb][custom][pick]") {
+  struct Row {
+    std::string why;
+    PickerPtr picker;
+  };
+
+  const auto answering = [](auto outcome) -> PickerPtr {
+    return std::make_shared<const AnsweringPicker>(answer(std::move(outcome)));
+  };
+  const std::vector<Row> rows = {
+      {"threw: no dice", std::make_shared<const ThrowingPicker>()},
+      {"completed without a connection", answering(Complete{})},
+      {"failed with OK", answering(Fail{})},
+      {"dropped with OK", answering(Drop{})},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.why);
+    const auto before = kFailures->sum(0);
+    const PickResult result = picked(row.picker);
+    REQUIRE(std::holds_alternative<Fail>(result.outcome));
+    CHECK(std::get<Fail>(result.outcome).status ==
+          absl::InternalError("the picker of custom policy com.example.Scripted " + row.why));
+    CHECK(kFailures->sum(0) == before + 1);
+  }
+}
+
+}  // namespace signalbox::lb

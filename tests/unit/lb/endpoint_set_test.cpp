@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What round_robin's own tests do not reach: localities by pointer, what is said of a member, who
+// counts its calls.
+#include "lb/policy/endpoint_set.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/lb/leaf_harness.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Connects = EndpointSet::Connects;
+
+LocalityPtr locality_of(const Strings& endpoints, const char* zone = "z") {
+  Locality locality = *slice_of(endpoints)->priorities[0].localities[0];
+  locality.name.zone = zone;
+  return std::make_shared<const Locality>(std::move(locality));
+}
+
+EndpointsPtr slice(std::vector<LocalityPtr> localities) {
+  Endpoints slice;
+  slice.priorities.push_back({std::move(localities)});
+  return std::make_shared<const Endpoints>(std::move(slice));
+}
+
+SubchannelStateChanged ready(const char* address, CallTrackerPtr tracker = nullptr) {
+  SubchannelStateChanged event;
+  event.address = Address(address);
+  event.state = ConnectivityState::kReady;
+  event.connection = std::make_shared<const Connection>(event.address);
+  event.tracker = std::move(tracker);
+  return event;
+}
+
+Strings members(const EndpointSet& set) {
+  Strings names;
+  for (std::size_t at = 0; at < set.size(); ++at)
+    names.push_back(set[at].endpoint->addresses.front().str());
+  return names;
+}
+
+class NoTracker final : public CallTracker {
+ public:
+  void ended(const CallEnd& /*end*/) const noexcept override {}
+};
+
+TEST_CASE("endpoint_set: takes over localities that are the same, wherever they stand now",
+          "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  const auto x = locality_of({"a", "b"}, "x");
+  const auto y = locality_of({"c", "d"}, "y");
+  set.update(slice({x, y}), effects);
+  CHECK(members(set) == Strings{"a", "b", "c", "d"});
+  set.take_changes();
+
+  effects.clear();
+  set.update(slice({x, y}), effects);
+  CHECK(effects.empty());
+  CHECK_FALSE(set.take_changes().list);
+
+  set.update(slice({y, x}), effects);
+  CHECK(effects.empty());
+  CHECK(members(set) == Strings{"c", "d", "a", "b"});
+  CHECK(set.take_changes().list);
+
+  set.update(slice({locality_of({"e"}, "w"), x}), effects);
+  CHECK(members(set) == Strings{"e", "a", "b"});
+  CHECK(count_of<AcquireSubchannel>(effects) == 1);
+  CHECK(count_of<ReleaseSubchannel>(effects) == 2);
+}
+
+TEST_CASE("endpoint_set: an endpoint named twice is a member once, as long as anyone names it",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  const auto x = locality_of({"a", "b"}, "x");
+  const auto y = locality_of({"b", "c"}, "y");
+  set.update(slice({x, y}), effects);
+  CHECK(members(set) == Strings{"a", "b", "c"});
+  CHECK(set[1].locality == x);
+  set.update(slice({x, y}), effects);
+  CHECK(members(set) == Strings{"a", "b", "c"});
+  set.update(slice({y}), effects);
+  CHECK(members(set) == Strings{"b", "c"});
+  CHECK(set[0].locality == y);
+  set.update(slice({y, x}), effects);
+  CHECK(members(set) == Strings{"b", "c", "a"});
+}
+
+TEST_CASE("endpoint_set: members refer to the newest list, and say what changed of it",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  auto first = locality_of({"a", "b"});
+  const std::weak_ptr<const Locality> old = first;
+  set.update(slice({first}), effects);
+  set.observe(ready("a"), effects);
+  set.take_changes();
+  first = nullptr;
+
+  set.update(slice({locality_of({"a", "b"})}), effects);
+  CHECK(old.expired());
+  CHECK_FALSE(set.take_changes().list);
+
+  auto heavier = *locality_of({"a", "b"});
+  heavier.endpoints[1].weight = 5;
+  set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
+  auto changes = set.take_changes();
+  CHECK(changes.list);
+  CHECK_FALSE(changes.ready);  // b is not READY.
+
+  heavier.weight = 9;
+  set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
+  changes = set.take_changes();
+  CHECK(changes.list);
+  CHECK(changes.ready);
+  CHECK(set.ready()[0].endpoint->locality->weight == 9);
+}
+
+TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts its calls",
+          "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  set.update(slice_of({"a,x", "b", "c"}), effects);
+  const CallTrackerPtr one = std::make_shared<const NoTracker>();
+  set.observe(ready("b", one), effects);
+  for (const char* address : {"a", "x"}) {
+    SubchannelStateChanged idle;
+    idle.address = Address(address);
+    set.observe(idle, effects);
+  }
+  set.observe(ready("x"), effects);
+  const ReadyEndpoints both = set.ready();
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].connection->address() == Address("x"));
+  CHECK(both[0].endpoint->endpoint->addresses == std::vector{Address("a"), Address("x")});
+  CHECK(both[0].endpoint->tracker == nullptr);
+  CHECK(both[1].endpoint->tracker == one);
+
+  // Another one counts the same connection.
+  set.take_changes();
+  const CallTrackerPtr other = std::make_shared<const NoTracker>();
+  auto again = ready("b", other);
+  again.connection = set[1].connection;
+  set.observe(again, effects);
+  CHECK(set.take_changes().ready);
+  CHECK(set.ready()[1].endpoint->tracker == other);
+  set.observe(again, effects);
+  CHECK_FALSE(set.take_changes().ready);
+
+  // An unhealthy one is not READY; its connection is kept (I3).
+  effects.clear();
+  again.healthy = false;
+  set.observe(again, effects);
+  CHECK(set.ready().size() == 1);
+  CHECK(set[1].state == ConnectivityState::kTransientFailure);
+  CHECK(effects.empty());
+}
+
+TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addresses",
+          "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kWhenAsked);
+  LbEffects effects;
+  set.update(slice_of({"a,x", "b,y"}), effects);
+  CHECK(effects.empty());
+  CHECK(set.count(ConnectivityState::kIdle) == 2);
+  set.connect(Address("x"), effects);
+  CHECK(effects.empty());
+  // The order of addresses changes, and the same endpoint is known by another one.
+  set.update(slice_of({"x,a", "b,y"}), effects);
+  set.connect(Address("a"), effects);
+  CHECK(effects.empty());
+  set.connect(Address("x"), effects);
+  CHECK(count_of<AcquireSubchannel>(effects) == 2);
+  CHECK(set[0].state == ConnectivityState::kConnecting);
+  set.update(nullptr, effects);
+  CHECK(count_of<ReleaseSubchannel>(effects) == 2);
+  effects.clear();
+  set.connect(Address("x"), effects);
+  CHECK(effects.empty());
+}
+
+TEST_CASE("endpoint_set: each member has a counter of its own for as long as it is one",
+          "[lb][endpoint_set][A48]") {
+  int made = 0;
+  EndpointSet set(Connects::kAtOnce, kAttemptDelay, [&made]() -> CallTrackerPtr {
+    ++made;
+    return std::make_shared<const NoTracker>();
+  });
+  LbEffects effects;
+  set.update(slice_of({"a", "b"}), effects);
+  const CallTrackerPtr of_b = set[1].counter;
+  CHECK(set[0].counter != of_b);
+  set.update(slice_of({"b", "c"}), effects);
+  CHECK(set[0].counter == of_b);
+  CHECK(made == 3);
+  set.update(slice_of({"c"}), effects);
+  set.update(slice_of({"b", "c"}), effects);
+  CHECK(set[0].counter != of_b);
+}
+
+}  // namespace
+}  // namespace signalbox::lb
