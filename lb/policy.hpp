@@ -11,6 +11,8 @@
 // What a policy owes its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one (queueing, if it must).
 //   P2  When it and all below have processed g, it reports Applied{≥ g}; cumulative, never falling.
+//       A leaf has processed g when it has heard of every address that it acquired: what it
+//       publishes before Applied takes existing connections into account.
 //   P3  State and picker are published together; a state edge is published at once, a mere change
 //       of the picker may be coalesced (RebuildSoon).
 
@@ -27,6 +29,9 @@ namespace signalbox::lb {
 struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(
       10);  ///< How long a priority may connect before the next is tried (A56).
+  /// A priority that the configuration no longer names is kept for fifteen minutes, as one that is
+  /// not needed is; off: it ends at once (A115).
+  bool keep_removed_priorities = false;
 };
 
 /// What a policy is born with.

@@ -59,8 +59,7 @@ class PickFirstPolicy final : public Policy {
                },
                event);
     publish_changes(effects);
-    if (const auto* update = std::get_if<ConfigUpdated>(&event))
-      effects.push_back(ReportApplied{update->generation});
+    report_applied(effects);
     return effects;
   }
 
@@ -80,6 +79,7 @@ class PickFirstPolicy final : public Policy {
       config_ = *config;
     }
     generation_ = update.generation;
+    owes_applied_ = true;
     first_.update(flatten(update.endpoints, config_.shuffle_address_list, context_.seed), effects);
   }
 
@@ -89,6 +89,12 @@ class PickFirstPolicy final : public Policy {
     if (published_ == now) return;
     effects.push_back(Publish{now.state, now.status, make_picker(now), generation_});
     published_ = std::move(now);
+  }
+
+  void report_applied(LbEffects& effects) {
+    if (!owes_applied_ || !first_.heard_all()) return;
+    owes_applied_ = false;
+    effects.push_back(ReportApplied{generation_});
   }
 
   PickerPtr make_picker(const Published& now) const {
@@ -108,6 +114,7 @@ class PickFirstPolicy final : public Policy {
   PickFirstConfig config_;
   PolicyContext context_;
   Generation generation_ = 0;
+  bool owes_applied_ = false;
   PickFirst first_{PickFirst::WhenLost::kGoIdle};
   std::optional<Published> published_;
 };

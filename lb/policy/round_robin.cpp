@@ -67,7 +67,8 @@ struct Member {
   std::vector<Address> addresses;
   PickFirst first{PickFirst::WhenLost::kReconnect};
   ConnectivityState counted = ConnectivityState::kConnecting;
-  ConnectionPtr connection;    // As the next picker has to know it.
+  ConnectionPtr connection;  // As the next picker has to know it.
+  bool heard_all = true;
   std::uint64_t named_in = 0;  // The newest list that has it.
 };
 
@@ -122,8 +123,7 @@ class RoundRobin final : public Policy {
                },
                event);
     publish_or_order(effects);
-    if (const auto* update = std::get_if<ConfigUpdated>(&event))
-      effects.push_back(ReportApplied{update->generation});
+    report_applied(effects);
     return effects;
   }
 
@@ -132,6 +132,7 @@ class RoundRobin final : public Policy {
 
   void configure(const ConfigUpdated& update, LbEffects& effects) {
     generation_ = update.generation;
+    owes_applied_ = true;
     ++list_;
     std::vector<Member*> left = std::exchange(order_, {});
     order_.reserve(left.size());
@@ -193,6 +194,7 @@ class RoundRobin final : public Policy {
     if (published_ == ConnectivityState::kTransientFailure) dirty_ = true;  // It says how many.
     drive(member, effects, [&](LbEffects& wants) { member.first.release_all(wants); });
     --counts_[index(member.counted)];
+    SIGNALBOX_INVARIANT(member.heard_all, "who holds nothing waits for nothing");
     members_.erase(key_of(Endpoint{member.addresses}));
   }
 
@@ -244,6 +246,9 @@ class RoundRobin final : public Policy {
     }
     member.counted = state;
     member.connection = std::move(connection);
+    const bool heard_all = member.first.heard_all();
+    if (heard_all != member.heard_all) heard_all ? --unheard_ : ++unheard_;
+    member.heard_all = heard_all;
   }
 
   // --- publishing ---
@@ -265,6 +270,12 @@ class RoundRobin final : public Policy {
     if (published_ != state()) publish(effects);
     if ((dirty_ || reresolution_wanted_) && !std::exchange(rebuild_ordered_, true))
       effects.push_back(RebuildSoon{});
+  }
+
+  void report_applied(LbEffects& effects) {
+    if (!owes_applied_ || unheard_ > 0) return;
+    owes_applied_ = false;
+    effects.push_back(ReportApplied{generation_});
   }
 
   void publish(LbEffects& effects) {
@@ -300,7 +311,9 @@ class RoundRobin final : public Policy {
 
   PolicyContext context_;
   Generation generation_ = 0;
-  std::uint64_t list_ = 0;  // Counts configurations; a generation may come twice.
+  bool owes_applied_ = false;
+  std::size_t unheard_ = 0;  // Members that have not heard of each of their addresses.
+  std::uint64_t list_ = 0;   // Counts configurations; a generation may come twice.
   absl::flat_hash_map<std::string, std::unique_ptr<Member>> members_;
   std::vector<Member*> order_;  // As configured.
   absl::flat_hash_map<Address, Held> held_;
