@@ -20,6 +20,7 @@
 #include "actors/io/grpc_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
+#include "channel/policy_options.hpp"
 #include "channel/target.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
@@ -230,7 +231,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
-  environment.policy.failover_timeout = options.failover_timeout;
+  environment.policy = channel::policy_options(
+      options, [](const char* name) -> const char* { return std::getenv(name); });
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   state->host = std::make_unique<actors::Host>(
