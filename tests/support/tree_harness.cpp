@@ -146,6 +146,29 @@ ConnectivityState TreeHarness::state(const std::string& path) const {
   return node->published->state;
 }
 
+TreeHarness::Population TreeHarness::population() const {
+  Population count;
+  count.policies = nodes_.size();
+  count.connected = connected().size();
+  count.timers = timers_.size();
+  for (const auto& [id, node] : nodes_) {
+    count.maps += node->map ? 1 : 0;
+    count.subchannels += node->subchannels.size();
+  }
+  return count;
+}
+
+std::vector<std::string> TreeHarness::connected() const {
+  std::vector<std::string> connected;
+  for (const auto& [id, node] : nodes_) {
+    for (const auto& [address, subchannel] : node->subchannels) {
+      if (subchannel.state == kReady) connected.push_back(address.str());
+    }
+  }
+  std::ranges::sort(connected);
+  return connected;
+}
+
 std::vector<std::string> TreeHarness::take_log() {
   return std::exchange(log_, {});
 }

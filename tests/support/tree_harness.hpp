@@ -58,6 +58,22 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
+  /// What is there now, and should be gone when the configuration is empty.
+  struct Population {
+    std::size_t policies = 0;
+    std::size_t subchannels = 0;
+    std::size_t connected = 0;
+    std::size_t maps = 0;
+    std::size_t timers = 0;
+
+    friend bool operator==(const Population&, const Population&) = default;
+  };
+
+  Population population() const;
+
+  /// The addresses that have a connection now, as often as they have one.
+  std::vector<std::string> connected() const;
+
   /// How many messages actors would have sent so far: to policies, and to subchannel maps.
   std::size_t messages() const { return messages_; }
 
