@@ -135,7 +135,14 @@ struct PolicyState {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
 
-  void run(Observe& order) { environment->instruments->observe(order.observation); }
+  // The gauges of a cluster end with the last who observes them: an aggregate has no map.
+  void run(Observe& order) {
+    const auto* active = std::get_if<PriorityActive>(&order.observation);
+    if (active != nullptr && !observed) {
+      observed = environment->instruments->hold_cluster(active->cluster);
+    }
+    environment->instruments->observe(order.observation);
+  }
 
   // By the actor's id, which rises with every actor that is spawned: below a parent that was
   // restarted too, a successor is never taken for the one before it.
@@ -155,6 +162,7 @@ struct PolicyState {
   MapGenerationStarted map_config;
   RestartDelay map_delay;
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
+  std::shared_ptr<const void> observed;    // The cluster whose priorities it tells of.
   bool orderly = false;
 };
 

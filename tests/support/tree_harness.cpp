@@ -53,7 +53,8 @@ class TreeHarness::Asks final : public AskTarget {
   std::uint64_t node_;
 };
 
-TreeHarness::TreeHarness() = default;
+TreeHarness::TreeHarness(const lb::PolicyOptions& options) : options_(options) {}
+
 TreeHarness::~TreeHarness() = default;
 
 // --- what a test does ---------------------------------------------------------
@@ -183,7 +184,7 @@ TreeHarness::Node* TreeHarness::start(Node* parent, const ChildName& name, const
   node->parent = parent;
   node->path = PolicyPath(parent == nullptr ? name.str() : parent->path.str() + "/" + name.str());
   node->core = lb::make_policy(
-      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id)});
+      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id), options_});
   nodes_[node->id] = started;
   if (parent == nullptr) {
     root_ = std::move(node);

@@ -26,7 +26,7 @@ namespace signalbox::test {
 
 class TreeHarness {
  public:
-  TreeHarness();
+  explicit TreeHarness(const lb::PolicyOptions& options = {});
   ~TreeHarness();
   TreeHarness(const TreeHarness&) = delete;
   TreeHarness& operator=(const TreeHarness&) = delete;
@@ -104,6 +104,7 @@ class TreeHarness {
 
   void log(std::string line) { log_.push_back(std::move(line)); }
 
+  const lb::PolicyOptions options_;
   std::map<std::uint64_t, Node*> nodes_;  ///< Alive, in the order of their start.
   std::unique_ptr<Node> root_;
   std::uint64_t last_node_ = 0;
