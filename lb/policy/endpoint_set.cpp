@@ -143,6 +143,7 @@ void EndpointSet::adopt(Entry& entry,
 void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
+  SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
   --counts_[index(entry.state)];
   forget_first(entry.endpoint->addresses.front(), entry);
   entries_.erase(key_of(*entry.endpoint));
@@ -236,6 +237,9 @@ bool EndpointSet::drop_user(const Address& address, Entry& entry) {
 }
 
 void EndpointSet::recount(Entry& entry) {
+  const bool heard_all = entry.first->heard_all();
+  if (heard_all != entry.heard_all) heard_all ? --unheard_ : ++unheard_;
+  entry.heard_all = heard_all;
   const ConnectivityState state = entry.first->state();
   ConnectionPtr connection = entry.first->connection();
   if (state != entry.state) {
