@@ -122,7 +122,7 @@ inline constexpr std::array kMetrics{
               MetricKind::kGauge,
               "signalbox_endpoints",
               {kCluster, Label{"state"}},
-              "Endpoints by state."},
+              "Endpoints by state, of each target that uses the cluster."},
     MetricRow{Metric::kConnectionsOpen,
               MetricKind::kGauge,
               "signalbox_connections_open",
