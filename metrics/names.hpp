@@ -61,7 +61,7 @@ struct MetricRow {
   Metric metric;
   MetricKind kind;
   absl::string_view name;
-  std::array<Label, 3> labels;  ///< Unused ones, at the end, have no name.
+  std::array<Label, 4> labels;  ///< Unused ones, at the end, have no name.
   absl::string_view help;
 
   constexpr std::size_t label_count() const {
