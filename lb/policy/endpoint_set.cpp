@@ -124,9 +124,10 @@ void EndpointSet::adopt(Entry& entry,
   const LocalityPtr before = std::exchange(entry.locality, locality);
   const Endpoint* const known = std::exchange(entry.endpoint, &endpoint);
   if (known != nullptr) {
-    if (*known == endpoint && before->name == locality->name && before->weight == locality->weight)
-      return;
+    const bool is_same = *known == endpoint && before->name == locality->name;
+    if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
+    if (is_same) return;  // Who goes by weights has to know, pickers of connections need not.
     changes_.ready |= entry.state == ConnectivityState::kReady;
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);

@@ -50,6 +50,15 @@ class Priorities {
     return last.substr(0, last.find(' '));
   }
 
+  /// As long as all windows take, while a call waits: it asks again whenever something changes.
+  void wait() {
+    answer();
+    for (std::size_t window = 0; window < kAddresses.size(); ++window) {
+      advance(10s);
+      answer();
+    }
+  }
+
   TreeHarness& tree() { return tree_; }
 
  private:
@@ -86,6 +95,12 @@ std::vector<std::vector<Host>> all_hosts() {
     }
   }
   return all;
+}
+
+/// Where calls get to that were there before.
+Texts reached_by_who_waits(TreeHarness& tree) {
+  tree.pick("orders");
+  return tree.reached("orders");
 }
 
 std::string name_of(const ConnectivityState state) {
@@ -141,13 +156,12 @@ TEST_CASE("B3: from every permutation of states into every other, the same child
         for (std::size_t place = 0; place < from.size(); ++place)
           priorities.set(place, from[place]);
         priorities.apply();
-        priorities.advance(1h);
+        priorities.wait();
         REQUIRE(priorities.answer() == expected(from, 1h));
         for (std::size_t place = 0; place < to.size(); ++place) {
           if (from[place] != to[place]) priorities.set(place, to[place]);
         }
-        priorities.answer();
-        priorities.advance(31s);
+        priorities.wait();
         CHECK(priorities.answer() == expected(to, 1h));
       }
     }
@@ -164,7 +178,7 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
     tree.up("a");
     tree.up("b");
     tree.apply(manager_of({"orders"}), world.config());
-    REQUIRE(tree.reached("orders") == Texts{"a"});
+    REQUIRE(reached_by_who_waits(tree) == Texts{"a"});
     // Its host is exchanged for one that never answers.
     world.eds("orders", {"x:d", "y:b"}, policy.config);
     tree.apply(manager_of({"orders"}), world.config());
@@ -172,13 +186,15 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
     tree.advance(10s - 1ns);
     CHECK(tree.reached("orders") == Texts{"queue"});
     tree.advance(1ns);
-    CHECK(tree.reached("orders") == Texts{"b"});
+    CHECK(reached_by_who_waits(tree) == Texts{"b"});
   }
 }
 
 TEST_CASE("B4: configurations that keep a child connecting do not put failover off",
           "[spec][lb][priority][A56][B4]") {
   for (const ChildPolicy& policy : child_policies()) {
+    // There a new endpoint is IDLE first, so that each has a window of its own (A56).
+    if (policy.connects_when_asked) continue;
     INFO(policy.name);
     XdsWorld world;
     TreeHarness tree;

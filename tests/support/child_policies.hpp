@@ -15,6 +15,7 @@ namespace signalbox::test {
 struct ChildPolicy {
   std::string name;
   LbConfigPtr config;
+  bool connects_when_asked = false;  ///< IDLE until a pick asks.
 };
 
 inline std::vector<ChildPolicy> child_policies() {
@@ -22,7 +23,7 @@ inline std::vector<ChildPolicy> child_policies() {
   return {
       {"round_robin", round_robin},
       {"pick_first", make_lb_config(PickFirstConfig{})},
-      {"ring_hash", make_lb_config(RingHashConfig{})},
+      {"ring_hash", make_lb_config(RingHashConfig{}), true},
       {"least_request", make_lb_config(LeastRequestConfig{})},
       {"wrr_locality over round_robin", make_lb_config(WrrLocalityConfig{round_robin})},
       {"wrr_locality over pick_first",
