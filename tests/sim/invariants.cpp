@@ -89,6 +89,21 @@ void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64
   }
 }
 
+// A leaf found by EDS has a service of its own name, one found by DNS has none.
+void calls_in_flight_are_those_that_are_counted(
+    const std::map<std::string, std::int64_t>& in_flight,
+    lb::RequestLimits& counted,
+    FakeComplaints& complaints) {
+  for (const auto& [leaf, calls] : in_flight) {
+    const ClusterName name(leaf);
+    const std::int64_t known =
+        counted.of(name, leaf)->in_flight() + counted.of(name, "")->in_flight();
+    complaints.require(known == calls,
+                       "calls in flight are those that are counted [A32]",
+                       absl::StrCat(leaf, ": ", known, " for ", calls));
+  }
+}
+
 void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints) {
   for (const auto& [number, call] : calls.living()) {
     complaints.require(!call.deadline || *call.deadline >= now,

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "lb/request_limit.hpp"
 #include "tests/sim/calls.hpp"
 
 namespace signalbox::sim {
@@ -41,6 +42,12 @@ void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeCompla
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           FakeComplaints& complaints);
+
+/// A32: no token is lost with a policy, a configuration or a call, and none is given twice.
+void calls_in_flight_are_those_that_are_counted(
+    const std::map<std::string, std::int64_t>& in_flight,
+    lb::RequestLimits& counted,
+    FakeComplaints& complaints);
 
 void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints);
 

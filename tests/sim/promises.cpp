@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/promises.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@ namespace {
 // The rarest host has one call in sixty at least: none is missed in so many, whatever the seed.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
+constexpr unsigned kFewest = 8;  // Calls at once, so that each host has its share of them.
 
 std::optional<std::uint64_t> hash_of(std::uint64_t pick) {
   return (pick % kHashes) * 0x9e3779b97f4a7c15ULL;
@@ -103,7 +105,37 @@ void check_cluster(const Picker& picker,
   if (drops == 0 && seen.queued == 0) check_choice(seen, leaf, model, complaints);
 }
 
+// Calls reach it in numbers, and its policy leaves out who is ejected.
+bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
+  if (!model.ejects || model.kind != ClusterKind::kEds || drop_percent(model) >= 100) return false;
+  if (limit(model).value_or(kFewest) < kFewest) return false;
+  const Chooses chooses = model.policy->chooses;
+  return (chooses == Chooses::kEverybody || chooses == Chooses::kByHash) &&
+         best_hosts(leaf, model).size() > 1;
+}
+
 }  // namespace
+
+std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
+                                    const TargetModel& target,
+                                    const Topology& topology) {
+  if (snapshot.picker == nullptr) return std::nullopt;
+  for (const std::string& cluster : routed(target)) {
+    const auto leaf = serving_leaf(topology, cluster);
+    if (!leaf || !minds_ejection(*leaf, topology.clusters.at(*leaf))) continue;
+    const Seen seen = ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
+    const auto most =
+        std::ranges::max_element(seen.chosen, {}, [](const auto& entry) { return entry.second; });
+    if (most != seen.chosen.end()) return Suspect{cluster, most->first};
+  }
+  return std::nullopt;
+}
+
+bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect) {
+  return snapshot.picker != nullptr &&
+         ask_often(*snapshot.picker, ClusterName(suspect.cluster), 4 * kHashes)
+             .chosen.contains(suspect.host);
+}
 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,

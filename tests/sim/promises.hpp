@@ -8,6 +8,9 @@
 
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "lb/snapshot_cell.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/topology.hpp"
@@ -21,5 +24,20 @@ void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
                                   FakeComplaints& complaints);
+
+/// A host that calls can be failed at, so that outlier detection must set it aside (A50).
+struct Suspect {
+  std::string cluster;  ///< As routed.
+  Address host;
+};
+
+/// The host that is chosen most, of a cluster of the target that ejects, whose policy minds it,
+/// with another host to go to; none: there is no such cluster.
+std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
+                                    const TargetModel& target,
+                                    const Topology& topology);
+
+/// Whether calls would still go to it.
+bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect);
 
 }  // namespace signalbox::sim
