@@ -186,8 +186,7 @@ void hosts_that_move_keep_their_connections(
     const auto leaf = serving_leaf(topology, cluster);
     if (!leaf) continue;
     const ClusterModel& model = topology.clusters.at(*leaf);
-    const Connects connects = model.policy->connects;
-    if (connects != Connects::kAll && connects != Connects::kAsked) continue;
+    if (model.policy->connects != Connects::kAll) continue;
     for (const Address& host : best_hosts(*leaf, model)) {
       const auto then = before.find(host);
       const auto found = now.find(host);
