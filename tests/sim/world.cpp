@@ -311,8 +311,7 @@ void World::check_limits() {
     for (const auto& [leaf, calls] : channel.calls->in_flight())
       in_flight[leaf] += calls;
   }
-  calls_in_flight_are_within_the_limit(in_flight, limits_, setting_.complaints);
-  calls_in_flight_are_those_that_are_counted(in_flight, *request_limits_, setting_.complaints);
+  calls_in_flight_are_within_the_limit(in_flight, limits_, *request_limits_, setting_.complaints);
 }
 
 void World::check_books() {
