@@ -87,22 +87,22 @@ void check_cluster(const Picker& picker,
                    const ClusterModel& model,
                    FakeComplaints& complaints) {
   const unsigned drops = drop_percent(model);
+  const bool some_drop = drops > 0 && drops < 100;
   const std::uint64_t picks =
-      model.policy->chooses == Chooses::kEverybody && drops == 0 ? kPicks : 4 * kHashes;
+      model.policy->chooses == Chooses::kEverybody || some_drop ? kPicks : 4 * kHashes;
   const Seen seen = ask_often(picker, ClusterName(cluster), picks);
   const std::string whose = absl::StrCat(cluster, " by ", leaf);
   complaints.require(
       seen.failed.empty(), "no pick fails where hosts are up", whose + ": " + seen.failed);
-  complaints.require((seen.dropped > 0) == (drops > 0),
-                     "picks are dropped exactly where it was said [A32]",
+  const std::uint64_t wanted = picks * drops / 100;
+  const std::uint64_t allowed = some_drop ? picks / 20 : 0;
+  complaints.require(wanted <= seen.dropped + allowed && seen.dropped <= wanted + allowed,
+                     "so many picks are dropped as was said [A32]",
                      absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
-  complaints.require((seen.dropped == picks) == (drops >= 100),
-                     "everything is dropped exactly where it was said [A32]",
-                     absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
-  complaints.require(seen.queued == 0 || model.policy->connects == Connects::kAsked,
+  complaints.require(seen.queued == 0,
                      "no pick is queued where hosts are up",
                      absl::StrCat(whose, ": ", seen.queued, " of ", picks));
-  if (drops == 0 && seen.queued == 0) check_choice(seen, leaf, model, complaints);
+  if (drops < 100) check_choice(seen, leaf, model, complaints);
 }
 
 // Calls reach it in numbers, and its policy leaves out who is ejected.
@@ -135,6 +135,12 @@ bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect) {
   return snapshot.picker != nullptr &&
          ask_often(*snapshot.picker, ClusterName(suspect.cluster), 4 * kHashes)
              .chosen.contains(suspect.host);
+}
+
+void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target) {
+  if (snapshot.picker == nullptr) return;
+  for (const std::string& cluster : routed(target))
+    ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
 }
 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,

@@ -17,9 +17,12 @@
 
 namespace signalbox::sim {
 
-/// Where hosts are up: who spreads reaches each of them, who picks one stays with it, equal hashes
-/// go to the same; and nothing is refused without a reason, so that no breaker holds what ended
-/// calls once took.
+/// Asks for whatever policies_keep_their_promises() will: some connect only for that.
+void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target);
+
+/// Where hosts are up, and it was asked some seconds ago: who spreads reaches each of them, who
+/// picks one stays with it, equal hashes go to the same; and nothing is refused without a reason,
+/// so that no breaker holds what ended calls once took.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,

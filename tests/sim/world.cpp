@@ -388,7 +388,9 @@ void World::start_call(Channel& channel) {
 }
 
 void World::probe_routes() {
-  for (const Channel& channel : channels_) {
+  for (std::size_t at = 0; at < channels_.size(); ++at) {
+    const Channel& channel = channels_[at];
+    ask_by_hash(*lb::SnapshotCell::Reader(*channel.cell), topology_.targets[at]);
     for (const char* path : kPaths) {
       for (int i = 0; i < 12; ++i)
         channel.calls->probe(path, seconds(10));
