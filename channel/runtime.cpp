@@ -21,8 +21,8 @@
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/lb_policies.hpp"
+#include "channel/policy_options.hpp"
 #include "channel/target.hpp"
-#include "lb/policy_options.hpp"
 #include "lb/request_limit.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
@@ -244,10 +244,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
-  environment.policy = lb::policy_options_from([](const char* name) { return std::getenv(name); });
-  environment.policy.failover_timeout = options.failover_timeout;
-  environment.policy.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
-  environment.policy.connection_attempt_delay = options.connection_attempt_delay;
+  environment.policy = channel::policy_options(
+      options, [](const char* name) -> const char* { return std::getenv(name); });
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = state->instruments;
   environment.policy.custom = custom->policies;

@@ -43,7 +43,7 @@ bool forwards_reresolution(const LbConfig& config, const ChildName& child) {
   if (found == priority->children.end()) {
     found = priority->children.find(ChildName(child.str().substr(0, child.str().rfind('~'))));
   }
-  return found == priority->children.end() || !found->second.ignore_reresolution_requests;
+  return found != priority->children.end() && !found->second.ignore_reresolution_requests;
 }
 
 void ChildSet::begin(const ConfigUpdated& update) {
@@ -97,6 +97,11 @@ void ChildSet::stop(const ChildName& name, LbEffects& effects) {
   if (entry.outgoing) stop_policy(*entry.outgoing, effects);
   stop_policy(entry.running, effects);
   children_.erase(found);
+}
+
+void ChildSet::excuse(const ChildName& name) {
+  const auto found = children_.find(name);
+  if (found != children_.end()) owe(found->second, found->second.sent, found->second.sent);
 }
 
 void ChildSet::clear(LbEffects& effects) {

@@ -81,6 +81,9 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
+  /// Nobody waits for what the child still owes: it is to be stopped.
+  void excuse(const ChildName& name);
+
   /// Stops every child.
   void clear(LbEffects& effects);
 

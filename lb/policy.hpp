@@ -11,6 +11,8 @@
 // What a policy owes its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one (queueing, if it must).
 //   P2  When it and all below have processed g, it reports Applied{≥ g}; cumulative, never falling.
+//       A leaf has processed g when it has heard of every address that it acquired: what it
+//       publishes before Applied takes existing connections into account.
 //   P3  State and picker are published together; a state edge is published at once, a mere change
 //       of the picker may be coalesced (RebuildSoon).
 
@@ -41,7 +43,8 @@ struct PolicyOptions {
   std::uint64_t ring_size_cap = 4096;
   Duration connection_attempt_delay = std::chrono::milliseconds(
       250);  ///< How long an attempt has before the next address is tried too (A61).
-  bool weighted_shuffling = true;  ///< Weights count where pick_first shuffles, as in A113.
+  /// Endpoints are weighed as in A113, where pick_first shuffles and on the ring of ring_hash.
+  bool weighted_shuffling = true;
   /// Calls in flight, by cluster (A32). Null: each cluster_impl counts for itself alone.
   std::shared_ptr<RequestLimits> request_limits = nullptr;
   /// Where the load of clusters that report it is counted. Null: it is not.
@@ -49,6 +52,9 @@ struct PolicyOptions {
   /// Null: drops are not counted for operators.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
   std::shared_ptr<const CustomPolicies> custom;  ///< Those that the user registered; null: none.
+  /// A priority that the configuration no longer names is kept for fifteen minutes, as one that is
+  /// not needed is; off: it ends at once (A115).
+  bool keep_removed_priorities = false;
 };
 
 /// What a policy is born with.

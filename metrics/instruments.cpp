@@ -52,10 +52,11 @@ std::string word(const std::array<absl::string_view, N>& words, Enum value) {
 
 void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
   const bool enforced = seen.outcome == DetectionOutcome::kEjected;
-  LabelValues labels{seen.cluster.str(), word(kMethods, seen.method)};
-  if (!enforced) labels.push_back(word(kOutcomes, seen.outcome));
-  series.add(enforced ? Metric::kEjectionsEnforced : Metric::kEjectionsUnenforced,
-             std::move(labels),
+  series.add(Metric::kOutlierEjections,
+             {seen.cluster.str(),
+              word(kMethods, seen.method),
+              enforced ? "true" : "false",
+              enforced ? std::string() : word(kOutcomes, seen.outcome)},
              static_cast<double>(seen.endpoints));
 }
 

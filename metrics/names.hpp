@@ -31,8 +31,7 @@ enum class Metric : std::uint8_t {
   kConnectionsOpen,
   kConnectionAttempts,
   kSubchannelDisconnections,
-  kEjectionsEnforced,
-  kEjectionsUnenforced,
+  kOutlierEjections,
   kDrops,
   kCircuitBreakerOpen,
   kCircuitBreakerLimit,
@@ -62,7 +61,7 @@ struct MetricRow {
   Metric metric;
   MetricKind kind;
   absl::string_view name;
-  std::array<Label, 3> labels;  ///< Unused ones, at the end, have no name.
+  std::array<Label, 4> labels;  ///< Unused ones, at the end, have no name.
   absl::string_view help;
 
   constexpr std::size_t label_count() const {
@@ -122,7 +121,7 @@ inline constexpr std::array kMetrics{
               MetricKind::kGauge,
               "signalbox_endpoints",
               {kCluster, Label{"state"}},
-              "Endpoints by state."},
+              "Endpoints by state, of each target that uses the cluster."},
     MetricRow{Metric::kConnectionsOpen,
               MetricKind::kGauge,
               "signalbox_connections_open",
@@ -138,17 +137,12 @@ inline constexpr std::array kMetrics{
               "signalbox_subchannel_disconnections_total",
               {kCluster},
               "Established connections that were lost."},
-    MetricRow{Metric::kEjectionsEnforced,
+    MetricRow{Metric::kOutlierEjections,
               MetricKind::kCounter,
-              "signalbox_outlier_detection_ejections_enforced_total",
-              {kCluster, Label{"detection_method"}},
-              "Endpoints that outlier detection ejected (gRFC A91)."},
-    MetricRow{Metric::kEjectionsUnenforced,
-              MetricKind::kCounter,
-              "signalbox_outlier_detection_ejections_unenforced_total",
-              {kCluster, Label{"detection_method"}, Label{"unenforced_reason"}},
-              "Outliers that were found and not ejected: by chance (enforcement_percentage), or as "
-              "too many were ejected (max_ejection_overflow)."},
+              "signalbox_outlier_ejections_total",
+              {kCluster, Label{"method"}, Label{"enforced"}, Label{"unenforced_reason"}},
+              "Endpoints that outlier detection found (gRFC A91). Not enforced: by chance "
+              "(enforcement_percentage), or as too many are ejected (max_ejection_overflow)."},
     MetricRow{Metric::kDrops,
               MetricKind::kCounter,
               "signalbox_drops_total",

@@ -124,9 +124,10 @@ void EndpointSet::adopt(Entry& entry,
   const LocalityPtr before = std::exchange(entry.locality, locality);
   const Endpoint* const known = std::exchange(entry.endpoint, &endpoint);
   if (known != nullptr) {
-    if (*known == endpoint && before->name == locality->name && before->weight == locality->weight)
-      return;
+    const bool is_same = *known == endpoint && before->name == locality->name;
+    if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
+    if (is_same) return;  // Who goes by weights has to know, pickers of connections need not.
     changes_.ready |= entry.state == ConnectivityState::kReady;
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);
@@ -143,6 +144,7 @@ void EndpointSet::adopt(Entry& entry,
 void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
+  SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
   --counts_[index(entry.state)];
   forget_first(entry.endpoint->addresses.front(), entry);
   entries_.erase(key_of(*entry.endpoint));
@@ -236,6 +238,9 @@ bool EndpointSet::drop_user(const Address& address, Entry& entry) {
 }
 
 void EndpointSet::recount(Entry& entry) {
+  const bool heard_all = entry.first->heard_all();
+  if (heard_all != entry.heard_all) heard_all ? --unheard_ : ++unheard_;
+  entry.heard_all = heard_all;
   const ConnectivityState state = entry.first->state();
   ConnectionPtr connection = entry.first->connection();
   if (state != entry.state) {

@@ -116,6 +116,9 @@ class EndpointSet {
     return counts_[static_cast<std::size_t>(state)];
   }
 
+  /// Every address that is held has been heard of.
+  bool heard_all() const { return unheard_ == 0; }
+
   /// Why the last one failed that did.
   const absl::Status& last_failure() const { return last_failure_; }
 
@@ -127,6 +130,7 @@ class EndpointSet {
  private:
   struct Entry : Member {
     std::optional<PickFirst> first;  // Nothing: never asked to connect.
+    bool heard_all = true;           // Of its addresses that are held.
     std::uint64_t named_in = 0;      // The newest list that has it.
   };
 
@@ -172,6 +176,7 @@ class EndpointSet {
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // With kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members by state.
+  std::size_t unheard_ = 0;                        // Members that have not heard all.
   absl::Status last_failure_;
   Changes changes_;
 };

@@ -33,13 +33,13 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
   follow_up(effects);
   note(endpoints_.take_changes());
   publish_or_order(effects);
-  if (const auto* update = std::get_if<ConfigUpdated>(&event))
-    effects.push_back(ReportApplied{update->generation});
+  report_applied(effects);
   return effects;
 }
 
 void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
   generation_ = update.generation;
+  owes_applied_ = true;
   if (configure(update)) dirty_ = true;
   endpoints_.update(update.endpoints, effects);
   const EndpointSet::Changes changes = endpoints_.take_changes();
@@ -77,6 +77,12 @@ void Petiole::publish_or_order(LbEffects& effects) {
   if (published_ != state()) publish(effects);
   if ((dirty_ || reresolution_wanted_) && !std::exchange(rebuild_ordered_, true))
     effects.push_back(RebuildSoon{});
+}
+
+void Petiole::report_applied(LbEffects& effects) {
+  if (!owes_applied_ || !endpoints_.heard_all()) return;
+  owes_applied_ = false;
+  effects.push_back(ReportApplied{generation_});
 }
 
 void Petiole::publish(LbEffects& effects) {

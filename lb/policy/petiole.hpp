@@ -75,6 +75,7 @@ class Petiole : public Policy {
   void rebuild_due(LbEffects& effects);
   void note(const EndpointSet::Changes& changes);
   void publish_or_order(LbEffects& effects);
+  void report_applied(LbEffects& effects);
   void publish(LbEffects& effects);
 
   absl::string_view name_;
@@ -82,6 +83,7 @@ class Petiole : public Policy {
   EndpointSet endpoints_;
   Generation generation_ = 0;
   std::optional<ConnectivityState> published_;
+  bool owes_applied_ = false;
   bool dirty_ = false;  // The published picker is not what we would build now.
   bool reresolution_wanted_ = false;
   bool rebuild_ordered_ = false;

@@ -59,8 +59,7 @@ class PickFirstPolicy final : public Policy {
                },
                event);
     publish_changes(effects);
-    if (const auto* update = std::get_if<ConfigUpdated>(&event))
-      effects.push_back(ReportApplied{update->generation});
+    report_applied(effects);
     return effects;
   }
 
@@ -84,6 +83,7 @@ class PickFirstPolicy final : public Policy {
       config_ = *config;
     }
     generation_ = update.generation;
+    owes_applied_ = true;
     endpoints_ = update.endpoints;
     first_.update(endpoints_ == nullptr ? std::vector<Address>()
                                         : flatten(*endpoints_, order(), context_.seed),
@@ -117,6 +117,12 @@ class PickFirstPolicy final : public Policy {
     published_ = std::move(now);
   }
 
+  void report_applied(LbEffects& effects) {
+    if (!owes_applied_ || !first_.heard_all()) return;
+    owes_applied_ = false;
+    effects.push_back(ReportApplied{generation_});
+  }
+
   PickerPtr make_picker(const Published& now) const {
     switch (now.state) {
       case ConnectivityState::kReady:
@@ -134,6 +140,7 @@ class PickFirstPolicy final : public Policy {
   PickFirstConfig config_;
   PolicyContext context_;
   Generation generation_ = 0;
+  bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
   CallTrackerPtr tracker_;  // Of the connection.

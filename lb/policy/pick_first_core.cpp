@@ -285,6 +285,11 @@ absl::Status PickFirst::status() const {
   return absl::OkStatus();
 }
 
+bool PickFirst::heard_all() const {
+  const auto* connecting = std::get_if<Connecting>(&state_);
+  return connecting == nullptr || connecting->unheard == 0;
+}
+
 ConnectionPtr PickFirst::connection() const {
   if (state() != ConnectivityState::kReady) return nullptr;
   return std::get<Selected>(state_).connection;

@@ -92,6 +92,9 @@ class PickFirst {
   /// Set exactly in READY.
   ConnectionPtr connection() const;
 
+  /// Every address that it acquired has been heard of.
+  bool heard_all() const;
+
  private:
   struct Fresh {};
 

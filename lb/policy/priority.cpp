@@ -17,28 +17,6 @@
 
 namespace signalbox::lb {
 
-// --- decisions --------------------------------------------------------------
-
-PriorityChoice choose_priority(std::span<const PriorityChild> children) {
-  SIGNALBOX_INVARIANT(!children.empty(), "an empty priority list is answered before choosing");
-  const auto index_of = [&](const auto found) {
-    return static_cast<std::size_t>(found - children.begin());
-  };
-  const auto worth_using = [](const PriorityChild& child) {
-    return !child.started || is_usable(child.state) || child.failover_pending;
-  };
-  const auto connecting = [](const PriorityChild& child) {
-    return child.state == ConnectivityState::kConnecting;
-  };
-  if (const auto found = std::ranges::find_if(children, worth_using); found != children.end()) {
-    return {index_of(found), index_of(found) + 1, found->started && is_usable(found->state)};
-  }
-  if (const auto found = std::ranges::find_if(children, connecting); found != children.end()) {
-    return {index_of(found), children.size(), false};
-  }
-  return {children.size() - 1, children.size(), false};
-}
-
 namespace {
 
 /// The endpoints of one priority: it and nothing else.
@@ -66,7 +44,7 @@ class PriorityPolicy final : public Policy {
   LbEffects step(const LbEvent& event, Instant now) override {
     LbEffects effects;
     std::visit(Overloaded{
-                   [&](const ConfigUpdated& update) { on(update, now, effects); },
+                   [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, now, effects); },
                    [&](const ChildApplied& applied) { children_.hear(applied); },
                    [&](const ChildDied& died) { children_.hear(died); },
@@ -77,26 +55,53 @@ class PriorityPolicy final : public Policy {
                    [](const auto&) {},
                },
                event);
+    conclude_updates(now, effects);
     children_.report_applied(effects);
     return effects;
   }
 
  private:
-  void on(const ConfigUpdated& update, Instant now, LbEffects& effects) {
+  // One at a time: what comes meanwhile waits, and only the newest of it.
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    if (updating_) {
+      waiting_ = update;
+    } else {
+      begin_update(update, effects);
+    }
+  }
+
+  void begin_update(const ConfigUpdated& update, LbEffects& effects) {
+    updating_ = true;
     config_ = config_of<PriorityConfig>(update);
     endpoints_ = update.endpoints;
     children_.begin(update);
-    std::vector<ChildName> gone;
     for (const auto& [name, life] : lives_) {
       if (config_.children.contains(name)) {
         send(name, effects);
       } else {
-        gone.push_back(name);
+        children_.excuse(name);
       }
     }
-    for (const ChildName& name : gone)
-      destroy(name, effects);
-    choose(now, effects);
+  }
+
+  // Ends an update that the children have answered, and goes on with the next.
+  void conclude_updates(Instant now, LbEffects& effects) {
+    while (updating_ && children_.reached() == children_.generation()) {
+      updating_ = false;
+      choose(now, effects);
+      drop_unnamed(effects);
+      if (waiting_) begin_update(*std::exchange(waiting_, std::nullopt), effects);
+    }
+  }
+
+  // Those that the configuration does not name any more (P4).
+  void drop_unnamed(LbEffects& effects) {
+    std::vector<ChildName> unnamed;
+    for (const auto& [name, life] : lives_) {
+      if (!config_.children.contains(name)) unnamed.push_back(name);
+    }
+    for (const ChildName& name : unnamed)
+      options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
   void on(const ChildStateChanged& changed, Instant now, LbEffects& effects) {
@@ -110,7 +115,11 @@ class PriorityPolicy final : public Policy {
       life.was_usable = is_usable(child->state);
       cancel(life.failover, effects);
     }
-    choose(now, effects);
+    if (!updating_) {
+      choose(now, effects);
+    } else if (current_ == child->name && is_usable(child->state)) {
+      publish(child->state, child->status, child->picker, effects);
+    }
   }
 
   void on(const TimerFired& fired, Instant now, LbEffects& effects) {
@@ -118,7 +127,7 @@ class PriorityPolicy final : public Policy {
         lives_, [&](const auto& entry) { return entry.second.failover == fired.timer; });
     if (failed_over != lives_.end()) {
       failed_over->second.failover.reset();
-      choose(now, effects);
+      if (!updating_) choose(now, effects);
       return;
     }
     const auto expired = std::ranges::find_if(
@@ -230,7 +239,9 @@ class PriorityPolicy final : public Policy {
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< The same names as children_.
   std::optional<ChildName> current_;
-  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  bool updating_ = false;                 ///< P5: a configuration is half applied.
+  std::optional<ConfigUpdated> waiting_;  ///< For its turn; only while updating_.
+  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
   Published published_;
   PickerPtr empty_picker_;
   PriorityWatch watch_;

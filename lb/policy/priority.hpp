@@ -16,8 +16,12 @@
 //       READY or IDLE more recently than TRANSIENT_FAILURE; CONNECTING again does not restart it.
 //       READY, IDLE and TRANSIENT_FAILURE end it; deactivation does not.
 //   P3  Children below a usable one are deactivated: stopped 15 minutes later unless needed again.
-//   P4  A child that a configuration no longer names is stopped at once (A115).
-//   P5  A configuration goes to all children before a choice is made: one step does both.
+//   P4  A child that a configuration no longer names is stopped with the choice that does without
+//       it (A115); with PolicyOptions::keep_removed_priorities it is deactivated instead.
+//   P5  No choice is made while a configuration is half applied: not before every living child has
+//       answered it. Until then states are noted and windows run, nobody is started or stopped, and
+//       what was published stays, but for news of the child in use while it can take calls. A
+//       configuration that comes meanwhile waits; of several, the newest.
 
 #pragma once
 

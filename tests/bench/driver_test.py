@@ -135,6 +135,9 @@ class DriverTest(unittest.TestCase):
             "pick_2": "<= 0.2",
             "pick_1000": "<= 0.1",
             "pick_1000_2threads": "<= 0.1",
+            "pick_10000_round_robin": "<= 0.1",
+            "pick_10000_ring_hash": "<= 0.1",
+            "pick_10000_least_request": "<= 0.1",
             "rpc_latency_2": "<= 1.03",
             "rpc_cpu_1000": "<= 0.8",
             "rpc_qps_16threads": ">= 1",
@@ -147,6 +150,7 @@ class DriverTest(unittest.TestCase):
             "memory_10000_connected": "<= 1.05",
             "memory_10000_refused": "<= 0.35",
             "cold_start_10000_ms": "None",
+            "all_ready_10000_cpu": "<= 0.05",
         })
 
     def test_wrong_arguments_end_it_with_2_and_are_named(self) -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process has used so far: CPU of all its threads, resident memory.
+// What this process has used so far: CPU of all its threads or of the one that asks, resident
+// memory.
 
 #pragma once
 
@@ -12,9 +13,10 @@
 
 namespace signalbox::bench {
 
-inline double cpu_seconds() {
+/// Of all threads (RUSAGE_SELF), or of the caller's own (RUSAGE_THREAD).
+inline double cpu_seconds(int whose = RUSAGE_SELF) {
   rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
+  ::getrusage(whose, &usage);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };

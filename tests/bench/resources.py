@@ -21,16 +21,17 @@ def route_to(cluster: str) -> list[dict]:
     ]
 
 
-def eds_cluster(name: str, addresses: list[Address]) -> list[dict]:
-    """A round_robin cluster of one locality."""
-    return weighted_cluster(name, [(1, addresses)])
+def eds_cluster(name: str, addresses: list[Address], lb_policy: str = "ROUND_ROBIN") -> list[dict]:
+    """A cluster of one locality."""
+    return weighted_cluster(name, [(1, addresses)], lb_policy)
 
 
-def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]]) -> list[dict]:
-    """A cluster of localities, each with its weight and its endpoints; round_robin within each."""
+def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
+                     lb_policy: str = "ROUND_ROBIN") -> list[dict]:
+    """A cluster of localities, each with its weight and its endpoints; `lb_policy` within each."""
     return [
         {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "type": "EDS",
-         "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": "ROUND_ROBIN"},
+         "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": lb_policy},
         {"@type": ENVOY + "config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name, "endpoints": [
             {"locality": {"region": "here", "zone": chr(ord("a") + number)}, "load_balancing_weight": weight,
              "lb_endpoints": [

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "tests/e2e/runtime_world.hpp"
 
@@ -28,6 +29,9 @@ class Stopped {
  public:
   explicit Stopped(BackendProcess& backend) : backend_(backend) {
     backend_.process.send_signal(SIGSTOP);
+    // A thread that runs when the signal is sent may still answer a call.
+    siginfo_t info{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(backend_.process.pid()), &info, WSTOPPED) == 0);
   }
 
   ~Stopped() { backend_.process.send_signal(SIGCONT); }

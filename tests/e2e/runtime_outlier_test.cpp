@@ -85,8 +85,8 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   REQUIRE(eventually([&] { return call(stub).status.error_code() == grpc::StatusCode::INTERNAL; }));
   REQUIRE(eventually([&] { return served_without_failure(stub, 10); }));
   CHECK(metric(*runtime,
-               "signalbox_outlier_detection_ejections_enforced_total",
-               {"cluster=\"c\"", "detection_method=\"failure_percentage\""}) == 1.0);
+               "signalbox_outlier_ejections_total",
+               {"cluster=\"c\"", "method=\"failure_percentage\"", "enforced=\"true\""}) == 1.0);
   CHECK(metric(*runtime, "signalbox_endpoints", ejected) == 1.0);
   CHECK(metric(*runtime, "signalbox_connections_open", of_c) == 3.0);
   CHECK(served_without_failure(stub, 50));

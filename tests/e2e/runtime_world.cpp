@@ -71,7 +71,9 @@ std::string listener_yaml(const std::string& name, const std::string& routes) {
                       "filters.http.router.v3.Router}}]}}}\n");
 }
 
-std::string routes_yaml(const std::string& name, const std::string& cluster) {
+std::string routes_yaml(const std::string& name,
+                        const std::string& cluster,
+                        const std::string& more) {
   return absl::StrCat("  - {\"@type\": ",
                       kConfig,
                       "route.v3.RouteConfiguration, name: ",
@@ -79,6 +81,7 @@ std::string routes_yaml(const std::string& name, const std::string& cluster) {
                       ", virtual_hosts: [{name: all, domains: [\"*\"], routes: [{match: {prefix: "
                       "\"\"}, route: {cluster: ",
                       cluster,
+                      more,
                       "}}]}]}\n");
 }
 
@@ -97,7 +100,9 @@ std::string cluster_yaml(const std::string& name,
                       "}\n");
 }
 
-std::string aggregate_yaml(const std::string& name, const std::vector<std::string>& clusters) {
+std::string aggregate_yaml(const std::string& name,
+                           const std::vector<std::string>& clusters,
+                           const std::string& more) {
   return absl::StrCat("  - {\"@type\": ",
                       kConfig,
                       "cluster.v3.Cluster, name: ",
@@ -106,7 +111,9 @@ std::string aggregate_yaml(const std::string& name, const std::vector<std::strin
                       kExtensions,
                       "clusters.aggregate.v3.ClusterConfig, clusters: [",
                       absl::StrJoin(clusters, ", "),
-                      "]}}}\n");
+                      "]}}",
+                      more,
+                      "}\n");
 }
 
 std::string dns_yaml(const std::string& name, const std::string& host, int port) {
@@ -295,6 +302,8 @@ Answer call(Stub& stub, const CallOptions& options) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + options.timeout);
   context.set_wait_for_ready(options.wait_for_ready);
+  for (const auto& [name, value] : options.headers)
+    context.AddMetadata(name, value);
   demo::v1::PlaceRequest request;
   request.set_item(options.item);
   request.set_work_us(options.work_us);
@@ -335,6 +344,8 @@ void Calls::start(int count, const CallOptions& options) {
     auto* const one = new RunningCall;
     one->context.set_deadline(std::chrono::system_clock::now() + options.timeout);
     one->context.set_wait_for_ready(options.wait_for_ready);
+    for (const auto& [name, value] : options.headers)
+      one->context.AddMetadata(name, value);
     one->request.set_item(options.item);
     one->request.set_work_us(options.work_us);
     stub_->async()->Place(

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -37,13 +38,17 @@ using Stub = demo::v1::Orders::Stub;
 
 /// A listener `name` whose routes come as the route configuration `routes`.
 std::string listener_yaml(const std::string& name, const std::string& routes);
-/// All calls go to `cluster`.
-std::string routes_yaml(const std::string& name, const std::string& cluster);
+/// All calls go to `cluster`. `more`: further fields of the action, each with a comma before it.
+std::string routes_yaml(const std::string& name,
+                        const std::string& cluster,
+                        const std::string& more = "");
 /// EDS, round robin. `more`: further fields, each with a comma before it.
 std::string cluster_yaml(const std::string& name,
                          const std::string& service = "",
                          const std::string& more = "");
-std::string aggregate_yaml(const std::string& name, const std::vector<std::string>& clusters);
+std::string aggregate_yaml(const std::string& name,
+                           const std::vector<std::string>& clusters,
+                           const std::string& more = "");
 std::string dns_yaml(const std::string& name, const std::string& host, int port);
 /// One locality for each priority; `ip:port` texts.
 std::string endpoints_yaml(const std::string& service,
@@ -151,6 +156,7 @@ struct CallOptions {
   std::uint32_t work_us = 0;
   bool wait_for_ready = false;
   std::chrono::milliseconds timeout = kPatience;
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 struct Answer {

@@ -10,6 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 
+#include "tests/support/child_policies.hpp"
+
 namespace signalbox::test {
 namespace {
 
@@ -21,6 +23,13 @@ Words tail(const Words& words, std::size_t from) {
 
 XdsWorld::Priorities priorities(const Words& words) {
   return absl::StrSplit(absl::StrJoin(words, " "), absl::ByString(" | "));
+}
+
+LbConfigPtr policy(const std::string& name) {
+  for (const ChildPolicy& row : child_policies()) {
+    if (row.name == name) return row.config;
+  }
+  return nullptr;
 }
 
 Duration duration(const std::string& text) {
@@ -61,8 +70,14 @@ std::vector<std::string> Scenario::run(const std::string& command) {
 std::vector<std::string> Scenario::do_command(const Words& words) {
   const std::string& verb = words.at(0);
   const std::string name = words.size() > 1 ? words[1] : "";
-  if (verb == "eds") {
-    world_.eds(name, priorities(tail(words, 2)));
+  if (verb == "policy") {
+    policies_[name] = policy(words.at(2));
+    if (policies_[name] == nullptr) return {"unknown policy: " + words[2]};
+  } else if (verb == "eds") {
+    const auto found = policies_.find(name);
+    world_.eds(name,
+               priorities(tail(words, 2)),
+               found == policies_.end() ? default_lb_policy() : found->second);
   } else if (verb == "dns") {
     world_.dns(name, absl::StrJoin(tail(words, 2), " "));
   } else if (verb == "aggregate") {
@@ -83,10 +98,22 @@ std::vector<std::string> Scenario::do_command(const Words& words) {
     tree_.advance(duration(name));
   } else if (verb == "pick") {
     return {absl::StrCat(name, " -> ", absl::StrJoin(tree_.reached(name), " "))};
+  } else if (verb == "share") {
+    return {absl::StrCat(name, " -> ", share(name))};
   } else {
     return {"unknown command: " + verb};
   }
   return {};
+}
+
+std::string Scenario::share(const std::string& cluster) {
+  std::map<std::string, int> shares;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    std::string answer = tree_.pick(cluster, seed);
+    if (absl::StartsWith(answer, "complete ")) answer = answer.substr(9);
+    ++shares[answer];
+  }
+  return absl::StrJoin(shares, ", ", absl::PairFormatter(" "));
 }
 
 void Scenario::apply(const Words& words) {

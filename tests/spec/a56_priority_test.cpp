@@ -4,6 +4,7 @@
 
 #include "lb/policy/priority.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
 using namespace signalbox;
@@ -277,33 +278,39 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
   policy.child("p1", kReady);
 
   WHEN("the order changes") {
-    const Texts done = policy.update(priorities({"p1", "p0"}));
+    CHECK(policy.update(priorities({"p1", "p0"})) == Texts{"update p0", "update p1"});
+    policy.applied("p0");
+    const Texts done = policy.applied("p1");
     THEN("the children are updated, never recreated, and the new order holds") {
-      CHECK(done == Texts{"update p0", "update p1", "timer deactivation/p0 900s", "active c 0"});
+      CHECK(done == Texts{"timer deactivation/p0 900s", "active c 0", "applied 2"});
       CHECK(policy.pick() == "fail UNAVAILABLE: p1 READY");
     }
   }
   WHEN("a child is no longer named") {
-    THEN("it is stopped at once (A115)") {
-      CHECK(has(policy.update(priorities({"p1"})), "stop p0"));
+    policy.update(priorities({"p1"}));
+    THEN("it is stopped with the choice that does without it (A115)") {
+      CHECK(has(policy.applied("p1"), "stop p0"));
     }
   }
   WHEN("the child in use is no longer named") {
-    const Texts done = policy.update(priorities({"p0"}));
+    CHECK(policy.update(priorities({"p0"})) == Texts{"update p0"});
+    const Texts done = policy.applied("p0");
     THEN("it is stopped, with its picker out of use in the same step") {
-      CHECK(has(done, "stop p1"));
+      CHECK(done == Texts{"active c -1", "publish TRANSIENT_FAILURE", "stop p1", "applied 2"});
       CHECK(policy.pick() == "fail UNAVAILABLE: p0 TRANSIENT_FAILURE");
     }
   }
   WHEN("several children are updated") {
-    const Texts done = policy.update(priorities({"p2", "p1", "p0"}));
-    THEN("all are updated before one choice is made") {
-      CHECK(done == Texts{"update p0",
-                          "update p1",
-                          "start p2",
+    const Texts told = policy.update(priorities({"p2", "p1", "p0"}));
+    policy.applied("p1");
+    const Texts done = policy.applied("p0");
+    THEN("all are updated, and have answered, before one choice is made") {
+      CHECK(told == Texts{"update p0", "update p1"});
+      CHECK(done == Texts{"start p2",
                           "timer failover/p2 10s",
                           "active c -1",
-                          "publish CONNECTING"});
+                          "publish CONNECTING",
+                          "applied 1"});
     }
   }
   WHEN("the list is empty") {
@@ -312,6 +319,173 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
       CHECK(policy.published()->state == kFailure);
       CHECK(policy.pick() == "fail UNAVAILABLE: priority policy has empty priority list");
       CHECK(policy.count<StopChild>() == 2);
+    }
+  }
+}
+
+SCENARIO("A56: no choice while a configuration is half applied", "[spec][lb][priority][A56][B2]") {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"p0", "p1", "p2"}));
+  policy.applied("p0");
+  policy.child("p0", kFailure);
+  policy.applied("p1");
+  policy.child("p1", kReady);
+  GIVEN("a configuration that does without the child in use") {
+    REQUIRE(policy.update(priorities({"p0", "p2"})) == Texts{"update p0"});
+    WHEN("the others report") {
+      THEN("nothing is chosen, and nothing published") {
+        CHECK(policy.child("p0", kConnecting).empty());
+        CHECK(policy.child("p0", kFailure).empty());
+        CHECK(policy.pick() == "fail UNAVAILABLE: p1 READY");
+      }
+    }
+    WHEN("the child in use has news and can take calls") {
+      THEN("it is heard") {
+        CHECK(policy.child("p1", kIdle) == Texts{"publish IDLE"});
+        CHECK(policy.child("p1", kReady) == Texts{"publish READY"});
+      }
+    }
+    WHEN("the child in use cannot take calls any more") {
+      THEN("what was published stays until the choice") {
+        CHECK_FALSE(has(policy.child("p1", kConnecting), "publish CONNECTING"));
+        CHECK_FALSE(has(policy.child("p1", kFailure), "publish TRANSIENT_FAILURE"));
+      }
+    }
+    WHEN("a window ends meanwhile") {
+      policy.child("p1", kConnecting);
+      CHECK(policy.advance(10s).empty());
+      THEN("the choice knows it") {
+        CHECK(has(policy.applied("p0"), "start p2"));
+      }
+    }
+    WHEN("another comes meanwhile, and another") {
+      CHECK(policy.update(priorities({})).empty());
+      CHECK(policy.update(priorities({"p0", "p1"})).empty());
+      THEN("they wait for their turn, and the newest stands for both") {
+        const Texts done = policy.applied("p0", 2);
+        CHECK(done == Texts{"start p2",
+                            "timer failover/p2 10s",
+                            "active c -1",
+                            "publish CONNECTING",
+                            "stop p1",
+                            "update p0",
+                            "applied 2"});
+        CHECK(
+            policy.applied("p0", 4) ==
+            Texts{
+                "start p1", "timer failover/p1 10s", "cancel failover/p2", "stop p2", "applied 3"});
+      }
+    }
+    WHEN("the child that owes an answer dies") {
+      const Texts done = policy.step(ChildDied{ChildName("p0")});
+      THEN("nobody waits for it") {
+        CHECK(has(done, "start p2"));
+        CHECK(has(done, "stop p1"));
+      }
+    }
+  }
+}
+
+SCENARIO("A115: a removed priority is kept only where that is wanted",
+         "[spec][lb][priority][A115]") {
+  PolicyOptions options;
+  options.keep_removed_priorities = true;
+  PolicyHarness policy{make_priority(options)};
+  policy.update(priorities({"p0", "p1"}));
+  policy.applied("p0");
+  policy.child("p0", kFailure);
+  policy.applied("p1");
+  policy.child("p1", kReady);
+  GIVEN("a child that the configuration does not name any more") {
+    policy.update(priorities({"p0"}));
+    CHECK(policy.applied("p0") == Texts{"active c -1",
+                                        "publish TRANSIENT_FAILURE",
+                                        "timer deactivation/p1 900s",
+                                        "applied 2"});
+    WHEN("fifteen minutes have passed") {
+      CHECK(policy.advance(15min - 1ns).empty());
+      THEN("it is stopped") {
+        CHECK(policy.advance(1ns) == Texts{"stop p1"});
+      }
+    }
+    WHEN("it reports") {
+      THEN("that is noted, and no more") {
+        CHECK(policy.child("p1", kIdle).empty());
+      }
+    }
+    WHEN("another configuration does without it") {
+      policy.advance(5min);
+      policy.update(priorities({"p0"}));
+      THEN("its fifteen minutes go on") {
+        CHECK(policy.applied("p0") == Texts{"applied 3"});
+        CHECK(policy.advance(10min) == Texts{"stop p1"});
+      }
+    }
+    WHEN("it is named again") {
+      policy.advance(5min);
+      CHECK(policy.update(priorities({"p0", "p1"})) == Texts{"update p0", "update p1"});
+      policy.applied("p0");
+      THEN("it is told, and used again if it is needed") {
+        CHECK(has(policy.applied("p1"), "cancel deactivation/p1"));
+        CHECK(policy.pick() == "fail UNAVAILABLE: p1 READY");
+        CHECK(policy.count<StartChild>() == 2);
+      }
+    }
+    WHEN("it is named again and the first is READY") {
+      policy.update(priorities({"p0", "p1"}));
+      policy.child("p0", kReady);
+      policy.applied("p0");
+      policy.applied("p1");
+      THEN("it is told, and stays deactivated") {
+        CHECK(policy.advance(15min) == Texts{"stop p1"});
+      }
+    }
+  }
+}
+
+SCENARIO("A56: endpoints that move up into a failed priority serve without a break",
+         "[spec][lb][priority][A56][B2]") {
+  const LbConfigPtr policy = GENERATE(
+      make_lb_config(RoundRobinConfig{}), make_lb_config(PickFirstConfig{}), default_lb_policy());
+  GIVEN("a first priority that failed, and a second that serves") {
+    XdsWorld world;
+    TreeHarness tree;
+    tree.down("a");
+    tree.up("b");
+    world.eds("c", {"east:a", "west:b"}, policy);
+    tree.apply(manager_of({"c"}), world.config());
+    REQUIRE(tree.reached("c") == Texts{"b"});
+    tree.take_log();
+    const auto serves_throughout = [&] {
+      const Texts log = tree.take_log();
+      CHECK(std::ranges::none_of(log, [](const std::string& line) {
+        return line.starts_with("publish ") && !line.starts_with("publish READY");
+      }));
+      CHECK_FALSE(has(log, "subchannel b closed"));
+      CHECK(has(log, "applied 2"));
+      CHECK(tree.reached("c") == Texts{"b"});
+      CHECK(tree.connections("b") == 1);
+    };
+    WHEN("both become one locality of one priority") {
+      world.eds("c", {"east:a,b"}, policy);
+      tree.apply(manager_of({"c"}), world.config());
+      THEN("calls go on, over the same connection") {
+        serves_throughout();
+      }
+    }
+    WHEN("both become localities of one priority") {
+      world.eds("c", {"east:a west:b"}, policy);
+      tree.apply(manager_of({"c"}), world.config());
+      THEN("calls go on, over the same connection") {
+        serves_throughout();
+      }
+    }
+    WHEN("the one that serves becomes the first priority's, and another the second's") {
+      world.eds("c", {"east:b", "west:d"}, policy);
+      tree.apply(manager_of({"c"}), world.config());
+      THEN("calls go on, over the same connection") {
+        serves_throughout();
+      }
     }
   }
 }

@@ -47,30 +47,6 @@ XdsConfigPtr with_drops(const XdsConfigPtr& config,
 
 }  // namespace
 
-SCENARIO("A75: an aggregate is a priority over cds", "[spec][lb][A75-1][A75-2][A31-11]") {
-  Orders orders;
-  orders.tree.up("a");
-  orders.apply();
-  THEN("each leaf is a cds of its own, with everything about the cluster above its priorities") {
-    CHECK(orders.tree.policies("m") ==
-          Texts{
-              "m cluster_manager",
-              "m/orders cds",
-              "m/orders/child priority",
-              "m/orders/child/primary cds",
-              "m/orders/child/primary/child outlier_detection",
-              "m/orders/child/primary/child/child cluster_impl",
-              "m/orders/child/primary/child/child/child override_host",
-              "m/orders/child/primary/child/child/child/child priority",
-              "m/orders/child/primary/child/child/child/child/child0 wrr_locality",
-              "m/orders/child/primary/child/child/child/child/child0/child weighted_target",
-              "m/orders/child/primary/child/child/child/child/child0/child/"
-              "{region=\"\", zone=\"east\", sub_zone=\"\"} round_robin",
-          });
-    CHECK(orders.tree.reached("orders") == Texts{"a"});
-  }
-}
-
 SCENARIO("A75: failover and failback between the leaves of an aggregate",
          "[spec][lb][A75-1][A56]") {
   Orders orders;

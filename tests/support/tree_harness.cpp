@@ -62,7 +62,8 @@ class TreeHarness::Asks final : public AskTarget {
   std::uint64_t node_;
 };
 
-TreeHarness::TreeHarness() = default;
+TreeHarness::TreeHarness(const lb::PolicyOptions& options) : options_(options) {}
+
 TreeHarness::~TreeHarness() = default;
 
 // --- what a test does ---------------------------------------------------------
@@ -193,6 +194,29 @@ ConnectivityState TreeHarness::state(const std::string& path) const {
   return node->published->state;
 }
 
+TreeHarness::Population TreeHarness::population() const {
+  Population count;
+  count.policies = nodes_.size();
+  count.connected = connected().size();
+  count.timers = timers_.size();
+  for (const auto& [id, node] : nodes_) {
+    count.maps += node->map ? 1 : 0;
+    count.subchannels += node->subchannels.size();
+  }
+  return count;
+}
+
+std::vector<std::string> TreeHarness::connected() const {
+  std::vector<std::string> connected;
+  for (const auto& [id, node] : nodes_) {
+    for (const auto& [address, subchannel] : node->subchannels) {
+      if (subchannel.state == kReady) connected.push_back(address.str());
+    }
+  }
+  std::ranges::sort(connected);
+  return connected;
+}
+
 std::vector<std::string> TreeHarness::take_log() {
   return std::exchange(log_, {});
 }
@@ -207,7 +231,7 @@ TreeHarness::Node* TreeHarness::start(Node* parent, const ChildName& name, const
   node->parent = parent;
   node->path = PolicyPath(parent == nullptr ? name.str() : parent->path.str() + "/" + name.str());
   node->core = lb::make_policy(
-      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id)});
+      config, {node->path, node->id, std::make_shared<const Asks>(*this, node->id), options_});
   nodes_[node->id] = started;
   if (parent == nullptr) {
     root_ = std::move(node);

@@ -26,7 +26,7 @@ namespace signalbox::test {
 
 class TreeHarness {
  public:
-  TreeHarness();
+  explicit TreeHarness(const lb::PolicyOptions& options = {});
   ~TreeHarness();
   TreeHarness(const TreeHarness&) = delete;
   TreeHarness& operator=(const TreeHarness&) = delete;
@@ -72,6 +72,22 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
+  /// What is there now, and should be gone when the configuration is empty.
+  struct Population {
+    std::size_t policies = 0;
+    std::size_t subchannels = 0;
+    std::size_t connected = 0;
+    std::size_t maps = 0;
+    std::size_t timers = 0;
+
+    friend bool operator==(const Population&, const Population&) = default;
+  };
+
+  Population population() const;
+
+  /// The addresses that have a connection now, as often as they have one.
+  std::vector<std::string> connected() const;
+
   /// How many messages actors would have sent so far: to policies, and to subchannel maps.
   std::size_t messages() const { return messages_; }
 
@@ -103,6 +119,7 @@ class TreeHarness {
 
   void log(std::string line) { log_.push_back(std::move(line)); }
 
+  const lb::PolicyOptions options_;
   std::map<std::uint64_t, Node*> nodes_;  ///< Alive, in the order of their start.
   std::unique_ptr<Node> root_;
   std::uint64_t last_node_ = 0;

@@ -3,7 +3,10 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+
+#include "messages/invariant.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -83,7 +86,12 @@ Priority XdsWorld::parse(const std::string& text) {
   for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits(':', 1));
     Locality locality;
-    locality.name.zone = parts.first;
+    const std::pair<std::string, std::string> weighted =
+        absl::StrSplit(parts.first, absl::MaxSplits('*', 1));
+    locality.name.zone = weighted.first;
+    if (!weighted.second.empty()) {
+      SIGNALBOX_INVARIANT(absl::SimpleAtoi(weighted.second, &locality.weight), "a weight: " + text);
+    }
     for (const absl::string_view address : absl::StrSplit(parts.second, ',', absl::SkipEmpty()))
       locality.endpoints.push_back(endpoint(std::string(address)));
     LocalityPtr shared;

@@ -4,8 +4,9 @@
 //
 //   world.eds("orders", {"east:a,b west:c", "north:d"}) ─▶ config() ─▶ XdsConfig
 //
-// One string for each priority; in it localities as zone:endpoint,endpoint. An endpoint that ends
-// in "!" is DRAINING. What is not said again keeps its pointer, as XdsConfig promises (X3).
+// One string for each priority; in it localities as zone:endpoint,endpoint, or zone*3:endpoint for
+// one of weight 3. An endpoint that ends in "!" is DRAINING. What is not said again keeps its
+// pointer, as XdsConfig promises (X3).
 
 #pragma once
 

@@ -743,6 +743,32 @@ TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
   CHECK(absl::StrContains(heard->configs[1].notes->target, "refused"));
 }
 
+TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
+          "[actors][policy][metrics][A56]") {
+  Shells shells;
+  const auto spawn = [&](LbConfigPtr config, protocol::PolicyParent parent) {
+    PolicyBirth birth;
+    birth.config = std::move(config);
+    birth.name = ChildName("child");
+    birth.path = PolicyPath("m/orders/child");
+    birth.parent = std::move(parent);
+    return shells.keep(spawn_policy(shells.system(), shells.environment, std::move(birth)));
+  };
+  PriorityConfig config;
+  config.cluster = ClusterName("orders");
+  const LbConfigPtr priorities = make_lb_config(config);
+  const auto parent = spawn(make_lb_config(CdsConfig{ClusterName("orders")}), {});
+  const auto policy = spawn(priorities, parent);
+  protocol::post(policy, ConfigUpdated{1, priorities, nullptr, nullptr});
+  shells.run();
+  const auto metrics = [&] { return metrics::Exporter(shells.environment->instruments).text(); };
+  REQUIRE(absl::StrContains(metrics(), "signalbox_priority_active{cluster=\"orders\"} -1"));
+
+  protocol::stop(policy);
+  shells.run();
+  CHECK_FALSE(absl::StrContains(metrics(), "signalbox_priority_active{cluster=\"orders\"}"));
+}
+
 TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted ever later",
           "[actors][subchannel_map]") {
   Shells shells;

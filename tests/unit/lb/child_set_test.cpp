@@ -224,6 +224,22 @@ TEST_CASE("child_set: events of unknown children are dropped", "[lb][child_set]"
   CHECK(composite.children.size() == 1);
 }
 
+TEST_CASE("child_set: nobody waits for a child that is to be stopped", "[lb][child_set][applied]") {
+  Composite composite;
+  composite.apply(1, {kA, kB}, round_robin());
+  composite.hear(ChildApplied{kA, 1});
+  CHECK(composite.children.reached() == 0);
+  composite.children.excuse(kB);
+  CHECK(composite.children.reached() == 1);
+  SECTION("unless it is told something after all") {
+    composite.apply(2, {kA, kB}, round_robin());
+    composite.hear(ChildApplied{kA, 2});
+    CHECK(composite.children.reached() == 1);
+    composite.hear(ChildApplied{kB, 2});
+    CHECK(composite.children.reached() == 2);
+  }
+}
+
 TEST_CASE("child_set: a child that would learn nothing hears nothing", "[lb][child_set]") {
   const auto locality = std::make_shared<const Locality>();
   Composite composite;
@@ -289,5 +305,6 @@ TEST_CASE("child_set: a re-resolution request stops where the priority says so",
   CHECK_FALSE(forwards_reresolution(LbConfig{config}, kA));
   CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("a~2")));
   CHECK(forwards_reresolution(LbConfig{config}, kB));
+  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("gone")));
   CHECK(forwards_reresolution(LbConfig{RoundRobinConfig{}}, kA));
 }

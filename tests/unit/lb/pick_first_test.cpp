@@ -38,17 +38,40 @@ LeafHarness ready_on(const Strings& addresses) {
 
 TEST_CASE("pick_first: connects as soon as it is configured", "[lb][pick_first][A62]") {
   LeafHarness leaf = pick_first();
-  const LbEffects effects = leaf.update({"a", "b"});
-
+  leaf.update({"a", "b"});
   CHECK(leaf.held == std::set<std::string>{"a", "b"});
   CHECK(leaf.state() == kConnecting);
   CHECK(leaf.pick() == "queue");
-  CHECK(leaf.applied == 1);
-  CHECK(std::holds_alternative<ReportApplied>(effects.back()));
   leaf.idle("a");
   CHECK(leaf.connects.empty());
   leaf.idle("b");
   CHECK(leaf.connects == Strings{"a"});
+}
+
+TEST_CASE("pick_first: a configuration is applied when every new address was heard of",
+          "[lb][pick_first][applied]") {
+  LeafHarness leaf = pick_first();
+  leaf.update({"a", "b"});
+  leaf.idle("a");
+  CHECK(leaf.applied == 0);
+  SECTION("all of them") {
+    CHECK(std::holds_alternative<ReportApplied>(leaf.idle("b").back()));
+    CHECK(leaf.applied == 1);
+    leaf.update({"b", "a"});
+    CHECK(leaf.applied == 2);
+  }
+  SECTION("one that is READY will do, and is told before") {
+    const LbEffects effects = leaf.ready("b");
+    CHECK(leaf.state() == kReady);
+    CHECK(std::holds_alternative<ReportApplied>(effects.back()));
+  }
+  SECTION("of several configurations, the last") {
+    leaf.update({"a", "b", "c"});
+    leaf.idle("b");
+    CHECK(leaf.applied == 0);
+    leaf.idle("c");
+    CHECK(leaf.applied == 2);
+  }
 }
 
 TEST_CASE("pick_first: tries one address after the other, in order", "[lb][pick_first][A62]") {

@@ -52,9 +52,10 @@ TEST_CASE("round_robin: connects to every endpoint of every priority at once",
   CHECK(leaf.held == std::set<std::string>{"a", "b", "c", "d"});
   CHECK(leaf.state() == kConnecting);
   CHECK(leaf.pick() == "queue");
-  CHECK(leaf.applied == 1);
+  CHECK(leaf.applied == 0);
   for (const char* address : {"a", "b", "c", "d"})
     leaf.idle(address);
+  CHECK(leaf.applied == 1);
   CHECK(leaf.connects == Strings{"a", "b", "c", "d"});
 }
 
@@ -78,6 +79,29 @@ TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][r
   leaf.update({"c"});
   leaf.step(TimerFired{leaf.timers[0].timer});
   CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
+}
+
+TEST_CASE("round_robin: a configuration is applied when every new address was heard of",
+          "[lb][round_robin][applied]") {
+  LeafHarness leaf = ready_on({"a"});
+  REQUIRE(leaf.applied == 1);
+  leaf.update({"a", "b", "c"});
+  leaf.idle("b");
+  CHECK(leaf.applied == 1);
+  SECTION("all of them") {
+    CHECK(std::holds_alternative<ReportApplied>(leaf.idle("c").back()));
+    CHECK(leaf.applied == 2);
+  }
+  SECTION("nobody waits for one that is not wanted any more") {
+    leaf.update({"a", "b"});
+    CHECK(leaf.applied == 3);
+  }
+  SECTION("an endpoint that connects anew owes nothing") {
+    leaf.ready("c");
+    leaf.idle("c");
+    leaf.update({"a", "c", "b"});
+    CHECK(leaf.applied == 3);
+  }
 }
 
 TEST_CASE("round_robin: on one thread calls are shared exactly evenly", "[lb][round_robin][A61]") {
@@ -251,6 +275,7 @@ TEST_CASE("round_robin: what does not change the picker builds none", "[lb][roun
   leaf.update({"a", "b"});
   leaf.ready("a");
   leaf.step(RebuildDue{});
+  CHECK(leaf.connecting("b").size() == 1);  // Applied.
   CHECK(leaf.connecting("b").empty());
   leaf.fail("b");
   leaf.step(RebuildDue{});  // For the re-resolution that b asked for.
@@ -289,6 +314,7 @@ TEST_CASE("round_robin: an update keeps the endpoints that stay", "[lb][round_ro
   CHECK(leaf.state() == kReady);
   leaf.step(RebuildDue{});
   CHECK(shares(leaf, 2) == std::map<std::string, int>{{"b", 2}});
+  leaf.idle("c");
 
   CHECK(leaf.update({"c", "b"}).size() == 1);  // Only the order: Applied, and that is all.
   leaf.update({"c"});

@@ -112,8 +112,8 @@ TEST_CASE("scale: one of 10,000 endpoints replaced is one acquired and one relea
   CHECK(acquired[0].address == Address("new"));
   REQUIRE(released.size() == 1);
   CHECK(released[0].address == Address(absl::StrCat("e", kEndpoints / 2)));
-  // Beside them: one order to build a picker behind the burst, and the report.
-  CHECK(effects.size() == 4);
+  // Beside them: one order to build a picker behind the burst.
+  CHECK(effects.size() == 3);
   CHECK(all_of<RebuildSoon>(effects).size() == 1);
 }
 

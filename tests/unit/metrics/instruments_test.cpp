@@ -91,16 +91,15 @@ TEST_CASE("instruments: count ejections, and outliers that were not ejected by w
       OutliersDetected{kOrders, method, DetectionOutcome::kEnforcementPercentage, 4});
   instruments.observe(OutliersDetected{
       kOrders, DetectionMethod::kFailurePercentage, DetectionOutcome::kMaxEjectionOverflow, 5});
-  const auto enforced = Metric::kEjectionsEnforced;
-  const auto unenforced = Metric::kEjectionsUnenforced;
-  CHECK(row_of(enforced).name == "signalbox_outlier_detection_ejections_enforced_total");
-  CHECK(row_of(unenforced).name == "signalbox_outlier_detection_ejections_unenforced_total");
-  CHECK(value(instruments, enforced, {"orders", "success_rate"}) == 3);
-  CHECK(value(instruments, unenforced, {"orders", "success_rate", "enforcement_percentage"}) == 4);
-  CHECK(value(instruments, unenforced, {"orders", "failure_percentage", "max_ejection_overflow"}) ==
-        5);
-  CHECK(series_count(instruments, enforced) == 1);
-  CHECK(series_count(instruments, unenforced) == 2);
+  const auto metric = Metric::kOutlierEjections;
+  CHECK(row_of(metric).name == "signalbox_outlier_ejections_total");
+  CHECK(value(instruments, metric, {"orders", "success_rate", "true", ""}) == 3);
+  CHECK(value(instruments, metric, {"orders", "success_rate", "false", "enforcement_percentage"}) ==
+        4);
+  CHECK(value(instruments,
+              metric,
+              {"orders", "failure_percentage", "false", "max_ejection_overflow"}) == 5);
+  CHECK(series_count(instruments, metric) == 3);
 }
 
 TEST_CASE("instruments: count drops by category, and those of the circuit breaker",

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two leaves of one aggregate cluster, each with a policy of its own: ring_hash keeps calls of one
+// session on one backend, round_robin spreads them (gRFC A75).
+#include <cstdlib>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+const char kSwitch[] = "GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT";
+
+// The environment of this process, as long as this lives.
+class AggregatePolicySwitch {
+ public:
+  explicit AggregatePolicySwitch(const char* value) {
+    if (value != nullptr) ::setenv(kSwitch, value, 1);
+  }
+
+  ~AggregatePolicySwitch() { ::unsetenv(kSwitch); }
+
+  AggregatePolicySwitch(const AggregatePolicySwitch&) = delete;
+  AggregatePolicySwitch& operator=(const AggregatePolicySwitch&) = delete;
+};
+
+// One session calls often enough that round robin among two cannot miss one of them.
+std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelInterface>& channel,
+                                            const std::string& cluster) {
+  std::set<std::string> peers;
+  for (int i = 0; i < 20; ++i) {
+    const Answer answer = call(channel, {.headers = {{"x-session", "abc"}}});
+    INFO(answer.text());
+    CHECK(answer.ok());
+    CHECK(answer.cluster == cluster);
+    peers.insert(answer.peer);
+  }
+  return peers;
+}
+
+// Every backend has a connection: where one call goes is the policy's choice, not the first's.
+void wait_until_ready(const Runtime& runtime, const std::string& cluster) {
+  const std::string label = absl::StrCat("cluster=\"", cluster, "\"");
+  REQUIRE(eventually([&] {
+    return metric(runtime, "signalbox_endpoints", {label, "state=\"ready\""}) == 2.0;
+  }));
+}
+
+struct Expected {
+  const char* what;
+  const char* switched;               ///< Null: the variable is not set.
+  const char* aggregate_policy;       ///< Of the aggregate cluster itself.
+  std::size_t on_ringed, on_rounded;  ///< Backends that one session meets.
+};
+
+// ring_hash connects to what it needs only, so a second backend need not become READY.
+constexpr Expected kCases[] = {
+    {"each leaf has its own policy", nullptr, "ROUND_ROBIN", 1, 2},
+    {"another value is none", "1", "ROUND_ROBIN", 1, 2},
+    {"the aggregate's in place of both: round_robin", "true", "ROUND_ROBIN", 2, 2},
+    {"the aggregate's in place of both: ring_hash", "true", "RING_HASH", 1, 1},
+};
+
+}  // namespace
+
+// The service behind a connection is the leaf, whatever cluster the route named (gRFC A89).
+TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
+          "[e2e][runtime][A75-52]") {
+  const BackendProcess backend("leaf");
+  const auto plane = start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+                                 aggregate_yaml("both", {"leaf"}) + cluster_yaml("leaf") +
+                                 endpoints_yaml("leaf", {{backend.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  for (const char* name : {"signalbox_endpoints", "signalbox_connections_open"}) {
+    INFO(name);
+    CHECK(eventually([&] { return metric(*runtime, name, {"cluster=\"leaf\""}) >= 1.0; }));
+    CHECK_FALSE(metric(*runtime, name, {"cluster=\"both\""}));
+  }
+}
+
+TEST_CASE(
+    "runtime: the leaves of an aggregate keep their own policies, unless the environment says",
+    "[e2e][runtime][A75-6][A75-7][A75-8][A42]") {
+  for (const Expected& expected : kCases) {
+    INFO(expected.what);
+    const AggregatePolicySwitch environment(expected.switched);
+    auto first = std::make_unique<BackendProcess>("ringed");
+    auto second = std::make_unique<BackendProcess>("ringed");
+    const BackendProcess third("rounded");
+    const BackendProcess fourth("rounded");
+    const auto plane = start_plane(
+        listener_yaml("orders", "routes") +
+        routes_yaml("routes", "both", ", hash_policy: [{header: {header_name: x-session}}]") +
+        aggregate_yaml("both",
+                       {"ringed", "rounded"},
+                       absl::StrCat(", lb_policy: ", expected.aggregate_policy)) +
+        cluster_yaml("ringed", "", ", lb_policy: RING_HASH") + cluster_yaml("rounded") +
+        endpoints_yaml("ringed", {{first->address, second->address}}) +
+        endpoints_yaml("rounded", {{third.address, fourth.address}}));
+    const auto runtime = start_runtime(options_for(plane->address()));
+    const auto channel = runtime->channel("xds:///orders");
+    REQUIRE(call(channel).ok());
+
+    if (expected.on_ringed == 2) wait_until_ready(*runtime, "ringed");
+    CHECK(backends_of_a_session(channel, "ringed").size() == expected.on_ringed);
+
+    first.reset();
+    second.reset();
+    REQUIRE(eventually([&] { return call(channel).cluster == "rounded"; }));
+    if (expected.on_rounded == 2) wait_until_ready(*runtime, "rounded");
+    CHECK(backends_of_a_session(channel, "rounded").size() == expected.on_rounded);
+  }
+}
+
+}  // namespace signalbox::test

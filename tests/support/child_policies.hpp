@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// child_policies — every policy that can stand below a priority: one row each, for tests that hold
+// whatever stands there. A new leaf policy is one more row.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "messages/lb_config.hpp"
+
+namespace signalbox::test {
+
+struct ChildPolicy {
+  std::string name;
+  LbConfigPtr config;
+  bool connects_when_asked = false;  ///< IDLE until a pick asks.
+};
+
+inline std::vector<ChildPolicy> child_policies() {
+  const LbConfigPtr round_robin = make_lb_config(RoundRobinConfig{});
+  return {
+      {"round_robin", round_robin},
+      {"pick_first", make_lb_config(PickFirstConfig{})},
+      {"ring_hash", make_lb_config(RingHashConfig{}), true},
+      {"least_request", make_lb_config(LeastRequestConfig{})},
+      {"wrr_locality over round_robin", make_lb_config(WrrLocalityConfig{round_robin})},
+      {"wrr_locality over pick_first",
+       make_lb_config(WrrLocalityConfig{make_lb_config(PickFirstConfig{})})},
+  };
+}
+
+}  // namespace signalbox::test

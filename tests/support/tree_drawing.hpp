@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tree_drawing — a policy tree as a picture, to be compared as text.
+//
+//   TreeHarness::policies("m") ─▶ draw_tree ─▶   cluster_manager
+//                                                └ orders: cds
+//                                                  ├ one: cds
+//                                                  │ └ …
+//                                                  └ two: cds
+//
+// A child is drawn with its name, unless that is "child": an only child. A locality is drawn as the
+// part of its name that is set.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace signalbox::test {
+
+/// `policies`: "path name" of each, parents included. Lines end in '\n'.
+std::string draw_tree(const std::vector<std::string>& policies);
+
+}  // namespace signalbox::test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/policy_options.hpp"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+using namespace signalbox;
+
+TEST_CASE("policy options: a priority that is removed is kept only if the environment says true",
+          "[channel][A115]") {
+  struct Row {
+    const char* value;
+    bool keeps;
+  };
+
+  const auto row = GENERATE(
+      values<Row>({{nullptr, false}, {"", false}, {"false", false}, {"1", false}, {"true", true}}));
+  RuntimeOptions options;
+  options.failover_timeout = std::chrono::seconds(3);
+  const auto get = [&](const std::string& name) -> const char* {
+    return name == "GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE" ? row.value : nullptr;
+  };
+  const lb::PolicyOptions made = channel::policy_options(options, get);
+  CHECK(made.keep_removed_priorities == row.keeps);
+  CHECK(made.failover_timeout == std::chrono::seconds(3));
+}
+
+TEST_CASE("policy options: endpoints have the weights of A113, unless the environment says false",
+          "[channel][A113]") {
+  struct Row {
+    const char* value;
+    bool weighted;
+  };
+
+  const auto row = GENERATE(values<Row>(
+      {{nullptr, true}, {"", true}, {"true", true}, {"False", true}, {"false", false}}));
+  const auto get = [&](const std::string& name) -> const char* {
+    return name == "GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING" ? row.value : nullptr;
+  };
+  CHECK(channel::policy_options({}, get).weighted_shuffling == row.weighted);
+}
+
+TEST_CASE("policy options: what the application says reaches every policy", "[channel][A42][A61]") {
+  RuntimeOptions options;
+  options.connection_attempt_delay = std::chrono::milliseconds(300);
+  options.ring_size_cap = 0;
+  const auto get = [](const char*) -> const char* { return nullptr; };
+  CHECK(channel::policy_options(options, get).connection_attempt_delay ==
+        std::chrono::milliseconds(300));
+  CHECK(channel::policy_options(options, get).ring_size_cap == 1);
+  options.ring_size_cap = 100;
+  CHECK(channel::policy_options(options, get).ring_size_cap == 100);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Days of a whole tree: clusters come and go, priorities flap, hosts move. What is needed is there
+// at the end and nothing else is; and without a configuration, nothing at all.
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/support/tree_harness.hpp"
+#include "tests/support/xds_world.hpp"
+
+using namespace signalbox;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class Days {
+ public:
+  Days(unsigned seed, const lb::PolicyOptions& options) : chance_(seed), tree_(options) {
+    for (const std::string& leaf : kLeaves)
+      deal(leaf);
+    for (const std::string& aggregate : kAggregates)
+      compose(aggregate);
+    for (const std::string& host : kHosts)
+      flip(host);
+  }
+
+  /// Something happens, and up to forty minutes pass.
+  void live() {
+    for (unsigned left = 1 + draw(3); left > 0; --left)
+      happen();
+    if (draw(3) == 0) {
+      for (const std::string& cluster : routed_)
+        tree_.pick(cluster);
+    }
+    tree_.advance(std::chrono::seconds(draw(2400)));
+    tree_.take_log();
+    most_.policies = std::max(most_.policies, tree_.population().policies);
+  }
+
+  /// All hosts are up, each cluster has endpoints, and longer than any timer nothing happens.
+  void settle() {
+    for (const std::string& leaf : kLeaves)
+      deal(leaf, 1);
+    for (const std::string& aggregate : kAggregates)
+      compose(aggregate);
+    for (const std::string& host : kHosts)
+      tree_.up(host);
+    routed_ = {"one", "two", "all", "some"};
+    retiring_.clear();
+    apply();
+    tree_.advance(1h);
+  }
+
+  /// Then the first priority of each routed cluster's first leaf has connections.
+  Texts needed() const {
+    Texts needed;
+    for (const std::string& cluster : routed_) {
+      const auto composed = composed_.find(cluster);
+      const std::string& leaf = composed == composed_.end() ? cluster : composed->second.front();
+      const Texts& first = dealt_.at(leaf).front();
+      needed.insert(needed.end(), first.begin(), first.end());
+    }
+    std::ranges::sort(needed);
+    return needed;
+  }
+
+  void end() {
+    routed_.clear();
+    retiring_.clear();
+    apply();
+  }
+
+  TreeHarness& tree() { return tree_; }
+
+  std::size_t most_policies() const { return most_.policies; }
+
+ private:
+  static inline const Texts kLeaves = {"one", "two", "three", "four"};
+  static inline const Texts kAggregates = {"all", "some"};
+  static inline const Texts kHosts = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+  unsigned draw(std::size_t bound) { return static_cast<unsigned>(chance_() % bound); }
+
+  const std::string& one_of(const Texts& texts) { return texts[draw(texts.size())]; }
+
+  void happen() {
+    switch (draw(9)) {
+      case 0:
+        deal(one_of(kLeaves));
+        return apply();
+      case 1:
+        compose(one_of(kAggregates));
+        return apply();
+      case 2:
+        world_.error(one_of(kLeaves), absl::NotFoundError("does not exist"));
+        return apply();
+      case 3:
+        return route();
+      case 4:
+      case 5:
+        return flap(one_of(kHosts));
+      default:
+        return flip(one_of(kHosts));
+    }
+  }
+
+  void flip(const std::string& host) { draw(2) == 0 ? tree_.up(host) : tree_.down(host); }
+
+  void flap(const std::string& host) {
+    for (unsigned left = 1 + draw(10); left > 0; --left) {
+      tree_.down(host);
+      tree_.advance(std::chrono::seconds(draw(15)));
+      tree_.up(host);
+    }
+  }
+
+  // Hosts to priorities; each host a zone of its own, or one for all of the priority.
+  void deal(const std::string& leaf, std::size_t at_least = 0) {
+    std::vector<Texts> priorities(at_least + draw(4));
+    for (const std::string& host : kHosts) {
+      if (priorities.empty() || draw(2) == 0) continue;
+      priorities[draw(priorities.size())].push_back(host);
+    }
+    if (at_least > 0 && priorities.front().empty()) priorities.front().push_back(one_of(kHosts));
+    XdsWorld::Priorities texts;
+    for (const Texts& hosts : priorities) {
+      std::string text;
+      for (const std::string& host : hosts)
+        absl::StrAppend(&text, draw(2) == 0 ? host : "z" + host, ":", host, " ");
+      texts.push_back(text);
+    }
+    world_.eds(
+        leaf, texts, draw(3) == 0 ? make_lb_config(RoundRobinConfig{}) : default_lb_policy());
+    dealt_[leaf] = std::move(priorities);
+  }
+
+  void compose(const std::string& aggregate) {
+    Texts leaves = kLeaves;
+    std::ranges::shuffle(leaves, chance_);
+    leaves.resize(1 + draw(leaves.size()));
+    world_.aggregate(aggregate, leaves);
+    composed_[aggregate] = std::move(leaves);
+  }
+
+  void route() {
+    retiring_.clear();
+    Texts next;
+    for (const auto* names : {&kLeaves, &kAggregates}) {
+      for (const std::string& name : *names) {
+        if (draw(2) == 0) {
+          next.push_back(name);
+        } else if (std::ranges::count(routed_, name) != 0) {
+          retiring_.push_back(name);
+        }
+      }
+    }
+    routed_ = std::move(next);
+    apply();
+  }
+
+  void apply() { tree_.apply(manager_of(routed_, retiring_), world_.config()); }
+
+  std::mt19937 chance_;
+  XdsWorld world_;
+  TreeHarness tree_;
+  Texts routed_;
+  Texts retiring_;
+  std::map<std::string, std::vector<Texts>> dealt_;
+  std::map<std::string, Texts> composed_;
+  TreeHarness::Population most_;
+};
+
+}  // namespace
+
+TEST_CASE("policy tree: after days of churn there is what is needed, and after the end nothing",
+          "[lb][property][churn][A56][A115][A75-13]") {
+  lb::PolicyOptions options;
+  options.keep_removed_priorities = GENERATE(false, true);
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    INFO("seed " << seed);
+    Days days(seed, options);
+    for (int step = 0; step < 200; ++step)
+      days.live();
+    CHECK(days.most_policies() > 20);
+
+    days.settle();
+    CHECK(days.tree().connected() == days.needed());
+    CHECK(days.tree().population().subchannels == days.needed().size());
+    CHECK(days.tree().population().timers == 0);
+
+    days.end();
+    CHECK(days.tree().population() == TreeHarness::Population{.policies = 1});
+    days.tree().advance(24h);
+    CHECK(days.tree().policies("m") == Texts{"m cluster_manager"});
+  }
+}

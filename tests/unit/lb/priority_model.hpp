@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PriorityModel — gRFC A56 and A115 as the documents tell them, step by step, and nothing of how
+// lb/policy/priority does it: what the policy is compared with.
+//
+//   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
+//
+// Beyond the documents: a configuration reaches children by messages, so it is half applied until
+// each of them has answered, or is dead; configurations that come meanwhile wait, the newest of
+// them. News of the child in use is published meanwhile, as long as it is READY or IDLE.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "messages/connectivity.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox::test {
+
+class PriorityModel {
+ public:
+  explicit PriorityModel(bool keeps_removed) : keeps_removed_(keeps_removed) {}
+
+  void update(const std::vector<std::string>& priorities);
+  /// The child has processed what it was sent last.
+  void answered(const std::string& child);
+  void died(const std::string& child);
+  void reported(const std::string& child, ConnectivityState state, const std::string& picker);
+  /// The timer "failover/p0" or "deactivation/p0" fires, at the time that it is set to.
+  void fired(const std::string& timer);
+
+  void time_is(Instant now) { now_ = now; }
+
+  std::vector<std::string> running() const;
+  /// When each fires.
+  std::map<std::string, Instant> timers() const;
+
+  struct Shown {
+    ConnectivityState state = ConnectivityState::kConnecting;
+    std::string picker;
+
+    friend bool operator==(const Shown&, const Shown&) = default;
+  };
+
+  /// What was published last; nullopt: nothing so far.
+  const std::optional<Shown>& shown() const { return shown_; }
+
+  /// Empty: the list is, or was when the choice was made.
+  const std::optional<std::string>& in_use() const { return in_use_; }
+
+  bool half_applied() const { return half_applied_; }
+
+ private:
+  struct Child {
+    Shown last{ConnectivityState::kConnecting, "queue"};
+    bool good_since_failure = false;
+    std::optional<Instant> failover;
+    std::optional<Instant> deletion;
+    bool owes = false;  ///< An answer to what it was sent.
+    bool dead = false;
+  };
+
+  bool named(const std::string& child) const;
+  void begin(const std::vector<std::string>& priorities);
+  void finish_if_answered();
+  void choose();
+  void use(std::size_t place, bool deactivate_lower);
+  void deactivate(Child& child) const;
+
+  void show(const Shown& what) { shown_ = what; }
+
+  const bool keeps_removed_;
+  Instant now_{};
+  std::vector<std::string> order_;
+  std::optional<std::vector<std::string>> next_;
+  bool half_applied_ = false;
+  std::map<std::string, Child> children_;
+  std::optional<std::string> in_use_;
+  std::optional<Shown> shown_;
+};
+
+}  // namespace signalbox::test
