@@ -64,6 +64,7 @@ void Calls::run(Call& call) {
   call.pick.cluster()->stats().count_started();
   ++counts_[call.pick.cluster()->name().str()].running;
   ++in_flight_[owner_of(call.pick.connection()->address())];
+  ++moves_;
   check_connection(call.pick.cluster()->name().str(), call.pick.connection());
   setting_.clock.after(call.length, [this, number = call.number] {
     if (calls_.contains(number)) end(number, CallState::kCompleted);
@@ -105,6 +106,7 @@ void Calls::end_receipt(Call& call, CallState how) {
   const Address& address = call.pick.connection()->address();
   const bool bad = setting_.connector->answers_badly(address);
   --in_flight_[owner_of(address)];
+  ++moves_;
   const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
   call.pick.end(code);
   call.pick.cluster()->stats().count_completed(code);

@@ -97,6 +97,9 @@ class Calls {
   /// Calls that run now, by the leaf that their host belongs to.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
+  /// Counts each time that in_flight() changed.
+  std::uint64_t moves() const { return moves_; }
+
   /// How the last calls ended; kept for those started by probe().
   struct Ending {
     CallState state = CallState::kWaiting;
@@ -140,6 +143,7 @@ class Calls {
   std::map<std::string, std::set<std::string>> below_;
   std::map<std::string, CallCounts> counts_;
   std::map<std::string, std::int64_t> in_flight_;
+  std::uint64_t moves_ = 0;
   std::set<std::uint64_t> probes_;
   std::map<std::uint64_t, Ending> endings_;
 };

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "lb/request_limit.hpp"
 #include "tests/sim/calls.hpp"
 
 namespace signalbox::sim {
@@ -37,9 +38,11 @@ void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
 
-/// A32, over all targets. `limits`: the most that each leaf was allowed since its last calls began.
+/// A32, over all targets: no token is lost with a policy, a configuration or a call, and none is
+/// given twice. `limits`: the most that each leaf was allowed since its last calls began.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
+                                          lb::RequestLimits& counted,
                                           FakeComplaints& complaints);
 
 void no_call_waits_past_its_deadline(const Calls& calls, Instant now, FakeComplaints& complaints);

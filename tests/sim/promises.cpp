@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/promises.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@ namespace {
 // The rarest host has one call in sixty at least: none is missed in so many, whatever the seed.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
+constexpr unsigned kFewest = 8;  // Calls at once, so that each host has its share of them.
 
 std::optional<std::uint64_t> hash_of(std::uint64_t pick) {
   return (pick % kHashes) * 0x9e3779b97f4a7c15ULL;
@@ -85,25 +87,61 @@ void check_cluster(const Picker& picker,
                    const ClusterModel& model,
                    FakeComplaints& complaints) {
   const unsigned drops = drop_percent(model);
+  const bool some_drop = drops > 0 && drops < 100;
   const std::uint64_t picks =
-      model.policy->chooses == Chooses::kEverybody && drops == 0 ? kPicks : 4 * kHashes;
+      model.policy->chooses == Chooses::kEverybody || some_drop ? kPicks : 4 * kHashes;
   const Seen seen = ask_often(picker, ClusterName(cluster), picks);
   const std::string whose = absl::StrCat(cluster, " by ", leaf);
   complaints.require(
       seen.failed.empty(), "no pick fails where hosts are up", whose + ": " + seen.failed);
-  complaints.require((seen.dropped > 0) == (drops > 0),
-                     "picks are dropped exactly where it was said [A32]",
+  const std::uint64_t wanted = picks * drops / 100;
+  const std::uint64_t allowed = some_drop ? picks / 20 : 0;
+  complaints.require(wanted <= seen.dropped + allowed && seen.dropped <= wanted + allowed,
+                     "so many picks are dropped as was said [A32]",
                      absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
-  complaints.require((seen.dropped == picks) == (drops >= 100),
-                     "everything is dropped exactly where it was said [A32]",
-                     absl::StrCat(whose, ": ", seen.dropped, " of ", picks));
-  complaints.require(seen.queued == 0 || model.policy->connects == Connects::kAsked,
+  complaints.require(seen.queued == 0,
                      "no pick is queued where hosts are up",
                      absl::StrCat(whose, ": ", seen.queued, " of ", picks));
-  if (drops == 0 && seen.queued == 0) check_choice(seen, leaf, model, complaints);
+  if (drops < 100) check_choice(seen, leaf, model, complaints);
+}
+
+// Calls reach it in numbers, and its policy leaves out who is ejected.
+bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
+  if (!model.ejects || model.kind != ClusterKind::kEds || drop_percent(model) >= 100) return false;
+  if (limit(model).value_or(kFewest) < kFewest) return false;
+  const Chooses chooses = model.policy->chooses;
+  return (chooses == Chooses::kEverybody || chooses == Chooses::kByHash) &&
+         best_hosts(leaf, model).size() > 1;
 }
 
 }  // namespace
+
+std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
+                                    const TargetModel& target,
+                                    const Topology& topology) {
+  if (snapshot.picker == nullptr) return std::nullopt;
+  for (const std::string& cluster : routed(target)) {
+    const auto leaf = serving_leaf(topology, cluster);
+    if (!leaf || !minds_ejection(*leaf, topology.clusters.at(*leaf))) continue;
+    const Seen seen = ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
+    const auto most =
+        std::ranges::max_element(seen.chosen, {}, [](const auto& entry) { return entry.second; });
+    if (most != seen.chosen.end()) return Suspect{cluster, most->first};
+  }
+  return std::nullopt;
+}
+
+bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect) {
+  return snapshot.picker != nullptr &&
+         ask_often(*snapshot.picker, ClusterName(suspect.cluster), 4 * kHashes)
+             .chosen.contains(suspect.host);
+}
+
+void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target) {
+  if (snapshot.picker == nullptr) return;
+  for (const std::string& cluster : routed(target))
+    ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
+}
 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,

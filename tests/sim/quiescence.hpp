@@ -41,7 +41,8 @@ void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);
 
-/// `before`: the connections that stood before the hosts moved. Those of who picks first may go.
+/// `before`: the connections that stood before the hosts moved. Those of who picks first may go,
+/// and those of who connects when asked: in another priority nobody has asked yet.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,

@@ -9,7 +9,6 @@
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
-#include "tests/sim/features.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::sim {
@@ -69,7 +68,7 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
 
 // Quick to judge and quick to forgive, so that both happen within the turmoil (A50).
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
-  if (!features::kEjection || !model.ejects) return;
+  if (!model.ejects) return;
   auto& settings = *cluster.mutable_outlier_detection();
   settings.mutable_interval()->set_seconds(1);
   settings.mutable_base_ejection_time()->set_seconds(2);

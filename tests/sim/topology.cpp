@@ -9,8 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "tests/sim/features.hpp"
-
 namespace signalbox::sim {
 
 const char kGhost[] = "ghost";
@@ -64,7 +62,7 @@ std::string settings_text(const ClusterModel& cluster) {
   std::string text = absl::StrCat("(", cluster.policy->name);
   if (drop_percent(cluster) != 0) absl::StrAppend(&text, " drops ", cluster.drop_percent, "%");
   if (limit(cluster)) absl::StrAppend(&text, " at most ", cluster.max_requests);
-  if (features::kEjection && cluster.ejects) absl::StrAppend(&text, " ejects");
+  if (cluster.ejects) absl::StrAppend(&text, " ejects");
   return text + ")";
 }
 
@@ -192,11 +190,11 @@ std::optional<std::string> serving_leaf(const Topology& topology, const std::str
 }
 
 unsigned drop_percent(const ClusterModel& leaf) {
-  return features::kDrops && leaf.kind == ClusterKind::kEds ? leaf.drop_percent : 0;
+  return leaf.kind == ClusterKind::kEds ? leaf.drop_percent : 0;
 }
 
 std::optional<unsigned> limit(const ClusterModel& leaf) {
-  if (!features::kLimits || leaf.max_requests == ClusterModel().max_requests) return std::nullopt;
+  if (leaf.max_requests == ClusterModel().max_requests) return std::nullopt;
   return leaf.max_requests;
 }
 

@@ -116,7 +116,7 @@ std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& mod
 /// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
 std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster);
 
-/// Whether calls may be refused although hosts are up: dropped, or over the limit (features.hpp).
+/// Whether calls may be refused although hosts are up: dropped, or over the limit.
 unsigned drop_percent(const ClusterModel& leaf);
 std::optional<unsigned> limit(const ClusterModel& leaf);
 

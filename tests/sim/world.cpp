@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "tests/sim/books.hpp"
-#include "tests/sim/features.hpp"
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
@@ -24,6 +23,7 @@ using std::chrono::seconds;
 
 constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
 constexpr Duration kTurmoil = seconds(45);
+constexpr int kVolume = 2;  // Calls of a host that outlier detection judges by, at least.
 constexpr std::uint64_t kMostSteps = 1'000'000;  // The liveliest seeds take some 50,000.
 
 }  // namespace
@@ -111,6 +111,7 @@ void World::open() {
   environment.node_id = "simulated";
   environment.seed = seed_;
   environment.detached_lookups = false;
+  environment.policy.request_limits = request_limits_;
   supervisor_ = actors::spawn_supervisor(
       stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   channels_.reserve(topology_.targets.size());
@@ -163,6 +164,9 @@ void World::calm() {
   serve_all();
   if (!pass(seconds(20))) return;
   hosts_that_move_keep_their_connections(standing, setting_, topology_, setting_.complaints);
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    if (!eject_somebody(channels_[i], topology_.targets[i])) return;
+  }
   encore();
   if (!pass(minutes(16))) return;
   forget_endings();
@@ -176,6 +180,40 @@ void World::calm() {
     const lb::SnapshotCell::Reader snapshot(*channel.cell);
     no_note_is_left_of_a_lost_control_plane(*snapshot, setting_.complaints);
   }
+}
+
+// A host answers badly, at rest: it is set aside at the next sweep, or at the one after. That it
+// comes back is seen at the end.
+bool World::eject_somebody(Channel& channel, const TargetModel& target) {
+  const auto suspect = find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_);
+  if (!suspect) return true;
+  const auto is_set_aside = [&] {
+    return !is_chosen(*lb::SnapshotCell::Reader(*channel.cell), *suspect);
+  };
+  const auto failures = [&] {
+    return std::ranges::count_if(channel.calls->endings(), [&](const auto& entry) {
+      return entry.second.cluster == suspect->cluster && entry.second.address == suspect->host;
+    });
+  };
+  forget_endings();
+  setting_.connector->set_answers_badly(suspect->host, true);
+  // So many that one sweep sees enough of them.
+  for (int round = 0; round < 100 && failures() < 2 * kVolume && !is_set_aside(); ++round) {
+    for (const char* path : kPaths) {
+      for (int i = 0; i < 4; ++i)
+        channel.calls->probe(path, seconds(10));
+    }
+    if (!pass(milliseconds(10))) return false;
+  }
+  for (int i = 0; i < 15 && !is_set_aside(); ++i) {
+    if (!pass(milliseconds(100))) return false;
+  }
+  setting_.complaints.require(is_set_aside(),
+                              "who answers badly is set aside [A50]",
+                              absl::StrCat(suspect->cluster, ": ", suspect->host.str()));
+  setting_.connector->set_answers_badly(suspect->host, false);
+  forget_endings();
+  return setting_.complaints.empty();
 }
 
 // Whoever dies now had applied all that it was given: it must come back with exactly that, and
@@ -240,7 +278,7 @@ void World::check() {
     uses_of_a_cluster_are_the_calls_that_hold_it(*channel.calls, setting_.complaints);
     no_call_waits_past_its_deadline(*channel.calls, setting_.clock.now(), setting_.complaints);
   }
-  if (features::kLimits) check_limits();
+  check_limits();
   setting_.complaints.require(setting_.trace.steps() < kMostSteps, "the world comes to rest");
 }
 
@@ -264,12 +302,16 @@ void World::check_calls() {
 }
 
 void World::check_limits() {
+  std::uint64_t moves = 0;
+  for (const Channel& channel : channels_)
+    moves += channel.calls->moves();
+  if (std::exchange(moves_, moves) == moves) return;
   std::map<std::string, std::int64_t> in_flight;
   for (const Channel& channel : channels_) {
     for (const auto& [leaf, calls] : channel.calls->in_flight())
       in_flight[leaf] += calls;
   }
-  calls_in_flight_are_within_the_limit(in_flight, limits_, setting_.complaints);
+  calls_in_flight_are_within_the_limit(in_flight, limits_, *request_limits_, setting_.complaints);
 }
 
 void World::check_books() {
@@ -346,7 +388,9 @@ void World::start_call(Channel& channel) {
 }
 
 void World::probe_routes() {
-  for (const Channel& channel : channels_) {
+  for (std::size_t at = 0; at < channels_.size(); ++at) {
+    const Channel& channel = channels_[at];
+    ask_by_hash(*lb::SnapshotCell::Reader(*channel.cell), topology_.targets[at]);
     for (const char* path : kPaths) {
       for (int i = 0; i < 12; ++i)
         channel.calls->probe(path, seconds(10));

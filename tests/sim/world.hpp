@@ -19,6 +19,7 @@
 #include "absl/types/optional.h"
 
 #include "actors/spawn.hpp"
+#include "lb/request_limit.hpp"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/faults.hpp"
 #include "tests/sim/history.hpp"
@@ -70,6 +71,7 @@ class World {
   /// Lets time pass; false as soon as an invariant is broken.
   bool pass(Duration duration);
   bool settle(Duration duration);
+  bool eject_somebody(Channel& channel, const TargetModel& target);
   void check();
   void check_publication(Channel& channel);
   void check_calls();
@@ -95,6 +97,8 @@ class World {
   bool in_turmoil_ = true;
   std::vector<Channel> channels_;           ///< As the topology's targets.
   std::map<std::string, unsigned> limits_;  ///< The most that was allowed since calls began.
+  std::uint64_t moves_ = 0;                 ///< Calls::moves() when limits were looked at last.
+  std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
   std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;
   std::vector<std::weak_ptr<const Picker>> published_;
