@@ -148,11 +148,15 @@ void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffe
 // Told only where there is a connection whose calls somebody else counts now.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
+  std::vector<Address> changed;
   for (const auto& [address, entry] : entries_) {
     if (entry.raw.state != ConnectivityState::kReady) continue;
     if (tracker_in(before.get(), address) != tracker_in(trackers_.get(), address))
-      notify(address, entry, effects);
+      changed.push_back(address);
   }
+  std::ranges::sort(changed);  // I5: not as they are hashed.
+  for (const Address& address : changed)
+    notify(address, entries_.at(address), effects);
 }
 
 void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {

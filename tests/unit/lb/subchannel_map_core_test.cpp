@@ -162,6 +162,26 @@ TEST_CASE("subchannel_map: who has a connection is told who counts its calls",
   CHECK(map.notified.front().state.tracker == nullptr);
 }
 
+TEST_CASE("subchannel_map: who counts calls is told in the order of addresses",
+          "[lb][subchannel_map][A50]") {
+  struct Counts final : CallTracker {
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+  };
+
+  MapHarness map;
+  TrackEndpoints::Table table;
+  for (char name = 'z'; name >= 'a'; --name) {
+    map.acquire(std::string(1, name), holder("x"));
+    map.tell(std::string(1, name), ConnectivityState::kReady);
+    table[Address{std::string(1, name)}] = std::make_shared<const Counts>();
+  }
+  map.step(EndpointsTracked{std::make_shared<const TrackEndpoints::Table>(std::move(table))});
+  std::string order;
+  for (const auto& told : map.notified)
+    order += told.state.address.str();
+  CHECK(order == "abcdefghijklmnopqrstuvwxyz");
+}
+
 TEST_CASE("subchannel_map: an acquisition is answered by the present state",
           "[lb][subchannel_map]") {
   MapHarness map;
