@@ -1,44 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/lb_policies.hpp"
 
-#include <algorithm>
 #include <exception>
-#include <set>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+#include "channel/lb_policy_name.hpp"
 
 namespace signalbox::channel {
 namespace {
 
-// Every policy of our own, by its name.
-template <std::size_t... index>
-std::set<std::string> own_names(std::index_sequence<index...>) {
-  return {std::string(
-      policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
-}
-
-bool may_be_in_a_name(char c) {
-  return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '/' && c != '"' && c != '\\';
-}
-
 // Empty: nothing is wrong.
 std::string what_is_wrong(const CustomLbPolicy& policy, bool is_known) {
-  static const auto ours =
-      own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
-  const std::string found = absl::StrCat(", found \"", absl::CEscape(policy.name), "\"");
-  if (policy.name.empty()) return "name: must be set, found none";
-  if (!std::ranges::all_of(policy.name, may_be_in_a_name))
-    return absl::StrCat("name: must be printable, without spaces, slashes and quotes", found);
-  if (ours.contains(policy.name) || absl::StartsWith(policy.name, "envoy."))
-    return absl::StrCat("name: must be none of signalbox's own", found);
-  if (is_known) return absl::StrCat("name: must be unique", found);
+  if (const std::string wrong = what_is_wrong_with_lb_policy_name(policy.name); !wrong.empty())
+    return absl::StrCat("name: ", wrong);
+  if (is_known) return absl::StrCat("name: must be unique, found \"", policy.name, "\"");
   if (!policy.parse) return absl::StrCat("parse: must be set, found none (", policy.name, ")");
   if (!policy.make) return absl::StrCat("make: must be set, found none (", policy.name, ")");
   return "";

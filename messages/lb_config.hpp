@@ -67,8 +67,8 @@ struct ClusterImplConfig {
   bool report_load = false;
 };
 
-/// Room on the way that passes everything through until its own issue furnishes it.
-
+/// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2). So far it only
+/// keeps DRAINING endpoints from its child.
 struct OverrideHostConfig {
   ClusterName cluster;
   LbConfigPtr child;

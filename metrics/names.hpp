@@ -121,7 +121,9 @@ inline constexpr std::array kMetrics{
               MetricKind::kGauge,
               "signalbox_endpoints",
               {kCluster, Label{"state"}},
-              "Endpoints by state, of each target that uses the cluster."},
+              "Addresses that policies hold, by state; once for each target that uses the "
+              "cluster. Those that outlier detection has set aside are ejected, whatever their "
+              "connection. DRAINING ones are not held."},
     MetricRow{Metric::kConnectionsOpen,
               MetricKind::kGauge,
               "signalbox_connections_open",

@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "channel/admin_address.hpp"
+#include "channel/lb_policy_name.hpp"
 #include "tools/commands.hpp"
 #include "tools/stop_signals.hpp"
 
@@ -105,6 +106,13 @@ CLI::Validator limit_and_number() {
 CLI::Validator admin_address() {
   const auto check = [](std::string& text) -> std::string {
     return std::string(signalbox::channel::parse_admin_address(text).status().message());
+  };
+  return {check, ""};
+}
+
+CLI::Validator lb_policy_name() {
+  const auto check = [](std::string& text) -> std::string {
+    return signalbox::channel::what_is_wrong_with_lb_policy_name(text);
   };
   return {check, ""};
 }
@@ -215,6 +223,10 @@ void add_check(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app,
                                   "check",
                                   "Checks bootstraps and resources as a client would",
+                                  "Fields that signalbox does not read are errors in a file, "
+                                  "not from a server.\nEnvironment variables that change how "
+                                  "resources are read are obeyed, as by a\nruntime: conf/README.md "
+                                  "of the sources has a table of them.\n\n"
                                   "Examples:\n"
                                   "  signalbox check bootstrap.json resources.yaml\n"
                                   "  signalbox check --json resources.yaml\n"
@@ -242,6 +254,7 @@ void add_check(CLI::App& app, CommandLine& line) {
                    "A custom LB policy that clusters may name: the\nlast segment of its "
                    "TypedStruct's type URL. Its\nconfiguration is not checked")
       ->type_name("NAME")
+      ->check(lb_policy_name())
       ->expected(1)
       ->take_all();
   command->callback([&line] { line.status = run_check(line.check); });

@@ -22,7 +22,8 @@
 
 namespace signalbox::xds {
 
-inline constexpr int kMaxDocumentDepth = 64;
+/// Sixteen LB policies in each other take eighty levels of it (max_lb_policy_nesting).
+inline constexpr int kMaxDocumentDepth = 128;
 inline constexpr std::size_t kMaxDocumentValues = 1'000'000;
 inline constexpr std::size_t kMaxValuesPerByte = 16;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,14 @@ absl::StatusOr<std::string> resource_type(const json& object) {
   return type_url;
 }
 
+// protobuf's word for a field that the type lacks is taken for a misspelt one; most are fields that
+// Envoy has and nobody here reads.
+std::string in_our_words(absl::string_view why) {
+  const bool is_unknown_field = absl::ConsumeSuffix(&why, ": Cannot find field.");
+  return absl::StrCat(why,
+                      is_unknown_field ? ": signalbox reads no such field, or it is misspelt" : "");
+}
+
 absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResolver& resolver) {
   auto type_url = resource_type(object);
   if (!type_url.ok()) return type_url.status();
@@ -78,7 +87,7 @@ absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResol
   const auto invalid = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat(api_name(resource.type_url), ": ", why));
   };
-  if (!status.ok()) return invalid(std::string(status.message()));
+  if (!status.ok()) return invalid(in_our_words(std::string(status.message())));
   const absl::string_view name_field = name_field_of(resource.type_url);
   auto name = read_string(resource, name_field);
   if (!name.ok()) return invalid(name.status().message());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The `signalbox` command from outside: what it prints, how it ends.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -185,6 +186,41 @@ resources:
       run({"check", "--lb-policy", "com.example.Other", "--lb-policy", "com.example.Nearest", file})
           .status == 0);
   CHECK(contains(run({"check", "--help"}).output, "--lb-policy NAME"));
+}
+
+TEST_CASE("signalbox check: a custom LB policy is called as a runtime would let it be",
+          "[e2e][tools][A52]") {
+  const std::string file = kConf + "/demo/resources.yaml";
+  const auto errors = [&](const std::string& name) {
+    const Finished finished = run({"check", "--lb-policy=" + name, file});
+    CHECK(finished.status == 2);
+    return finished.errors;
+  };
+  CHECK(contains(errors("round_robin"), "must be none of signalbox's own, found \"round_robin\""));
+  CHECK(contains(errors("a/b"), "must be printable, without spaces, slashes and quotes"));
+  CHECK(run({"check", "--lb-policy", "", file}).status == 2);
+}
+
+TEST_CASE("signalbox check: obeys the environment, and its help says so", "[e2e][tools][A75-8]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("aggregate.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    lb_policy: CLUSTER_PROVIDED
+    cluster_type:
+      name: envoy.clusters.aggregate
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+        clusters: [primary]
+)");
+  CHECK(run({"check", file}).status == 0);
+  ::setenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true", 1);
+  const Finished kept = run({"check", file});
+  ::unsetenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+  CHECK(kept.status == 1);
+  CHECK(contains(kept.output, "found CLUSTER_PROVIDED"));
+  CHECK(contains(run({"check", "--help"}).output, "Environment variables"));
 }
 
 TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]") {

@@ -208,7 +208,7 @@ SCENARIO("A50: the success rates of all are compared", "[spec][lb][outlier_detec
   CHECK(orders.reached() == Texts{"a", "b", "c", "d"});
 }
 
-// May fail until pick_first names the endpoint that it chose: so long, its calls are not counted.
+// Its calls are counted, and its endpoint is ejected; pick_first is not told (A61).
 SCENARIO("A61: pick_first as the cluster's own policy does not mind an ejection",
          "[spec][lb][outlier_detection][A61]") {
   OutlierDetection all = detection();

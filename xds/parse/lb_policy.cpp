@@ -121,6 +121,15 @@ LbConfigPtr parse_custom(const Extension& extension,
   return make_lb_config(std::move(config));
 }
 
+// Ours, then the user's.
+std::string supported_policies(const ParseOptions& options) {
+  std::string names = absl::StrJoin(options.lb_policies, ", ");
+  if (options.custom_lb_policies == nullptr) return names;
+  for (const auto& [name, parse] : *options.custom_lb_policies)
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  return names;
+}
+
 // The first supported entry decides: if its configuration is wrong, no later one is tried (A52).
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field) {
   const std::size_t deepest = field.options().limits.max_lb_policy_nesting;
@@ -149,7 +158,7 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
     unsupported.push_back(quoted(extension->type));
   }
   field.add(absl::StrCat("must name a policy that is supported (",
-                         absl::StrJoin(field.options().lb_policies, ", "),
+                         supported_policies(field.options()),
                          "), found ",
                          unsupported.empty() ? "none" : absl::StrJoin(unsupported, ", ")));
   return nullptr;

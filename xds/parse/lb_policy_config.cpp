@@ -37,14 +37,18 @@ std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Fiel
   return proto.value();
 }
 
-void check_order(const RingHashConfig& config, absl::string_view most, const Field& minimum) {
+void check_order(const RingHashConfig& config,
+                 absl::string_view most,
+                 bool has_minimum,
+                 const Field& minimum) {
   if (config.min_ring_size <= config.max_ring_size) return;
   minimum.add(absl::StrCat("must be at most ",
                            most,
                            ", which is ",
                            config.max_ring_size,
                            ", found ",
-                           config.min_ring_size));
+                           config.min_ring_size,
+                           has_minimum ? "" : " (its default)"));
 }
 
 // The policy's own message and the cluster's ring_hash_lb_config have the sizes in common (A42).
@@ -56,7 +60,7 @@ LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field
     config.max_ring_size = ring_size(proto.maximum_ring_size(), field.at("maximum_ring_size"));
   if (proto.has_minimum_ring_size())
     config.min_ring_size = ring_size(proto.minimum_ring_size(), minimum);
-  check_order(config, "maximum_ring_size", minimum);
+  check_order(config, "maximum_ring_size", proto.has_minimum_ring_size(), minimum);
   if (!is_xx_hash) {
     const std::string name = Proto::HashFunction_Name(proto.hash_function());
     field.at("hash_function")
@@ -148,7 +152,8 @@ LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& f
   RingHashConfig config;
   read_ring_size(structure, "minRingSize", config.min_ring_size, field);
   read_ring_size(structure, "maxRingSize", config.max_ring_size, field);
-  check_order(config, "maxRingSize", field.at("minRingSize"));
+  const bool has_minimum = find(structure, "minRingSize") != nullptr;
+  check_order(config, "maxRingSize", has_minimum, field.at("minRingSize"));
   config.request_hash_header = read_hash_header(structure, field);
   return make_lb_config(std::move(config));
 }

@@ -21,6 +21,11 @@
 // it may block: other actors wait for the thread. Pickers are immutable, and are asked by any
 // thread at any time, without a lock; they are destroyed on a thread of the runtime.
 //
+// Endpoints. A picker that completes on a connection sets Complete::endpoint, a ChosenEndpoint that
+// it owns: locality and endpoint as they were given, and the tracker of SubchannelStateChanged.
+// What it leaves at null, outlier detection does not judge, and load reports do not count by
+// locality.
+//
 // Determinism. A policy asks no clock (`now` is an argument), draws from PolicyContext::seed, and
 // has no state outside of itself: it can be tested by calling step, and runs in many copies, one
 // for each place where a cluster needs it, each made anew after a death. A picker draws from

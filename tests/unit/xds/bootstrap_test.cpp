@@ -210,7 +210,7 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
        "{\"a\": \xc3\xa9}",
        "test: parse error at line 1, column 7: syntax error while parsing value"},
       {"it is no object", "[1]", "test: expected a JSON object, found array"},
-      {"it is too deep", std::string(99, '[') + std::string(99, ']'), "deeper than 64 levels"},
+      {"it is too deep", std::string(199, '[') + std::string(199, ']'), "deeper than 128 levels"},
       {"there are no servers",
        "{}",
        "test: xds_servers: expected a list of objects, found nothing"},

@@ -3,6 +3,7 @@
 // The LB policies that a runtime need not have: what is in their configurations, and what becomes
 // of them where it has them not. Lists and nesting are in parse_cluster_test.
 #include <chrono>
+#include <memory>
 
 #include <catch2/catch.hpp>
 
@@ -89,6 +90,17 @@ TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
       same_config(value_of<Cluster>(parse(list(entry(type) + kRoundRobin))).lb_policy, chosen));
 }
 
+TEST_CASE("parse_cluster: who names no supported policy is told the registered ones too",
+          "[xds][parse][custom][A52]") {
+  ParseOptions options = without_policies();
+  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
+      CustomPolicyParsers{{"com.example.Quorum", nullptr}, {"com.example.Nearest", nullptr}});
+  CHECK(error_in(list(entry("ring_hash.v3.RingHash")), options) ==
+        "load_balancing_policy: must name a policy that is supported (pick_first, round_robin, "
+        "wrr_locality, com.example.Nearest, com.example.Quorum), found "
+        "\"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash\"");
+}
+
 TEST_CASE("parse_cluster: an entry that cannot be read is the one error of its list",
           "[xds][parse][A52]") {
   const std::string place = "load_balancing_policy.policies[0].typed_extension_config.typed_config";
@@ -166,6 +178,9 @@ TEST_CASE("parse_cluster: a ring that cannot be is an error", "[xds][parse][A42]
       {"minimum_ring_size { value: 9 } maximum_ring_size { value: 8 }",
        ".minimum_ring_size: must be at most maximum_ring_size, which is 8, found 9"},
       {"maximum_ring_size { value: 1023 }",
+       ".minimum_ring_size: must be at most maximum_ring_size, which is 1023, found 1024 "
+       "(its default)"},
+      {"minimum_ring_size { value: 1024 } maximum_ring_size { value: 1023 }",
        ".minimum_ring_size: must be at most maximum_ring_size, which is 1023, found 1024"},
       {"hash_function: MURMUR_HASH_2", ".hash_function: must be XX_HASH, found MURMUR_HASH_2"},
       {"hash_function: 9", ".hash_function: must be XX_HASH, found 9"},
@@ -251,7 +266,7 @@ TEST_CASE("parse_cluster: a ring_hash_experimental that cannot be is an error",
                                        " } }"))) == kValue + "." + row.name + ": " + row.error);
   CHECK(error_in(list(typed_struct("ring_hash_experimental",
                                    "fields { key: \"maxRingSize\" value { number_value: 8 } }"))) ==
-        kValue + ".minRingSize: must be at most maxRingSize, which is 8, found 1024");
+        kValue + ".minRingSize: must be at most maxRingSize, which is 8, found 1024 (its default)");
 }
 
 // --- least_request ------------------------------------------------------------------

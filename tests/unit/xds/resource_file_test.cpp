@@ -15,6 +15,7 @@
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
+#include "xds/limits.hpp"
 #include "xds/type_url.hpp"
 #include "xds/utf8.hpp"
 
@@ -182,8 +183,8 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
   std::string deep_struct = "{}";
   for (int level = 0; level < 50; ++level)
     deep_struct = "{a: " + deep_struct + "}";
-  const std::string deep(100, '[');
-  const std::string closing(100, ']');
+  const std::string deep(200, '[');
+  const std::string closing(200, ']');
   const auto row = GENERATE_COPY(values<Row>({
       {"the YAML is broken", "resources:\n  - [", {"file: line "}},
       {"a second document follows",
@@ -231,11 +232,13 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
       {"a resource occurs twice",
        absl::StrCat(cluster(""), "- {'@type': ", kClusterTypeUrl, ", name: a}"),
        {"line 4: resources[1]", "\"a\"", "twice"}},
-      {"it is nested too deeply", "resources: " + deep + closing, {"line 1", "64"}},
+      {"it is nested too deeply",
+       "resources: " + deep + closing,
+       {"line 1", "deeper than 128 levels"}},
       {"a Struct is too deep for a message",
        cluster("  metadata: {filter_metadata: {x: " + deep_struct + "}}\n"),
        {"resources[0]", "deep"}},
-      {"an alias holds itself", "resources: &a [*a]", {"64"}},
+      {"an alias holds itself", "resources: &a [*a]", {"deeper than 128 levels"}},
   }));
   DYNAMIC_SECTION(row.when) {
     const std::string error = error_of(row.text);
@@ -247,10 +250,43 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
   }
 }
 
+TEST_CASE("resource_file: of an unknown field it says that nobody reads it", "[xds]") {
+  CHECK(error_of(cluster("  common_lb_config: {healthy_panic_threshold: {value: 50}}\n")) ==
+        "file: line 2: resources[0]: envoy.config.cluster.v3.Cluster: (common_lb_config) "
+        "healthy_panic_threshold: signalbox reads no such field, or it is misspelt");
+  for (const char* field : {"outlier_detection: {consecutive_gateway_failure: 3}",
+                            "upstream_config: {typed_config: {'@type': type.googleapis.com/"
+                            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions, idle: 1s}}"}) {
+    const std::string error = error_of(cluster(absl::StrCat("  ", field, "\n")));
+    INFO(error);
+    CHECK(absl::EndsWith(error, ": signalbox reads no such field, or it is misspelt"));
+    CHECK_FALSE(absl::StrContains(error, "Cannot find"));
+  }
+}
+
+TEST_CASE("resource_file: LB policies may be nested as deeply as they may be sent", "[xds][A52]") {
+  // Depth counts policies, the innermost too.
+  const auto nested = [](std::size_t depth) {
+    std::string list = "{policies: []}";
+    for (; depth > 1; --depth) {
+      list =
+          "{policies: [{typed_extension_config: {name: x, typed_config: {'@type': "
+          "type.googleapis.com/"
+          "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality, "
+          "endpoint_picking_policy: " +
+          list + "}}}]}";
+    }
+    return cluster("  load_balancing_policy: " + list + "\n");
+  };
+  CHECK(parse(nested(kMaxLbPolicyNesting)).size() == 1);
+  // What it cannot read says so.
+  CHECK(absl::StrContains(error_of(nested(40)), "deeper than 128 levels"));
+}
+
 TEST_CASE("resource_file: broken JSON is told with line and column", "[xds]") {
   CHECK(absl::StrContains(error_of("{\n\"resources\": [,]}", Format::kJson), "line 2, column"));
-  const std::string deep = std::string(70, '[') + std::string(70, ']');
-  CHECK(absl::StrContains(error_of("{\"resources\": " + deep + "}", Format::kJson), "64 levels"));
+  const std::string deep = std::string(130, '[') + std::string(130, ']');
+  CHECK(absl::StrContains(error_of("{\"resources\": " + deep + "}", Format::kJson), "128 levels"));
   CHECK(
       absl::StrContains(error_of(R"({"resources": [3]})", Format::kJson), "file: resources[0]: "));
 }
