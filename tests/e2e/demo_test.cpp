@@ -103,7 +103,7 @@ TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") 
   CHECK(are_gone(children));
 }
 
-TEST_CASE("demo: `signalbox dump` looks into it while it runs [A40]", "[e2e][demo][dump]") {
+TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dump][A40]") {
   const TemporaryFolder folder;
   const std::string address = "unix:" + folder.path("admin.sock");
   auto demo = start_demo({"--seconds", "600", "--rps", "50", "--admin", address});

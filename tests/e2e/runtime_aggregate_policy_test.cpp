@@ -118,4 +118,34 @@ TEST_CASE(
   }
 }
 
+// Nothing is started again: the control plane's next word on the clusters is read under the
+// variable's value of that time, also where the aggregate's own resource is the same as before.
+TEST_CASE("runtime: the environment's word on an aggregate's policy is heard at the next update",
+          "[e2e][runtime][A75-8]") {
+  const BackendProcess first("leaf");
+  const BackendProcess second("leaf");
+  const std::string rest =
+      listener_yaml("orders", "routes") +
+      routes_yaml("routes", "both", ", hash_policy: [{header: {header_name: x-session}}]") +
+      aggregate_yaml("both", {"leaf"}, ", lb_policy: ROUND_ROBIN") +
+      endpoints_yaml("leaf", {{first.address, second.address}});
+  const auto leaf = [](const std::string& timeout) {
+    return cluster_yaml("leaf", "", ", lb_policy: RING_HASH, connect_timeout: " + timeout);
+  };
+  const auto plane = start_plane(rest + leaf("3s"));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  CHECK(backends_of_a_session(channel, "leaf").size() == 1);
+  {
+    const AggregatePolicySwitch environment("true");
+    CHECK(backends_of_a_session(channel, "leaf").size() == 1);
+    plane->update(resources(leaf("4s")));
+    CHECK(eventually([&] { return backends_of_a_session(channel, "leaf").size() == 2; }));
+  }
+  CHECK(backends_of_a_session(channel, "leaf").size() == 2);
+  plane->update(resources(leaf("5s")));
+  CHECK(eventually([&] { return backends_of_a_session(channel, "leaf").size() == 1; }));
+}
+
 }  // namespace signalbox::test

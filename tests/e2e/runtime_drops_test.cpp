@@ -86,6 +86,34 @@ TEST_CASE("runtime: channels and runtimes share a cluster's limit of calls in fl
   CHECK(metric(*runtime, "signalbox_circuit_breaker_open", limited) == 0.0);
 }
 
+TEST_CASE("runtime: a cluster's limit is one, called directly or as part of an aggregate",
+          "[e2e][runtime][A32][A37-11][A37-29]") {
+  HoldingBackend backend("c");
+  const auto plane =
+      start_plane(listener_yaml("direct", "direct") + routes_yaml("direct", "limited") +
+                  listener_yaml("below", "below") + routes_yaml("below", "both") +
+                  aggregate_yaml("both", {"limited"}) + limited_yaml("limited", 2) +
+                  endpoints_yaml("limited", {{backend.address()}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto direct = runtime->channel("xds:///direct");
+  const auto below = runtime->channel("xds:///below");
+  for (const auto& channel : {direct, below})
+    REQUIRE(call(channel).ok());
+
+  Calls one(direct);
+  one.start(1, {.item = "hold"});
+  REQUIRE(eventually([&] { return backend.held() == 1; }));
+  CHECK(call(below).ok());
+  Calls other(below);
+  other.start(1, {.item = "hold"});
+  REQUIRE(eventually([&] { return backend.held() == 2; }));
+  for (const auto& channel : {direct, below})
+    check_refused(call(channel), "cluster limited: circuit breaker: 2 calls in flight");
+  backend.release();
+  one.finish();
+  other.finish();
+}
+
 TEST_CASE("runtime: calls are dropped where the control plane says so, endpoints or none",
           "[e2e][runtime][A37-25][A37-27][A37-30][A37-31][A75-5][A75-52]") {
   const auto plane = start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "all") +

@@ -67,8 +67,8 @@ std::map<std::pair<std::string, std::string>, double> counts(const ResourceDump&
 
 }  // namespace
 
-TEST_CASE("runtime: the dump has every resource with its state, version, time and server [A40]",
-          "[e2e][runtime][dump]") {
+TEST_CASE("runtime: the dump has every resource with its state, version, time and server",
+          "[e2e][runtime][dump][A40]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
   const auto before = std::chrono::system_clock::now();
@@ -103,8 +103,8 @@ TEST_CASE("runtime: the dump has every resource with its state, version, time an
                                          {ResourceType::kEndpoints, "c"}});
 }
 
-TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no more [A40]",
-          "[e2e][runtime][dump][admin]") {
+TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no more",
+          "[e2e][runtime][dump][admin][A40]") {
   const BackendProcess backend("good");
   const TemporaryFolder folder;
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
@@ -136,8 +136,8 @@ TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no m
   CHECK_FALSE(get(loopback, "/").ok());
 }
 
-TEST_CASE("runtime: a refused resource is NACKED with its error beside the last good [A40] [A46]",
-          "[e2e][runtime][dump]") {
+TEST_CASE("runtime: a refused resource is NACKED with its error beside the last good",
+          "[e2e][runtime][dump][A40][A46]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
   const auto runtime = start_runtime(options_for(plane->address()));
@@ -167,8 +167,8 @@ TEST_CASE("runtime: a refused resource is NACKED with its error beside the last 
   CHECK_FALSE(state_of(*runtime, key)->failure);
 }
 
-TEST_CASE("runtime: a resource that the server lacks is said not to exist [A40]",
-          "[e2e][runtime][dump]") {
+TEST_CASE("runtime: a resource that the server lacks is said not to exist",
+          "[e2e][runtime][dump][A40]") {
   const auto plane = start_plane(listener_yaml("orders", "orders"));
   RuntimeOptions options = options_for(plane->address());
   options.resource_timeout = std::chrono::milliseconds(50);
@@ -182,8 +182,8 @@ TEST_CASE("runtime: a resource that the server lacks is said not to exist [A40]"
   CHECK(state->version.empty());
 }
 
-TEST_CASE("runtime: of one bad among many the dump and the metrics say the same [A40] [A46]",
-          "[e2e][runtime][dump]") {
+TEST_CASE("runtime: of one bad among many the dump and the metrics say the same",
+          "[e2e][runtime][dump][A40][A46]") {
   constexpr int kClusters = 20;
   std::vector<std::string> names;
   std::string yaml = listener_yaml("orders", "orders") + routes_yaml("orders", "all");

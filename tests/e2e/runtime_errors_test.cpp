@@ -85,7 +85,7 @@ TEST_CASE("runtime: what leads nowhere is UNAVAILABLE and says why, until it lea
 }
 
 TEST_CASE("runtime: without a control plane calls are UNAVAILABLE, or wait for it",
-          "[e2e][runtime][A57]") {
+          "[e2e][runtime][A57][S8]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "good", {backend.address}));
   const std::string address = plane->address();
@@ -106,7 +106,7 @@ TEST_CASE("runtime: without a control plane calls are UNAVAILABLE, or wait for i
   CHECK(metric(*runtime, "signalbox_xds_connected") == 1.0);
 }
 
-TEST_CASE("runtime: a refused control plane is named in the error", "[e2e][runtime][A57]") {
+TEST_CASE("runtime: a refused control plane is named in the error", "[e2e][runtime][A57][S8]") {
   const RefusingAddress nobody;
   const auto runtime = start_runtime(options_for(nobody.address()));
   check_unavailable(call(runtime->channel("xds:///orders")),
@@ -124,7 +124,7 @@ TEST_CASE("runtime: endpoints that refuse are UNAVAILABLE and named", "[e2e][run
 }
 
 TEST_CASE("runtime: an invalid resource is refused, and what was good serves on",
-          "[e2e][runtime][A57][A75-5]") {
+          "[e2e][runtime][A46][A57][A88]") {
   const BackendProcess good("good");
   const BackendProcess fixed("fixed");
   const auto plane = start_plane(simple_yaml("orders", "c", {good.address}));

@@ -62,7 +62,7 @@ TEST_CASE("runtime: a channel connects, loses its backends, and is shut down in 
 }
 
 TEST_CASE("runtime: LOGICAL_DNS clusters ask the look-up of the options",
-          "[e2e][runtime][A37-11]") {
+          "[e2e][runtime][A37-2][A37-20]") {
   const BackendProcess backend("good");
   std::mutex mutex;
   std::set<std::string> asked;

@@ -51,7 +51,7 @@ void check_each_is_acked(const Wire& wire, absl::string_view type) {
 }  // namespace
 
 TEST_CASE("interop: after a storm of updates the last one holds, and no call was lost in it",
-          "[interop][A27][A74][A75-1][S9]") {
+          "[interop][A27][A74][A75-1]") {
   const Backends backends;
   PeerPlane plane;
   plane.start();

@@ -31,8 +31,8 @@ TEST_CASE("attempt_turns: few attempts begin at once", "[scale][attempt_turns]")
   CHECK(turns.next_turn() == std::nullopt);
 }
 
-TEST_CASE("attempt_turns: of many, the oldest and the newest begin when others are done [T1, T2]",
-          "[scale][attempt_turns]") {
+TEST_CASE("attempt_turns: of many, the oldest and the newest begin when others are done",
+          "[scale][attempt_turns][T1][T2]") {
   Turns turns = turns_wanted_by(6);
   CHECK(turns.begin(kStart) == Keys{1, 6});
 
@@ -43,8 +43,8 @@ TEST_CASE("attempt_turns: of many, the oldest and the newest begin when others a
   CHECK(turns.begin(kStart + 2ms) == Keys{5, 3});
 }
 
-TEST_CASE("attempt_turns: who comes last does not wait for 10,000 before him [T2]",
-          "[scale][attempt_turns]") {
+TEST_CASE("attempt_turns: who comes last does not wait for 10,000 before him",
+          "[scale][attempt_turns][T2]") {
   Turns turns = turns_wanted_by(10'000);
   turns.begin(kStart);
   turns.want(0);
@@ -55,7 +55,7 @@ TEST_CASE("attempt_turns: who comes last does not wait for 10,000 before him [T2
   CHECK(std::ranges::count(next, 0) == 1);
 }
 
-TEST_CASE("attempt_turns: a slow attempt holds nobody up for long [T1]", "[scale][attempt_turns]") {
+TEST_CASE("attempt_turns: a slow attempt holds nobody up for long", "[scale][attempt_turns][T1]") {
   Turns turns = turns_wanted_by(2);
   turns.begin(kStart);
   turns.want(3);
@@ -74,8 +74,8 @@ TEST_CASE("attempt_turns: a slow attempt holds nobody up for long [T1]", "[scale
   CHECK(turns.begin(kStart + 350ms) == Keys{5});
 }
 
-TEST_CASE("attempt_turns: who is not wanted any more loses his place [T2]",
-          "[scale][attempt_turns]") {
+TEST_CASE("attempt_turns: who is not wanted any more loses his place",
+          "[scale][attempt_turns][T2]") {
   Turns turns = turns_wanted_by(2);
   turns.begin(kStart);
   turns.want(3);

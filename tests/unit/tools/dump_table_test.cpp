@@ -26,7 +26,7 @@ std::string age_in(const std::string& time) {
 
 }  // namespace
 
-TEST_CASE("dump table: a line for each resource, under aligned names [A40]", "[tools][dump]") {
+TEST_CASE("dump table: a line for each resource, under aligned names", "[tools][dump][A40]") {
   CHECK(table_of(R"({
     "node": {"id": "orders-7f"},
     "xds_servers": [{"server_uri": "127.0.0.1:1", "connected": true},

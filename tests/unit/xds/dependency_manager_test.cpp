@@ -61,7 +61,7 @@ TEST_CASE("dependency manager: two clusters with the same endpoints or name watc
 }
 
 TEST_CASE("dependency manager: without listener, routes or virtual host calls fail UNAVAILABLE",
-          "[xds][depend][A74][A88]") {
+          "[xds][depend][A36][A74][A88]") {
   DependencyWorld world;
   SECTION("no listener") {
     CHECK(world.gone(lds("orders")) == Lines{"error"});

@@ -82,8 +82,8 @@ Json config_of(ResourceType type, std::shared_ptr<const std::string> bytes) {
 
 }  // namespace
 
-TEST_CASE("dump_json: every state has the API's fields, and what is empty is left out [A40] [A88]",
-          "[xds][dump]") {
+TEST_CASE("dump_json: every state has the API's fields, and what is empty is left out",
+          "[xds][dump][A40][A88]") {
   ResourceState base;
   base.key = {ResourceType::kEndpoints, "orders"};
   base.server = "xds.example:443";
@@ -133,8 +133,8 @@ TEST_CASE("dump_json: every state has the API's fields, and what is empty is lef
   CHECK(only(state).dump(1) == wanted.dump(1));
 }
 
-TEST_CASE("dump_json: who we are and whom we ask stands above the resources [A40] [A71]",
-          "[xds][dump]") {
+TEST_CASE("dump_json: who we are and whom we ask stands above the resources",
+          "[xds][dump][A40][A71]") {
   ResourceDump dump;
   dump.node_id = "me";
   dump.servers = {{"a:1", true, ""}, {"b:2", false, "refused"}};
@@ -145,8 +145,8 @@ TEST_CASE("dump_json: who we are and whom we ask stands above the resources [A40
     "generic_xds_configs": []})"));
 }
 
-TEST_CASE("dump_json: a resource is shown with the API's names, an Any by its type [A40]",
-          "[xds][dump]") {
+TEST_CASE("dump_json: a resource is shown with the API's names, an Any by its type",
+          "[xds][dump][A40]") {
   const Json json = config_of(ResourceType::kCluster, bytes_of(1));
   CHECK(json.at("@type") == "type.googleapis.com/envoy.config.cluster.v3.Cluster");
   CHECK(json.at("connect_timeout") == "5s");

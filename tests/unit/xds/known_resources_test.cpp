@@ -82,8 +82,8 @@ TEST_CASE("known_resources: of 1,000 clusters the one that changed is parsed, th
   CHECK(second.received.resources.at(7).bytes == first.received.resources.at(7).bytes);
 }
 
-TEST_CASE("known_resources: an error is told again, and beside what is known [R1][A46]",
-          "[xds][parse][scale]") {
+TEST_CASE("known_resources: an error is told again, and beside what is known",
+          "[xds][parse][scale][R1][A46]") {
   Session session;
   const DecodedResponse first = session.decode({cluster("a"), bad("b")});
   REQUIRE_FALSE(first.nack_detail.empty());
@@ -94,8 +94,7 @@ TEST_CASE("known_resources: an error is told again, and beside what is known [R1
   CHECK(value(second, 0) == value(first, 0));
 }
 
-TEST_CASE("known_resources: only the last response of a type is known [R2]",
-          "[xds][parse][scale]") {
+TEST_CASE("known_resources: only the last response of a type is known", "[xds][parse][scale][R2]") {
   Session session;
   const DecodedResponse first = session.decode({cluster("a"), cluster("b")});
   session.decode({cluster("b")});
@@ -116,8 +115,8 @@ TEST_CASE("known_resources: a name that occurs twice is refused though both are 
   CHECK(error_of(again.received.resources.at(0)).find("found more than once") != std::string::npos);
 }
 
-TEST_CASE("known_resources: under other options everything is parsed again [A75-8]",
-          "[xds][parse][scale]") {
+TEST_CASE("known_resources: under other options everything is parsed again",
+          "[xds][parse][scale][A75-8]") {
   Session session;
   const DecodedResponse first = session.decode({cluster("a")});
 
