@@ -39,7 +39,7 @@ class ContextHeaders final : public HeaderSource {
   const std::multimap<std::string, std::string>& metadata_;
 };
 
-// Spread well enough for draw(), which mixes it with its salts.
+// Each call's own: draw() spreads them.
 std::uint64_t next_seed() {
   thread_local std::uint64_t seed = [] {
     std::random_device device;

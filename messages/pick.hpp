@@ -83,9 +83,14 @@ enum class Salt : std::uint64_t {
   kDrop
 };
 
-/// An evenly spread 64-bit number for this call and this decision.
+/// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that
+/// differ: those that count up, or advance by the golden ratio as splitmix64's do, are spread here.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (static_cast<std::uint64_t>(salt) + 16 * step);
+  // Not added: a step of the seed must not be worth a step of the salt.
+  std::uint64_t x = seed ^ (seed >> 32U);
+  x *= 0xd6e8feb86659fd93ULL;
+  x ^= x >> 32U;
+  x += 0x9e3779b97f4a7c15ULL * (static_cast<std::uint64_t>(salt) + 16 * step);
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31U);

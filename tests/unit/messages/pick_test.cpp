@@ -2,6 +2,7 @@
 #include "messages/pick.hpp"
 
 #include <array>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -23,6 +24,38 @@ TEST_CASE("draw: a bounded draw is even", "[messages][pick]") {
     ++counts[draw_below(seed, Salt::kEndpoint, counts.size())];
   for (const int count : counts)
     CHECK(count == Approx(kDraws / 6.0).epsilon(0.03));
+}
+
+// A call's decision must say nothing of another decision of a call that comes a little later,
+// whether seeds count up or advance as those of the drop-in channel do.
+TEST_CASE("draw: decisions of calls one after another are independent", "[messages][pick]") {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;
+  constexpr int kCalls = 20'000;
+  constexpr std::size_t kWays = 4;
+  for (const std::uint64_t advance : {std::uint64_t{1}, kGoldenRatio}) {
+    for (std::uint64_t lag = 1; lag <= 16; ++lag) {
+      for (const auto& [salt, step] : {std::pair{Salt::kEndpoint, 0},
+                                       {Salt::kDrop, 0},
+                                       {Salt::kLocality, 0},
+                                       {Salt::kDrop, 1}}) {
+        std::array<std::array<int, kWays>, kWays> seen{};
+        for (int call = 0; call < kCalls; ++call) {
+          const std::uint64_t seed = static_cast<std::uint64_t>(call) * advance;
+          const std::uint64_t later = seed + lag * advance;
+          ++seen[draw_below(seed, Salt::kDrop, kWays)]
+                [draw_below(later, salt, kWays, static_cast<std::uint64_t>(step))];
+        }
+        double chi_square = 0;
+        const double expected = static_cast<double>(kCalls) / (kWays * kWays);
+        for (const auto& row : seen) {
+          for (const int count : row)
+            chi_square += (count - expected) * (count - expected) / expected;
+        }
+        INFO("advance " << advance << ", lag " << lag << ", salt " << static_cast<int>(salt));
+        CHECK(chi_square < 50);  // 15 degrees of freedom: more than that once in 80,000.
+      }
+    }
+  }
 }
 
 }  // namespace
