@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "messages/lb_config.hpp"
 
@@ -39,7 +40,8 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   if (name.empty()) return "must be set, found none";
   if (!std::ranges::all_of(name, may_be_in_a_name))
     return absl::StrCat("must be printable, without spaces, slashes and quotes", found);
-  if (ours.contains(name) || absl::StartsWith(name, "envoy."))
+  // gRPC's names for them end so, in its structures (A76).
+  if (ours.contains(absl::StripSuffix(name, "_experimental")) || absl::StartsWith(name, "envoy."))
     return absl::StrCat("must be none of signalbox's own", found);
   return "";
 }

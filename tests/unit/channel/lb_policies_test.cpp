@@ -67,6 +67,7 @@ TEST_CASE("lb_policies: what cannot be registered is named", "[channel][custom][
                            "weighted_round_robin",
                            "cds",
                            "ring_hash",
+                           "ring_hash_experimental",
                            "envoy.extensions.load_balancing_policies.maglev.v3.Maglev"}) {
     CHECK(error_of({policy(name)}) ==
           std::string("lb_policies[0].name: must be none of signalbox's own, found \"") + name +
