@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/policy_options.hpp"
 
+#include <fstream>
+#include <set>
 #include <string>
 
 #include <catch2/catch.hpp>
+
+#include "xds/bootstrap.hpp"
+#include "xds/parse/parse_options.hpp"
 
 using namespace signalbox;
 
@@ -51,4 +56,25 @@ TEST_CASE("policy options: what the application says reaches every policy", "[ch
   CHECK(channel::policy_options(options, get).ring_size_cap == 1);
   options.ring_size_cap = 100;
   CHECK(channel::policy_options(options, get).ring_size_cap == 100);
+}
+
+TEST_CASE("policy options: conf/README.md has a row for every environment variable that is asked",
+          "[channel][docs]") {
+  std::set<std::string> asked;
+  const auto get = [&](const std::string& name) -> const char* {
+    asked.insert(name);
+    return nullptr;
+  };
+  channel::policy_options(RuntimeOptions(), get);
+  xds::parse_options_from(get, /*trusted_server=*/true);
+  CHECK_FALSE(xds::load_bootstrap(xds::BootstrapEnvironment{get}).ok());
+
+  std::ifstream file(SIGNALBOX_CONF_README);
+  REQUIRE(file.good());
+  std::set<std::string> rows;
+  const std::string begin = "| `GRPC_";
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(begin, 0) == 0) rows.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  CHECK(rows == asked);
 }
