@@ -67,11 +67,12 @@ struct ClusterImplConfig {
   bool report_load = false;
 };
 
-/// Room on the way that passes everything through until its own issue furnishes it.
-
+/// Keeps a session on its host (A55). Until it does, everything passes through.
 struct OverrideHostConfig {
   ClusterName cluster;
   LbConfigPtr child;
+  /// A host's connection is kept this long after its last call (A75-22).
+  Duration idle_timeout = std::chrono::hours(1);
 };
 
 /// A56: the first usable child in order carries the calls.
