@@ -120,7 +120,8 @@ TEST_CASE("cluster_tree: override_host is told the cluster's idle_timeout, and a
   cluster.lb_policy = make_lb_config(PickFirstConfig{});
   const auto tree = [&] { return leaf_tree(cluster, cluster.lb_policy, {ChildName("child0")}); };
   const auto told = [&] {
-    const auto& cluster_impl = std::get<OutlierDetectionConfig>(*tree()).child;
+    const LbConfigPtr top = tree();
+    const auto& cluster_impl = std::get<OutlierDetectionConfig>(*top).child;
     const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
     return std::get<OverrideHostConfig>(*override_host).idle_timeout;
   };
