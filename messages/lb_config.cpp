@@ -34,7 +34,8 @@ bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
 }
 
 bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
-  return a.cluster == b.cluster && same_config(a.child, b.child);
+  return a.cluster == b.cluster && a.idle_timeout == b.idle_timeout &&
+         same_config(a.child, b.child);
 }
 
 bool same(const CdsConfig& a, const CdsConfig& b) {

@@ -72,6 +72,8 @@ struct ClusterImplConfig {
 struct OverrideHostConfig {
   ClusterName cluster;
   LbConfigPtr child;
+  /// A host's connection is kept this long after its last call (A75-22).
+  Duration idle_timeout = std::chrono::hours(1);
 };
 
 /// A56: the first usable child in order carries the calls.

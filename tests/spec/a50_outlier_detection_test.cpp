@@ -208,6 +208,37 @@ SCENARIO("A50: the success rates of all are compared", "[spec][lb][outlier_detec
   CHECK(orders.reached() == Texts{"a", "b", "c", "d"});
 }
 
+// Four of 100 % and one of 0 % make a mean of 80 and a deviation of 40: 1.9 of these below the mean
+// is 4 %. Among the second priority's three alone it would be less than nothing.
+SCENARIO("A75: success rates are compared over the endpoints of all priorities",
+         "[spec][lb][outlier_detection][A75-2][A75-3][A50]") {
+  OutlierDetection settings;
+  settings.max_ejection_percent = 100;
+  settings.success_rate = OutlierDetection::SuccessRate{1900, 100, 3, 20};
+  Orders orders({"east:a,b", "west:c,d,e"}, settings);
+  orders.tree.answer_badly("e");
+  const auto fail_over = [&] {
+    orders.tree.down("a");
+    orders.tree.down("b");
+    REQUIRE(orders.reached() == Texts{"c", "d", "e"});
+    orders.call(90);
+    orders.tree.advance(10s);
+  };
+  GIVEN("calls on both priorities within one interval") {
+    orders.call(60);
+    fail_over();
+    THEN("the one that fails is an outlier among all five") {
+      CHECK(orders.reached() == Texts{"c", "d"});
+    }
+  }
+  GIVEN("calls on the second priority only") {
+    fail_over();
+    THEN("it is none among three") {
+      CHECK(orders.reached() == Texts{"c", "d", "e"});
+    }
+  }
+}
+
 // Its calls are counted, and its endpoint is ejected; pick_first is not told (A61).
 SCENARIO("A61: pick_first as the cluster's own policy does not mind an ejection",
          "[spec][lb][outlier_detection][A61]") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/policy/priority.hpp"
+#include "tests/support/child_policies.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
@@ -445,46 +446,56 @@ SCENARIO("A115: a removed priority is kept only where that is wanted",
 
 SCENARIO("A56: endpoints that move up into a failed priority serve without a break",
          "[spec][lb][priority][A56][B2]") {
-  const LbConfigPtr policy = GENERATE(
-      make_lb_config(RoundRobinConfig{}), make_lb_config(PickFirstConfig{}), default_lb_policy());
+  const ChildPolicy policy = GENERATE(from_range(child_policies()));
+  INFO(policy.name);
   GIVEN("a first priority that failed, and a second that serves") {
     XdsWorld world;
     TreeHarness tree;
     tree.down("a");
     tree.up("b");
-    world.eds("c", {"east:a", "west:b"}, policy);
+    world.eds("c", {"east:a", "west:b"}, policy.config);
     tree.apply(manager_of({"c"}), world.config());
-    REQUIRE(tree.reached("c") == Texts{"b"});
+    // Calls that ask wait while a connection is made, and never fail.
+    const auto reached = [&] {
+      Texts answers = tree.reached("c");
+      for (int again = 0; policy.connects_when_asked && again < 4 && has(answers, "queue"); ++again)
+        answers = tree.reached("c");
+      return answers;
+    };
+    REQUIRE(reached() == Texts{"b"});
     tree.take_log();
-    const auto serves_throughout = [&] {
+    const auto serves_throughout = [&](bool same_connection = true) {
       const Texts log = tree.take_log();
-      CHECK(std::ranges::none_of(log, [](const std::string& line) {
+      CHECK(std::ranges::none_of(log, [&](const std::string& line) {
+        if (policy.connects_when_asked) return line.starts_with("publish TRANSIENT_FAILURE");
         return line.starts_with("publish ") && !line.starts_with("publish READY");
       }));
-      CHECK_FALSE(has(log, "subchannel b closed"));
+      if (same_connection) CHECK_FALSE(has(log, "subchannel b closed"));
       CHECK(has(log, "applied 2"));
-      CHECK(tree.reached("c") == Texts{"b"});
-      CHECK(tree.connections("b") == 1);
+      for (const std::string& answer : tree.reached("c"))
+        CHECK((answer == "b" || (policy.connects_when_asked && answer == "queue")));
+      CHECK(reached() == Texts{"b"});
+      CHECK(tree.connections("b") == (same_connection ? 1 : 2));
     };
     WHEN("both become one locality of one priority") {
-      world.eds("c", {"east:a,b"}, policy);
+      world.eds("c", {"east:a,b"}, policy.config);
       tree.apply(manager_of({"c"}), world.config());
       THEN("calls go on, over the same connection") {
         serves_throughout();
       }
     }
     WHEN("both become localities of one priority") {
-      world.eds("c", {"east:a west:b"}, policy);
+      world.eds("c", {"east:a west:b"}, policy.config);
       tree.apply(manager_of({"c"}), world.config());
       THEN("calls go on, over the same connection") {
         serves_throughout();
       }
     }
     WHEN("the one that serves becomes the first priority's, and another the second's") {
-      world.eds("c", {"east:b", "west:d"}, policy);
+      world.eds("c", {"east:b", "west:d"}, policy.config);
       tree.apply(manager_of({"c"}), world.config());
-      THEN("calls go on, over the same connection") {
-        serves_throughout();
+      THEN("calls go on, and only who waits to be asked connects anew") {
+        serves_throughout(!policy.connects_when_asked);
       }
     }
   }

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
-#include <rapidcheck.h>
 
+#include "tests/support/property.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
 namespace signalbox::lb {
@@ -88,8 +88,8 @@ TEST_CASE("address_order: families take turns, the first address's begins",
 
 TEST_CASE("address_order: interleaving drops nothing, and keeps the order of each family",
           "[lb][pick_first][A61]") {
-  const bool holds =
-      rc::check("a permutation of the distinct addresses", [](const std::vector<bool>& v6) {
+  CHECK(test::holds(
+      "a permutation of the distinct addresses", 1'000, [](const std::vector<bool>& v6) {
         std::vector<Address> from;
         for (std::size_t at = 0; at < v6.size(); ++at)
           from.emplace_back(absl::StrCat(v6[at] ? "[" : "", at % 7));
@@ -112,13 +112,12 @@ TEST_CASE("address_order: interleaving drops nothing, and keeps the order of eac
               (to[at - 1].str().front() == '[') == (to[at - 2].str().front() == '[');
           RC_ASSERT(same || !before);
         }
-      });
-  CHECK(holds);
+      }));
 }
 
 TEST_CASE("address_order: shuffling moves whole endpoints, and loses none",
           "[lb][pick_first][A61][A62][A113]") {
-  const bool holds = rc::check("a permutation of the endpoints", [](std::uint64_t seed) {
+  CHECK(test::holds("a permutation of the endpoints", 1'000, [](std::uint64_t seed) {
     Strings endpoints;
     const int count = *rc::gen::inRange(0, 40);
     endpoints.reserve(static_cast<std::size_t>(count));
@@ -136,8 +135,7 @@ TEST_CASE("address_order: shuffling moves whole endpoints, and loses none",
         RC_ASSERT(order[at + 1].str() == first.substr(0, first.size() - 1) + "b");
       }
     }
-  });
-  CHECK(holds);
+  }));
 }
 
 TEST_CASE("address_order: each order is as likely as any other", "[lb][pick_first][A62][A113]") {

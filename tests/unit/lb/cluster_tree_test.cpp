@@ -113,6 +113,25 @@ TEST_CASE("cluster_tree: cluster_impl is told what the control plane said of the
   CHECK(told().service_name.empty());
 }
 
+TEST_CASE("cluster_tree: override_host is told the cluster's idle_timeout, and a change of it",
+          "[lb][cluster_tree][A75-22]") {
+  Cluster cluster;
+  cluster.name = ClusterName("orders");
+  cluster.lb_policy = make_lb_config(PickFirstConfig{});
+  const auto tree = [&] { return leaf_tree(cluster, cluster.lb_policy, {ChildName("child0")}); };
+  const auto told = [&] {
+    const LbConfigPtr top = tree();
+    const auto& cluster_impl = std::get<OutlierDetectionConfig>(*top).child;
+    const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
+    return std::get<OverrideHostConfig>(*override_host).idle_timeout;
+  };
+  CHECK(told() == std::chrono::hours(1));
+  const LbConfigPtr before = tree();
+  cluster.idle_timeout = std::chrono::seconds(90);
+  CHECK(told() == std::chrono::seconds(90));
+  CHECK_FALSE(same_config(before, tree()));
+}
+
 TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
           "[lb][cluster_tree][A75-1][A75-8][A75-9][A37-16][A37-33]") {
   Cluster cluster;

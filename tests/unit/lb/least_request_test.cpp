@@ -205,14 +205,14 @@ TEST_CASE("least_request: says how it is as round_robin does", "[lb][least_reque
 }
 
 TEST_CASE("least_request: idle endpoints get equal shares", "[lb][least_request][A48][S5]") {
-  CHECK(test::holds("equal shares", 50, [] {
+  CHECK(test::holds("equal shares", 1'000, [] {
     const auto count = *rc::gen::inRange(2, 8);
     Strings endpoints;
     for (int number = 0; number < count; ++number)
       endpoints.push_back(std::to_string(number));
     const Harness leaf(endpoints, *rc::gen::inRange<std::uint32_t>(2, 11));
     const auto first = *rc::gen::arbitrary<std::uint64_t>();
-    constexpr int kPicks = 4'000;
+    constexpr int kPicks = 500;
     std::map<std::string, int> shares;
     for (int pick = 0; pick < kPicks; ++pick)
       ++shares[leaf.where(first + static_cast<std::uint64_t>(pick))];
@@ -224,11 +224,11 @@ TEST_CASE("least_request: idle endpoints get equal shares", "[lb][least_request]
 
 TEST_CASE("least_request: one endpoint's draws say nothing of the next",
           "[lb][least_request][S5]") {
-  CHECK(test::holds("independent draws", 50, [] {
+  CHECK(test::holds("independent draws", 1'000, [] {
     const auto first = *rc::gen::arbitrary<std::uint64_t>();
     const auto step = *rc::gen::inRange<std::uint64_t>(0, 9);
     constexpr std::uint64_t kBins = 5;
-    constexpr int kPicks = 10'000;
+    constexpr int kPicks = 2'500;
     std::map<std::pair<std::uint64_t, std::uint64_t>, int> seen;
     for (std::uint64_t seed = first; seed != first + kPicks; ++seed) {
       ++seen[{draw_below(seed, Salt::kEndpoint, kBins, step),

@@ -127,7 +127,7 @@ Texts some_endpoints() {
 
 TEST_CASE("outlier_rules: never are more ejected than one, or the percentage",
           "[lb][outlier_detection][A50]") {
-  CHECK(holds("the ejected are few", 500, [] {
+  CHECK(holds("the ejected are few", 1'000, [] {
     const OutlierDetection settings = any_settings();
     const std::vector<CallTally> tallies = any_tallies();
     const std::size_t before = count_ejected(tallies);
@@ -156,7 +156,7 @@ TEST_CASE("outlier_rules: equals are never outliers of each other",
 TEST_CASE(
     "outlier_rules: the best is never an outlier by success rate, nor the spotless by failures",
     "[lb][outlier_detection][A50]") {
-  CHECK(holds("the best stay", 500, [] {
+  CHECK(holds("the best stay", 1'000, [] {
     OutlierDetection::SuccessRate rate;
     rate.stdev_factor = *rc::gen::inRange<std::uint32_t>(100, 3000);
     rate.minimum_hosts = rate.request_volume = 1;
@@ -178,7 +178,7 @@ TEST_CASE(
 
 TEST_CASE("outlier_endpoints: the multiplier rises with each ejection, falls with each clean sweep",
           "[lb][outlier_detection][A50]") {
-  CHECK(holds("multipliers", 500, [](const std::vector<bool>& fails) {
+  CHECK(holds("multipliers", 1'000, [](const std::vector<bool>& fails) {
     const OutlierDetection settings = any_settings();
     OutlierEndpoints endpoints(nullptr);
     endpoints.update(slice_of({"a"}));
@@ -203,7 +203,7 @@ TEST_CASE("outlier_endpoints: the multiplier rises with each ejection, falls wit
 
 TEST_CASE("outlier_rules: a longer ejection follows a larger multiplier, within base and maximum",
           "[lb][outlier_detection][A50]") {
-  CHECK(holds("ejection times", 500, [](std::uint32_t left, std::uint32_t right) {
+  CHECK(holds("ejection times", 1'000, [](std::uint32_t left, std::uint32_t right) {
     const OutlierDetection settings = any_settings();
     const auto [fewer, more] = std::minmax({left, right});
     RC_ASSERT(ejection_time(settings, fewer) <= ejection_time(settings, more));
@@ -217,7 +217,7 @@ TEST_CASE(
     "outlier_detection: whatever happened, the ejected are few and of the list, and once calls "
     "succeed everybody is back",
     "[lb][outlier_detection][A50]") {
-  CHECK(holds("histories", 500, [](std::uint64_t seed) {
+  CHECK(holds("histories", 1'000, [](std::uint64_t seed) {
     History history(seed);
     history.configure(any_settings(), some_endpoints());
     const int steps = *rc::gen::inRange(0, 40);

@@ -10,9 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include <catch2/catch.hpp>
-#include <rapidcheck.h>
 
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/property.hpp"
 
 using namespace signalbox;
 using namespace signalbox::test;
@@ -524,13 +524,12 @@ class History {
 
 TEST_CASE("PickFirst: whatever happened before, it ends READY if some address can be reached",
           "[lb][pick_first][A61][A62]") {
-  const bool holds = rc::check("liveness", [](std::uint64_t seed) {
+  CHECK(test::holds("liveness", 1'000, [](std::uint64_t seed) {
     History history(seed);
     for (int event = 0; event < 120; ++event) {
       history.step();
       history.check_invariants();
     }
     history.settle();
-  });
-  CHECK(holds);
+  }));
 }

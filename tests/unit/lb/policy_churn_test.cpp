@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "tests/support/child_policies.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -22,7 +23,8 @@ using Texts = std::vector<std::string>;
 
 class Days {
  public:
-  Days(unsigned seed, const lb::PolicyOptions& options) : chance_(seed), tree_(options) {
+  Days(unsigned seed, const lb::PolicyOptions& options, std::vector<ChildPolicy> policies)
+      : policies_(std::move(policies)), chance_(seed), tree_(options) {
     for (const std::string& leaf : kLeaves)
       deal(leaf);
     for (const std::string& aggregate : kAggregates)
@@ -56,6 +58,19 @@ class Days {
     retiring_.clear();
     apply();
     tree_.advance(1h);
+  }
+
+  /// Where calls to each routed cluster get, when they have asked often enough.
+  Texts reached() {
+    Texts all;
+    for (const std::string& cluster : routed_) {
+      Texts answers = tree_.reached(cluster);
+      for (int again = 0; again < 12 && std::ranges::count(answers, "queue") != 0; ++again)
+        answers = tree_.reached(cluster);
+      all.insert(all.end(), answers.begin(), answers.end());
+    }
+    std::ranges::sort(all);
+    return all;
   }
 
   /// Then the first priority of each routed cluster's first leaf has connections.
@@ -136,8 +151,7 @@ class Days {
         absl::StrAppend(&text, draw(2) == 0 ? host : "z" + host, ":", host, " ");
       texts.push_back(text);
     }
-    world_.eds(
-        leaf, texts, draw(3) == 0 ? make_lb_config(RoundRobinConfig{}) : default_lb_policy());
+    world_.eds(leaf, texts, policies_[draw(policies_.size())].config);
     dealt_[leaf] = std::move(priorities);
   }
 
@@ -167,6 +181,7 @@ class Days {
 
   void apply() { tree_.apply(manager_of(routed_, retiring_), world_.config()); }
 
+  const std::vector<ChildPolicy> policies_;
   std::mt19937 chance_;
   XdsWorld world_;
   TreeHarness tree_;
@@ -177,20 +192,32 @@ class Days {
   TreeHarness::Population most_;
 };
 
+/// Those that connect to all endpoints (each here has a locality of its own), or to those that they
+/// are asked for.
+std::vector<ChildPolicy> policies_that(bool connect_when_asked) {
+  std::vector<ChildPolicy> policies = child_policies();
+  std::erase_if(policies, [&](const ChildPolicy& policy) {
+    return policy.connects_when_asked != connect_when_asked || policy.name == "pick_first";
+  });
+  return policies;
+}
+
 }  // namespace
 
 TEST_CASE("policy tree: after days of churn there is what is needed, and after the end nothing",
           "[lb][property][churn][A56][A115][A75-13]") {
   lb::PolicyOptions options;
   options.keep_removed_priorities = GENERATE(false, true);
+  const bool when_asked = GENERATE(false, true);
   for (unsigned seed = 1; seed <= 10; ++seed) {
     INFO("seed " << seed);
-    Days days(seed, options);
+    Days days(seed, options, policies_that(when_asked));
     for (int step = 0; step < 200; ++step)
       days.live();
     CHECK(days.most_policies() > 20);
 
     days.settle();
+    if (when_asked) CHECK(days.reached() == days.needed());
     CHECK(days.tree().connected() == days.needed());
     CHECK(days.tree().population().subchannels == days.needed().size());
     CHECK(days.tree().population().timers == 0);

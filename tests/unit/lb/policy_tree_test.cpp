@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/child_policies.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -18,7 +19,8 @@ using Texts = std::vector<std::string>;
 
 class History {
  public:
-  explicit History(std::uint64_t seed) : seed_(seed) {
+  History(std::uint64_t seed, std::vector<ChildPolicy> policies)
+      : policies_(std::move(policies)), seed_(seed) {
     for (const std::string& address : kAddresses)
       flip(address);
     for (const std::string& leaf : kLeaves)
@@ -62,8 +64,11 @@ class History {
     return {};
   }
 
+  /// Where ring_hash is, calls that ask may wait for a connection, and are asked again.
   Texts reached() {
-    const Texts reached = tree_.reached("orders");
+    Texts reached = tree_.reached("orders");
+    for (int again = 0; again < 12 && std::ranges::count(reached, "queue") != 0; ++again)
+      reached = tree_.reached("orders");
     const bool failed = std::ranges::all_of(
         reached, [](const std::string& answer) { return answer.starts_with("fail UNAVAILABLE"); });
     return failed ? Texts{} : reached;
@@ -104,8 +109,7 @@ class History {
       texts[chosen] += " " + address + ":" + address;
     }
     // The endpoints' policy changes its type now and then, and calls should never notice.
-    const bool flat = below(3) == 0;
-    world_.eds(leaf, texts, flat ? make_lb_config(RoundRobinConfig{}) : default_lb_policy());
+    world_.eds(leaf, texts, policies_[below(policies_.size())].config);
     leaves_[leaf] = std::move(priorities);
   }
 
@@ -139,6 +143,7 @@ class History {
     tree_.apply(manager_of({"orders"}), world_.config());
   }
 
+  const std::vector<ChildPolicy> policies_;
   std::uint64_t seed_;
   std::uint64_t draws_ = 0;
   Generation generation_ = 0;
@@ -150,12 +155,42 @@ class History {
   std::map<std::string, bool> up_;
 };
 
+/// Those that share calls among all endpoints, and connect without being asked.
+std::vector<ChildPolicy> that_reach_all() {
+  std::vector<ChildPolicy> policies = child_policies();
+  std::erase_if(policies, [](const ChildPolicy& policy) {
+    return policy.connects_when_asked || policy.name == "pick_first";
+  });
+  return policies;
+}
+
+/// ring_hash.
+std::vector<ChildPolicy> that_connect_when_asked() {
+  std::vector<ChildPolicy> policies = child_policies();
+  std::erase_if(policies, [](const ChildPolicy& policy) { return !policy.connects_when_asked; });
+  return policies;
+}
+
 }  // namespace
 
 TEST_CASE("policy tree: calls go where configuration and network say, after any history",
           "[lb][property][A56][A75-1][A75-13]") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    History history(seed);
+    History history(seed, that_reach_all());
+    for (int step = 0; step < 40; ++step) {
+      history.step();
+      INFO("seed " << seed << ", step " << step);
+      REQUIRE(history.reached() == history.expected());
+      if (history.just_applied()) REQUIRE(history.applied());
+    }
+  }
+}
+
+TEST_CASE(
+    "policy tree: calls that ask for connections go where all others would, after any history",
+    "[lb][property][ring_hash][A42][A56][A75-1]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    History history(seed, that_connect_when_asked());
     for (int step = 0; step < 40; ++step) {
       history.step();
       INFO("seed " << seed << ", step " << step);

@@ -240,7 +240,7 @@ class Pair {
 }  // namespace
 
 TEST_CASE("priority: does what A56 says, in every order of events",
-          "[lb][priority][property][A56][A115][B2][B3][B4][B5]") {
+          "[lb][priority][property][A56][A115][B2][B3][B4][B5][S5]") {
   const bool keeps_removed = GENERATE(false, true);
   CHECK(holds("priority beside the model", 3000, [&] {
     Pair pair(keeps_removed);
@@ -252,7 +252,7 @@ TEST_CASE("priority: does what A56 says, in every order of events",
 }
 
 TEST_CASE("priority: the choice keeps the order, and is idempotent",
-          "[lb][priority][property][A56][B3]") {
+          "[lb][priority][property][A56][B3][S5]") {
   CHECK(holds("nobody above the chosen one could have been chosen",
               2000,
               [](const std::vector<PriorityChild>& children) {

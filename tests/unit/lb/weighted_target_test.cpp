@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/weighted_target.hpp"
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/policy/wrr_locality.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/property.hpp"
 #include "tests/support/xds_world.hpp"
 
 using namespace signalbox;
@@ -67,6 +71,64 @@ TEST_CASE("weighted_target: shares calls by weight among those that are READY",
     CHECK(done == Texts{"stop y", "stop z", "publish READY"});
     CHECK(answers(policy, 100).size() == 1);
   }
+}
+
+TEST_CASE("weighted_target: the READY ones share all calls by weight, whatever the weights",
+          "[lb][weighted_target][property][S5]") {
+  CHECK(holds("shares by weight", 1'000, [] {
+    const auto count = *rc::gen::inRange<std::size_t>(2, 9);
+    const auto drawn = *rc::gen::container<std::vector<std::uint32_t>>(
+        count, rc::gen::inRange<std::uint32_t>(1, 1'000'000));
+    const auto ready = *rc::gen::container<std::vector<bool>>(count, rc::gen::arbitrary<bool>());
+    const auto first = *rc::gen::arbitrary<std::uint64_t>();
+    PolicyHarness policy{make_weighted_target()};
+    std::map<std::string, std::uint32_t> weights;
+    for (std::size_t at = 0; at < count; ++at)
+      weights[absl::StrCat("t", at)] = drawn[at];
+    policy.update(targets(weights));
+    double sum = 0;
+    for (std::size_t at = 0; at < count; ++at) {
+      policy.child(absl::StrCat("t", at), ready[at] ? kReady : kFailure);
+      if (ready[at]) sum += drawn[at];
+    }
+    policy.step(RebuildDue{});
+    RC_PRE(sum > 0);
+    constexpr double kPicks = 400;
+    std::map<std::string, double> seen;
+    for (std::uint64_t pick = 0; pick < static_cast<std::uint64_t>(kPicks); ++pick)
+      ++seen[policy.pick("", first + pick)];
+    for (std::size_t at = 0; at < count; ++at) {
+      const double share = ready[at] ? drawn[at] / sum : 0;
+      const double picks = seen[absl::StrCat("fail UNAVAILABLE: t", at, " READY")];
+      const double slack = share == 0 ? 0 : 5 * std::sqrt(kPicks * share * (1 - share)) + 4;
+      RC_ASSERT(std::abs(picks - kPicks * share) <= slack);
+    }
+  }));
+}
+
+TEST_CASE("wrr_locality: every locality's weight is its target's, exactly",
+          "[lb][wrr_locality][property][S5]") {
+  const LbConfigPtr config = make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})});
+  CHECK(holds("weights of localities", 1'000, [&] {
+    const auto weights =
+        *rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 5000));
+    auto endpoints = std::make_shared<Endpoints>();
+    Priority& only = endpoints->priorities.emplace_back();
+    for (std::size_t at = 0; at < weights.size(); ++at) {
+      only.localities.push_back(
+          std::make_shared<const Locality>(Locality{{"", absl::StrCat(at), ""}, weights[at], {}}));
+    }
+    PolicyHarness policy{make_wrr_locality()};
+    policy.update(config, nullptr, endpoints);
+    const auto& start = std::get<StartChild>(policy.effects().front());
+    const auto& made = std::get<WeightedTargetConfig>(*start.update.config);
+    RC_ASSERT(made.targets.size() == weights.size());
+    for (const LocalityPtr& locality : only.localities) {
+      const auto& target = made.targets.at(ChildName(to_string(locality->name)));
+      RC_ASSERT(target.weight == locality->weight);
+      RC_ASSERT(target.locality == locality->name);
+    }
+  }));
 }
 
 TEST_CASE("weighted_target: is as well as its best child", "[lb][weighted_target]") {

@@ -96,6 +96,9 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         return make_lb_config(OverrideHostConfig{cluster, round_robin()});
       },
       [=] {
+        return make_lb_config(OverrideHostConfig{cluster, round_robin(), std::chrono::minutes(1)});
+      },
+      [=] {
         return make_lb_config(ClusterImplConfig{cluster, round_robin()});
       },
       [] {
