@@ -12,7 +12,8 @@
 //   P1  It publishes a picker at once if it has never published one (queueing, if it must).
 //   P2  When it and all below have processed g, it reports Applied{≥ g}; cumulative, never falling.
 //       A leaf has processed g when it has heard of every address that it acquired: what it
-//       publishes before Applied takes existing connections into account.
+//       publishes before Applied takes existing connections into account. Whoever forgets Applied
+//       holds failover up for PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together; a state edge is published at once, a mere change
 //       of the picker may be coalesced (RebuildSoon).
 

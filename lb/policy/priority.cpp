@@ -35,6 +35,7 @@ struct Life {
   bool was_usable = false;
   std::optional<TimerId> failover;  ///< Its failover window is open.
   std::optional<TimerId> deletion;  ///< It is deactivated.
+  bool expired = false;             ///< As `deletion` was over, a configuration was half applied.
 };
 
 class PriorityPolicy final : public Policy {
@@ -88,9 +89,15 @@ class PriorityPolicy final : public Policy {
   void conclude_updates(Instant now, LbEffects& effects) {
     while (updating_ && children_.reached() == children_.generation()) {
       updating_ = false;
+      cancel(answers_, effects);
       choose(now, effects);
       drop_unnamed(effects);
+      drop_expired(effects);
       if (waiting_) begin_update(*std::exchange(waiting_, std::nullopt), effects);
+    }
+    if (updating_ && !answers_) {
+      answers_ = TimerId{"answers", ++timers_};
+      effects.push_back(StartTimer{*answers_, options_.failover_timeout});
     }
   }
 
@@ -102,6 +109,16 @@ class PriorityPolicy final : public Policy {
     }
     for (const ChildName& name : unnamed)
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
+  }
+
+  // Those whose retention ended while nobody could be stopped, and that the choice did not need.
+  void drop_expired(LbEffects& effects) {
+    std::vector<ChildName> expired;
+    for (const auto& [name, life] : lives_) {
+      if (life.expired) expired.push_back(name);
+    }
+    for (const ChildName& name : expired)
+      destroy(name, effects);
   }
 
   void on(const ChildStateChanged& changed, Instant now, LbEffects& effects) {
@@ -123,6 +140,12 @@ class PriorityPolicy final : public Policy {
   }
 
   void on(const TimerFired& fired, Instant now, LbEffects& effects) {
+    if (answers_ == fired.timer) {
+      answers_.reset();
+      for (const auto& [name, life] : lives_)
+        children_.excuse(name);
+      return;
+    }
     const auto failed_over = std::ranges::find_if(
         lives_, [&](const auto& entry) { return entry.second.failover == fired.timer; });
     if (failed_over != lives_.end()) {
@@ -134,7 +157,8 @@ class PriorityPolicy final : public Policy {
         lives_, [&](const auto& entry) { return entry.second.deletion == fired.timer; });
     if (expired != lives_.end()) {
       expired->second.deletion.reset();
-      destroy(ChildName(expired->first), effects);
+      expired->second.expired = true;
+      if (!updating_) drop_expired(effects);
     }
   }
 
@@ -188,12 +212,13 @@ class PriorityPolicy final : public Policy {
       open_window(name, found->second, effects);
     } else {
       cancel(found->second.deletion, effects);
+      found->second.expired = false;
     }
   }
 
   void deactivate(const ChildName& name, LbEffects& effects) {
     const auto found = lives_.find(name);
-    if (found == lives_.end() || found->second.deletion) return;
+    if (found == lives_.end() || found->second.deletion || found->second.expired) return;
     found->second.deletion = TimerId{"deactivation/" + name.str(), ++timers_};
     effects.push_back(StartTimer{*found->second.deletion, kPriorityRetention});
   }
@@ -240,6 +265,7 @@ class PriorityPolicy final : public Policy {
   std::map<ChildName, Life> lives_;  ///< The same names as children_.
   std::optional<ChildName> current_;
   bool updating_ = false;                 ///< P5: a configuration is half applied.
+  std::optional<TimerId> answers_;        ///< P6: runs while updating_.
   std::optional<ConfigUpdated> waiting_;  ///< For its turn; only while updating_.
   std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
   Published published_;

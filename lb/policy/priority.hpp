@@ -21,7 +21,10 @@
 //   P5  No choice is made while a configuration is half applied: not before every living child has
 //       answered it. Until then states are noted and windows run, nobody is started or stopped, and
 //       what was published stays, but for news of the child in use while it can take calls. A
-//       configuration that comes meanwhile waits; of several, the newest.
+//       configuration that comes meanwhile waits; of several, the newest. A child whose fifteen
+//       minutes end meanwhile is stopped with the choice, unless that needs it.
+//   P6  A configuration is half applied for one failover window at most: then children that have
+//       not answered hold nobody up, as dead ones do not.
 
 #pragma once
 

@@ -279,11 +279,13 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
   policy.child("p1", kReady);
 
   WHEN("the order changes") {
-    CHECK(policy.update(priorities({"p1", "p0"})) == Texts{"update p0", "update p1"});
+    CHECK(policy.update(priorities({"p1", "p0"})) ==
+          Texts{"update p0", "update p1", "timer answers 10s"});
     policy.applied("p0");
     const Texts done = policy.applied("p1");
     THEN("the children are updated, never recreated, and the new order holds") {
-      CHECK(done == Texts{"timer deactivation/p0 900s", "active c 0", "applied 2"});
+      CHECK(done ==
+            Texts{"cancel answers", "timer deactivation/p0 900s", "active c 0", "applied 2"});
       CHECK(policy.pick() == "fail UNAVAILABLE: p1 READY");
     }
   }
@@ -294,10 +296,14 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
     }
   }
   WHEN("the child in use is no longer named") {
-    CHECK(policy.update(priorities({"p0"})) == Texts{"update p0"});
+    CHECK(policy.update(priorities({"p0"})) == Texts{"update p0", "timer answers 10s"});
     const Texts done = policy.applied("p0");
     THEN("it is stopped, with its picker out of use in the same step") {
-      CHECK(done == Texts{"active c -1", "publish TRANSIENT_FAILURE", "stop p1", "applied 2"});
+      CHECK(done == Texts{"cancel answers",
+                          "active c -1",
+                          "publish TRANSIENT_FAILURE",
+                          "stop p1",
+                          "applied 2"});
       CHECK(policy.pick() == "fail UNAVAILABLE: p0 TRANSIENT_FAILURE");
     }
   }
@@ -306,8 +312,9 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
     policy.applied("p1");
     const Texts done = policy.applied("p0");
     THEN("all are updated, and have answered, before one choice is made") {
-      CHECK(told == Texts{"update p0", "update p1"});
-      CHECK(done == Texts{"start p2",
+      CHECK(told == Texts{"update p0", "update p1", "timer answers 10s"});
+      CHECK(done == Texts{"cancel answers",
+                          "start p2",
                           "timer failover/p2 10s",
                           "active c -1",
                           "publish CONNECTING",
@@ -332,7 +339,7 @@ SCENARIO("A56: no choice while a configuration is half applied", "[spec][lb][pri
   policy.applied("p1");
   policy.child("p1", kReady);
   GIVEN("a configuration that does without the child in use") {
-    REQUIRE(policy.update(priorities({"p0", "p2"})) == Texts{"update p0"});
+    REQUIRE(policy.update(priorities({"p0", "p2"})) == Texts{"update p0", "timer answers 10s"});
     WHEN("the others report") {
       THEN("nothing is chosen, and nothing published") {
         CHECK(policy.child("p0", kConnecting).empty());
@@ -352,29 +359,26 @@ SCENARIO("A56: no choice while a configuration is half applied", "[spec][lb][pri
         CHECK_FALSE(has(policy.child("p1", kFailure), "publish TRANSIENT_FAILURE"));
       }
     }
-    WHEN("a window ends meanwhile") {
-      policy.child("p1", kConnecting);
-      CHECK(policy.advance(10s).empty());
-      THEN("the choice knows it") {
-        CHECK(has(policy.applied("p0"), "start p2"));
-      }
-    }
     WHEN("another comes meanwhile, and another") {
       CHECK(policy.update(priorities({})).empty());
       CHECK(policy.update(priorities({"p0", "p1"})).empty());
       THEN("they wait for their turn, and the newest stands for both") {
         const Texts done = policy.applied("p0", 2);
-        CHECK(done == Texts{"start p2",
+        CHECK(done == Texts{"cancel answers",
+                            "start p2",
                             "timer failover/p2 10s",
                             "active c -1",
                             "publish CONNECTING",
                             "stop p1",
                             "update p0",
+                            "timer answers 10s",
                             "applied 2"});
-        CHECK(
-            policy.applied("p0", 4) ==
-            Texts{
-                "start p1", "timer failover/p1 10s", "cancel failover/p2", "stop p2", "applied 3"});
+        CHECK(policy.applied("p0", 4) == Texts{"cancel answers",
+                                               "start p1",
+                                               "timer failover/p1 10s",
+                                               "cancel failover/p2",
+                                               "stop p2",
+                                               "applied 3"});
       }
     }
     WHEN("the child that owes an answer dies") {
@@ -382,6 +386,26 @@ SCENARIO("A56: no choice while a configuration is half applied", "[spec][lb][pri
       THEN("nobody waits for it") {
         CHECK(has(done, "start p2"));
         CHECK(has(done, "stop p1"));
+      }
+    }
+    WHEN("the child that owes an answer is silent for a window") {
+      CHECK(policy.advance(10s - 1ns).empty());
+      const Texts done = policy.advance(1ns);
+      THEN("nobody waits for it") {
+        CHECK(has(done, "start p2"));
+        CHECK(has(done, "stop p1"));
+      }
+    }
+  }
+  GIVEN("a window that ends while a configuration is half applied") {
+    policy.child("p1", kConnecting);
+    policy.advance(1s);
+    policy.update(priorities({"p0", "p1", "p2"}));
+    CHECK(policy.advance(9s).empty());
+    WHEN("all have answered") {
+      policy.applied("p0");
+      THEN("the choice knows it") {
+        CHECK(has(policy.applied("p1"), "start p2"));
       }
     }
   }
@@ -399,7 +423,8 @@ SCENARIO("A115: a removed priority is kept only where that is wanted",
   policy.child("p1", kReady);
   GIVEN("a child that the configuration does not name any more") {
     policy.update(priorities({"p0"}));
-    CHECK(policy.applied("p0") == Texts{"active c -1",
+    CHECK(policy.applied("p0") == Texts{"cancel answers",
+                                        "active c -1",
                                         "publish TRANSIENT_FAILURE",
                                         "timer deactivation/p1 900s",
                                         "applied 2"});
@@ -418,13 +443,14 @@ SCENARIO("A115: a removed priority is kept only where that is wanted",
       policy.advance(5min);
       policy.update(priorities({"p0"}));
       THEN("its fifteen minutes go on") {
-        CHECK(policy.applied("p0") == Texts{"applied 3"});
+        CHECK(policy.applied("p0") == Texts{"cancel answers", "applied 3"});
         CHECK(policy.advance(10min) == Texts{"stop p1"});
       }
     }
     WHEN("it is named again") {
       policy.advance(5min);
-      CHECK(policy.update(priorities({"p0", "p1"})) == Texts{"update p0", "update p1"});
+      CHECK(policy.update(priorities({"p0", "p1"})) ==
+            Texts{"update p0", "update p1", "timer answers 10s"});
       policy.applied("p0");
       THEN("it is told, and used again if it is needed") {
         CHECK(has(policy.applied("p1"), "cancel deactivation/p1"));

@@ -31,6 +31,7 @@ void PriorityModel::update(const std::vector<std::string>& priorities) {
 void PriorityModel::begin(const std::vector<std::string>& priorities) {
   order_ = priorities;
   half_applied_ = true;
+  patience_ = now_ + 10s;
   for (auto& [name, child] : children_)
     child.owes = named(name) && !child.dead;
 }
@@ -41,6 +42,7 @@ void PriorityModel::finish_if_answered() {
       if (child.owes) return;
     }
     half_applied_ = false;
+    patience_.reset();
     choose();
     std::vector<std::string> removed;
     for (const auto& [name, child] : children_) {
@@ -53,6 +55,7 @@ void PriorityModel::finish_if_answered() {
         children_.erase(name);
       }
     }
+    std::erase_if(children_, [](const auto& entry) { return entry.second.overdue; });
     if (next_) begin(*std::exchange(next_, std::nullopt));
   }
 }
@@ -91,12 +94,18 @@ void PriorityModel::reported(const std::string& name,
 
 void PriorityModel::fired(const std::string& timer) {
   const std::string name = timer.substr(timer.find('/') + 1);
-  if (timer.starts_with("failover/")) {
+  if (timer == "answers") {
+    for (auto& [late, child] : children_)
+      child.owes = false;
+    finish_if_answered();
+  } else if (timer.starts_with("failover/")) {
     children_.at(name).failover.reset();
     if (!half_applied_) choose();
+  } else if (half_applied_) {
+    children_.at(name).deletion.reset();
+    children_.at(name).overdue = true;
   } else {
     children_.erase(name);
-    finish_if_answered();
   }
 }
 
@@ -111,6 +120,7 @@ void PriorityModel::choose() {
   for (std::size_t place = 0; place < order_.size(); ++place) {
     if (children_.contains(order_[place])) {
       children_.at(order_[place]).deletion.reset();
+      children_.at(order_[place]).overdue = false;
     } else {
       Child& child = children_[order_[place]];
       child.failover = now_ + 10s;
@@ -140,7 +150,7 @@ void PriorityModel::use(std::size_t place, bool deactivate_lower) {
 }
 
 void PriorityModel::deactivate(Child& child) const {
-  if (!child.deletion) child.deletion = now_ + 15min;
+  if (!child.deletion && !child.overdue) child.deletion = now_ + 15min;
 }
 
 std::vector<std::string> PriorityModel::running() const {
@@ -152,6 +162,7 @@ std::vector<std::string> PriorityModel::running() const {
 
 std::map<std::string, Instant> PriorityModel::timers() const {
   std::map<std::string, Instant> timers;
+  if (patience_) timers["answers"] = *patience_;
   for (const auto& [name, child] : children_) {
     if (child.failover) timers["failover/" + name] = *child.failover;
     if (child.deletion) timers["deactivation/" + name] = *child.deletion;

@@ -6,8 +6,9 @@
 //   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
 //
 // Beyond the documents: a configuration reaches children by messages, so it is half applied until
-// each of them has answered, or is dead; configurations that come meanwhile wait, the newest of
-// them. News of the child in use is published meanwhile, as long as it is READY or IDLE.
+// each of them has answered, or is dead, or ten seconds are over; configurations that come
+// meanwhile wait, the newest of them, and who is to be deleted meanwhile goes with the choice. News
+// of the child in use is published meanwhile, as long as it is READY or IDLE.
 
 #pragma once
 
@@ -30,7 +31,7 @@ class PriorityModel {
   void answered(const std::string& child);
   void died(const std::string& child);
   void reported(const std::string& child, ConnectivityState state, const std::string& picker);
-  /// The timer "failover/p0" or "deactivation/p0" fires, at the time that it is set to.
+  /// The timer "failover/p0", "deactivation/p0" or "answers" fires, at the time that it is set to.
   void fired(const std::string& timer);
 
   void time_is(Instant now) { now_ = now; }
@@ -60,7 +61,8 @@ class PriorityModel {
     bool good_since_failure = false;
     std::optional<Instant> failover;
     std::optional<Instant> deletion;
-    bool owes = false;  ///< An answer to what it was sent.
+    bool overdue = false;  ///< Its deletion.
+    bool owes = false;     ///< An answer to what it was sent.
     bool dead = false;
   };
 
@@ -78,6 +80,7 @@ class PriorityModel {
   std::vector<std::string> order_;
   std::optional<std::vector<std::string>> next_;
   bool half_applied_ = false;
+  std::optional<Instant> patience_;  ///< Until when answers are waited for.
   std::map<std::string, Child> children_;
   std::optional<std::string> in_use_;
   std::optional<Shown> shown_;

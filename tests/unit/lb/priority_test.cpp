@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/priority.hpp"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "lb/policy/priority_rules.hpp"
@@ -22,6 +24,33 @@ PriorityChild within_window(ConnectivityState state = kConnecting) {
 
 PriorityChild not_started() {
   return {};
+}
+
+using Texts = std::vector<std::string>;
+
+LbConfigPtr priorities(const Texts& names, const std::string& version = "1") {
+  PriorityConfig config;
+  for (const std::string& name : names) {
+    config.priorities.emplace_back(name);
+    config.children[ChildName(name)] = {
+        make_lb_config(CdsConfig{ClusterName(version)}), std::nullopt, false};
+  }
+  return make_lb_config(std::move(config));
+}
+
+bool has(const Texts& texts, const std::string& text) {
+  return std::ranges::count(texts, text) != 0;
+}
+
+/// Of [a, b], b serves, as a has failed.
+PolicyHarness second_serves() {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b"}));
+  policy.child("a", kFailure);
+  policy.applied("a");
+  policy.child("b", kReady);
+  policy.applied("b");
+  return policy;
 }
 
 }  // namespace
@@ -82,5 +111,74 @@ TEST_CASE("priority: the choice is idempotent in every combination of states",
           CHECK(children[i].started);
       }
     }
+  }
+}
+
+TEST_CASE("priority: a child that never answers holds failover up for one window",
+          "[lb][priority][A56][B4]") {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b"}));
+  policy.child("a", kReady);
+  policy.applied("a");
+  policy.update(priorities({"a", "b"}, "2"));
+  policy.child("a", kFailure);
+  CHECK(policy.pick() == "fail UNAVAILABLE: a READY");
+  CHECK_FALSE(has(policy.advance(9s), "start b"));
+  const Texts done = policy.advance(1s);
+  CHECK(has(done, "start b"));
+  policy.child("b", kReady);
+  CHECK(policy.pick() == "fail UNAVAILABLE: b READY");
+}
+
+TEST_CASE("priority: behind a child that never answers, each configuration gets its turn",
+          "[lb][priority][A56][B4]") {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b"}));
+  policy.child("a", kReady);
+  policy.applied("a");
+  policy.update(priorities({"a", "b"}, "2"));
+  policy.advance(5s);
+  policy.update(priorities({"a", "b"}, "3"));
+  CHECK(has(policy.advance(5s), "applied 2"));
+  policy.child("a", kFailure);
+  CHECK_FALSE(has(policy.advance(9s), "start b"));
+  const Texts done = policy.advance(1s);
+  CHECK(has(done, "start b"));
+  policy.applied("b");
+  policy.update(priorities({"b"}, "4"));
+  CHECK(has(policy.applied("b"), "stop a"));
+}
+
+TEST_CASE("priority: the wait for answers ends with them, and is forgotten",
+          "[lb][priority][A56][B4]") {
+  PolicyHarness policy = second_serves();
+  CHECK(has(policy.update(priorities({"a", "b"}, "2")), "timer answers 10s"));
+  const auto first = std::get<StartTimer>(policy.effects().back()).timer;
+  CHECK_FALSE(has(policy.applied("a"), "cancel answers"));
+  CHECK(has(policy.applied("b"), "cancel answers"));
+  policy.update(priorities({"b"}, "3"));
+  // The first timer, that was on its way when it was cancelled, says nothing of the second wait.
+  CHECK(policy.step(TimerFired{first}).empty());
+  CHECK(has(policy.applied("b"), "stop a"));
+}
+
+TEST_CASE("priority: nobody is stopped while a configuration is half applied",
+          "[lb][priority][A56][B4]") {
+  PolicyHarness policy = second_serves();
+  policy.child("a", kReady);
+  policy.advance(15min - 1s);
+  SECTION("and who is needed after it stays") {
+    policy.update(priorities({"b"}, "2"));
+    CHECK_FALSE(has(policy.advance(2s), "stop b"));
+    CHECK(has(policy.applied("b"), "stop a"));
+    CHECK(policy.advance(1h).empty());
+    CHECK(policy.count<StartChild>() == 2);
+    CHECK(policy.pick() == "fail UNAVAILABLE: b READY");
+  }
+  SECTION("and who is not needed after it goes then") {
+    policy.update(priorities({"a", "b"}, "2"));
+    CHECK_FALSE(has(policy.advance(2s), "stop b"));
+    CHECK_FALSE(has(policy.applied("b"), "stop b"));
+    CHECK(has(policy.applied("a"), "stop b"));
   }
 }
