@@ -171,7 +171,6 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
-                      PickFirst::Start::kAtOnce,
                       attempt_delay_);
   drive(entry, effects, [&](LbEffects& wants) {
     entry.first->update(entry.endpoint->addresses, wants);
