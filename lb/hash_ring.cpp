@@ -51,9 +51,11 @@ HashRing::HashRing(const std::vector<Item>& items, Sizes sizes) {
 
   hashes_.reserve(points.size());
   items_.reserve(points.size());
+  present_.resize(items.size());
   for (const auto& [hash, item] : points) {
     hashes_.push_back(hash);
     items_.push_back(item);
+    present_[item] = true;
   }
 }
 

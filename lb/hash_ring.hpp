@@ -8,7 +8,7 @@
 // lightest gets a whole number of them, such that there are at least `min` in all, as long as that
 // is not more than `max`. So Envoy and gRPC build it, and clients agree on it.
 //
-// With more endpoints than `max` some have no point, and get no call that is hashed.
+// With more endpoints than `max` some have no point, and get no call.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.
 
@@ -46,12 +46,16 @@ class HashRing {
   /// The position of the first point at or after `hash`, going round. Precondition: not empty.
   std::size_t find(std::uint64_t hash) const;
 
+  /// Whether any point is this item's. False for an item that was not given.
+  bool has_point(std::size_t item) const { return item < present_.size() && present_[item]; }
+
   /// Which item (its place among those given) stands at a position.
   std::uint32_t item(std::size_t position) const { return items_[position]; }
 
  private:
   std::vector<std::uint64_t> hashes_;  // Ascending.
   std::vector<std::uint32_t> items_;   // Of the same.
+  std::vector<bool> present_;          // By item.
 };
 
 }  // namespace signalbox::lb

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/cluster_impl.hpp"
 
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -56,7 +58,10 @@ class ClusterImpl final : public PassThrough {
                 .localities = {}};
     if (update.endpoints != nullptr) terms.drops = update.endpoints->drops;
     if (terms.report_load) terms.localities = localities_of(update.endpoints);
-    if (terms != terms_) adopt(std::move(terms));
+    if (terms != terms_) {
+      remember(update.generation, terms.localities);
+      adopt(std::move(terms));
+    }
     return {own.child, update.endpoints};
   }
 
@@ -130,10 +135,16 @@ class ClusterImpl final : public PassThrough {
     return own_limits_.of(terms.cluster, terms.service_name);
   }
 
-  // Those of the configuration before stay: the child's picker may know no other yet.
+  // The child's picker may know no other names than those of the list before the one that it has
+  // applied: applied is not yet published. What is older goes.
+  void remember(Generation since, const std::set<LocalityName>& names) {
+    const auto next = names_.upper_bound(applied());
+    for (auto left = std::distance(names_.begin(), next); left > 2; --left)
+      names_.erase(names_.begin());
+    if (names_.empty() || names_.rbegin()->second != names) names_[since] = names;
+  }
+
   void track(const Terms& terms, CallRules& rules) {
-    std::set<LocalityName> names = terms.localities;
-    if (terms_) names.insert(terms_->localities.begin(), terms_->localities.end());
     const bool same = is_same_place(terms);
     const auto tracker_for = [&](const LocalityName& name) -> CallTrackerPtr {
       if (same) {
@@ -142,8 +153,12 @@ class ClusterImpl final : public PassThrough {
       }
       return make_tracked<LocalityTracker>(context_.retirement, load_->locality(name));
     };
-    for (const LocalityName& name : names)
-      rules.localities[name] = tracker_for(name);
+    for (const auto& [since, names] : names_) {
+      for (const LocalityName& name : names) {
+        CallTrackerPtr& tracker = rules.localities[name];
+        if (tracker == nullptr) tracker = tracker_for(name);
+      }
+    }
     rules.elsewhere = tracker_for({});
   }
 
@@ -153,6 +168,8 @@ class ClusterImpl final : public PassThrough {
   std::optional<Terms> terms_;        ///< nullopt: before the first configuration.
   CallRulesPtr rules_;                ///< Made of terms_.
   CallGatePtr observed_;
+  /// The localities that the child may still serve from, by the generation that brought them.
+  std::map<Generation, std::set<LocalityName>> names_;
   // What was published last, and what it was made of.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;

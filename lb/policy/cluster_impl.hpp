@@ -18,6 +18,8 @@
 //       policies and channels (PolicyOptions::request_limits).
 //   I2  A new limit, a new share of drops hold from the moment they are published.
 //   I3  A picker that only queues is shown as it is, where nothing is dropped.
+//   I4  A call is counted under its locality while the child may choose it: names stay until the
+//       child has applied the list after the one that they were replaced by.
 
 #pragma once
 

@@ -145,7 +145,7 @@ void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
   SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
-  --counts_[index(entry.state)];
+  if (entry.counts) --counts_[index(entry.state)];
   forget_first(entry.endpoint->addresses.front(), entry);
   entries_.erase(key_of(*entry.endpoint));
 }
@@ -153,6 +153,14 @@ void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
 void EndpointSet::forget_first(const Address& address, const Entry& entry) {
   const auto found = by_first_.find(address);
   if (found != by_first_.end() && found->second == &entry) by_first_.erase(found);
+}
+
+void EndpointSet::let_count(std::size_t member, bool counts) {
+  Entry& entry = *order_[member];
+  if (std::exchange(entry.counts, counts) == counts) return;
+  counts ? ++counts_[index(entry.state)] : --counts_[index(entry.state)];
+  if (counts && entry.state == ConnectivityState::kTransientFailure)
+    last_failure_ = entry.first->status();
 }
 
 // --- connecting ---
@@ -171,7 +179,6 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
-                      PickFirst::Start::kAtOnce,
                       attempt_delay_);
   drive(entry, effects, [&](LbEffects& wants) {
     entry.first->update(entry.endpoint->addresses, wants);
@@ -244,17 +251,19 @@ void EndpointSet::recount(Entry& entry) {
   const ConnectivityState state = entry.first->state();
   ConnectionPtr connection = entry.first->connection();
   if (state != entry.state) {
-    --counts_[index(entry.state)];
-    ++counts_[index(state)];
+    if (entry.counts) {
+      --counts_[index(entry.state)];
+      ++counts_[index(state)];
+      changes_.states = true;
+    }
     entry.state = state;
-    changes_.states = true;
   }
   if (connection != entry.connection) {
     entry.connection = std::move(connection);
     entry.tracker = nullptr;
     changes_.ready = true;
   }
-  if (state == ConnectivityState::kTransientFailure) {
+  if (state == ConnectivityState::kTransientFailure && entry.counts) {
     absl::Status failure = entry.first->status();
     if (failure == last_failure_) return;
     last_failure_ = std::move(failure);
@@ -271,7 +280,7 @@ ReadyEndpoints EndpointSet::ready() const {
   ready.chosen_.reserve(size);  // Pointed into from now on.
   ready.owners_.reserve(size);
   for (const Entry* entry : order_) {
-    if (entry->connection == nullptr) continue;
+    if (entry->connection == nullptr || !entry->counts) continue;
     SIGNALBOX_INVARIANT(ready.chosen_.size() < size,
                         "the endpoints counted as READY are those with a connection");
     ready.chosen_.push_back({entry->locality, entry->endpoint, entry->tracker});

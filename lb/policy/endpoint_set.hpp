@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,6 +76,7 @@ class EndpointSet {
     ConnectionPtr connection;  ///< Set exactly in READY.
     CallTrackerPtr tracker;    ///< As the subchannel map told it with the connection.
     CallTrackerPtr counter;    ///< Of MakeCounter; lives as long as the endpoint is a member.
+    bool counts = true;        ///< False: no pick can reach it; see let_count().
   };
 
   /// What happened since it was asked last.
@@ -111,7 +113,14 @@ class EndpointSet {
 
   const Member& operator[](std::size_t member) const { return *order_[member]; }
 
-  /// How many members are in this state.
+  /// Whether a member counts, as it does at first: one that does not is in none of count(),
+  /// counted(), ready() and last_failure(). To be followed by another picker.
+  void let_count(std::size_t member, bool counts);
+
+  /// How many members count.
+  std::size_t counted() const { return std::accumulate(counts_.begin(), counts_.end(), 0UL); }
+
+  /// How many members that count are in this state.
   std::size_t count(ConnectivityState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
@@ -119,10 +128,10 @@ class EndpointSet {
   /// Every address that is held has been heard of.
   bool heard_all() const { return unheard_ == 0; }
 
-  /// Why the last one failed that did.
+  /// Why the last one failed that did, of those that count.
   const absl::Status& last_failure() const { return last_failure_; }
 
-  /// Those that are READY, in order.
+  /// Those that are READY, in order, of those that count.
   ReadyEndpoints ready() const;
 
   Changes take_changes() { return std::exchange(changes_, {}); }
@@ -175,7 +184,7 @@ class EndpointSet {
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // With kWhenAsked.
-  std::array<std::size_t, 4> counts_{};            // Members by state.
+  std::array<std::size_t, 4> counts_{};            // Members that count, by state.
   std::size_t unheard_ = 0;                        // Members that have not heard all.
   absl::Status last_failure_;
   Changes changes_;

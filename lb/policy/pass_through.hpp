@@ -36,6 +36,9 @@ class PassThrough : public Policy {
   /// What an operator is to see of the configuration that was given last.
   virtual void observe(LbEffects& /*effects*/) {}
 
+  /// The newest generation that the child has applied; 0: none yet.
+  Generation applied() const { return children_.applied(); }
+
  private:
   void on(const ConfigUpdated& update, LbEffects& effects);
   void publish(LbEffects& effects);

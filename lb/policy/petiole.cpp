@@ -95,7 +95,7 @@ void Petiole::publish(LbEffects& effects) {
 
 absl::Status Petiole::failure() const {
   const std::size_t failed = endpoints_.count(ConnectivityState::kTransientFailure);
-  const std::size_t all = endpoints_.size();
+  const std::size_t all = endpoints_.counted();
   if (all == 0) return absl::UnavailableError(absl::StrCat(name_, ": no endpoints"));
   return absl::UnavailableError(absl::StrCat(name_,
                                              failed == all ? ": all " : ": ",

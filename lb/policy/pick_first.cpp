@@ -42,7 +42,6 @@ class PickFirstPolicy final : public Policy {
       : config_(config),
         context_(std::move(context)),
         first_(PickFirst::WhenLost::kGoIdle,
-               PickFirst::Start::kAtOnce,
                context_.options.connection_attempt_delay,
                PickFirst::Health::kIgnored) {}
 

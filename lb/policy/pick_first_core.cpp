@@ -27,9 +27,8 @@ absl::Status failure_of(const SubchannelStateChanged& event) {
 
 }  // namespace
 
-PickFirst::PickFirst(WhenLost when_lost, Start start, Duration attempt_delay, Health health)
+PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
     : when_lost_(when_lost),
-      start_(start),
       health_(health),
       attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
 
@@ -42,7 +41,6 @@ void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   const std::vector<Known> before = held();
   set_addresses(std::move(ordered));
 
-  if (is_first && start_ == Start::kWhenAsked) state_ = Idle{};
   if (std::holds_alternative<Idle>(state_)) return;
   const auto* selected = std::get_if<Selected>(&state_);
   if (selected != nullptr && position_of(selected->address).has_value()) return;
@@ -262,10 +260,7 @@ std::vector<PickFirst::Known> PickFirst::held() const {
 
 ConnectivityState PickFirst::state() const {
   return std::visit(Overloaded{
-                        [&](const Fresh&) {
-                          return start_ == Start::kAtOnce ? ConnectivityState::kConnecting
-                                                          : ConnectivityState::kIdle;
-                        },
+                        [](const Fresh&) { return ConnectivityState::kConnecting; },
                         [](const Idle&) { return ConnectivityState::kIdle; },
                         [](const Connecting& connecting) {
                           return connecting.reported.ok() ? ConnectivityState::kConnecting

@@ -9,9 +9,9 @@
 //
 //           update              READY                    lost
 //   Fresh ─────────▶ Connecting ─────────▶ Selected ─┬──────────▶ Idle (kGoIdle)
-//     │                ▲  ▲ address is gone  │       └▶ Connecting (kReconnect)
-//     │ kWhenAsked     │  └──────────────────┘
-//     └──────▶ Idle ───┘ exit_idle
+//                      ▲  ▲ address is gone  │       └▶ Connecting (kReconnect)
+//                      │  └──────────────────┘
+//             Idle ────┘ exit_idle
 //
 // Connecting passes over the addresses once, in order: each has its turn when the attempt before
 // has failed, or has had `attempt_delay`; none is given up for another (Happy Eyeballs). The first
@@ -53,19 +53,16 @@ class PickFirst {
  public:
   /// What to do when the selected connection is lost.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
-  /// Whether the first list is connected to at once, or is left Idle.
-  enum class Start : std::uint8_t { kAtOnce, kWhenAsked };
   /// Whether bad health is reported (below a policy of many endpoints), or nobody's business (as a
   /// cluster's own policy: there is no other endpoint to go to).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
   explicit PickFirst(WhenLost when_lost,
-                     Start start = Start::kAtOnce,
                      Duration attempt_delay = kAttemptDelay,
                      Health health = Health::kReported);
 
-  /// The addresses, in order of preference; families are interleaved, duplicates dropped. A later
-  /// list leaves Idle idle.
+  /// The addresses, in order of preference; families are interleaved, duplicates dropped. The first
+  /// list is connected to at once; a later one leaves Idle idle.
   void update(std::vector<Address> addresses, LbEffects& effects);
 
   /// Begins to connect, if Idle.
@@ -145,7 +142,6 @@ class PickFirst {
   std::vector<Known> held() const;
 
   WhenLost when_lost_;
-  Start start_;
   Health health_;
   Duration attempt_delay_;
   std::uint64_t timers_ = 0;  ///< Generation of the timer started last.

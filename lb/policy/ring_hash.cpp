@@ -51,6 +51,8 @@ class RingHash final : public Petiole {
       }
     }
     ring_ = std::make_shared<const HashRing>(items, sizes_);
+    for (std::size_t at = 0; at < endpoints().size(); ++at)
+      endpoints().let_count(at, ring_->has_point(at));  // I3
   }
 
   bool needs_picker(const EndpointSet::Changes& changes) const override {
@@ -64,7 +66,7 @@ class RingHash final : public Petiole {
     if (failed >= 2) return ConnectivityState::kTransientFailure;
     if (endpoints().count(ConnectivityState::kConnecting) > 0)
       return ConnectivityState::kConnecting;
-    if (failed == 1 && endpoints().size() > 1) return ConnectivityState::kConnecting;
+    if (failed == 1 && endpoints().counted() > 1) return ConnectivityState::kConnecting;
     if (endpoints().count(ConnectivityState::kIdle) > 0) return ConnectivityState::kIdle;
     return ConnectivityState::kTransientFailure;
   }
@@ -96,7 +98,8 @@ class RingHash final : public Petiole {
   void connect_one(LbEffects& effects) {
     for (std::size_t left = endpoints().size(); left > 0; --left) {
       const std::size_t at = next_++ % endpoints().size();
-      if (endpoints()[at].state != ConnectivityState::kIdle) continue;
+      const EndpointSet::Member& member = endpoints()[at];
+      if (!member.counts || member.state != ConnectivityState::kIdle) continue;
       return endpoints().connect(at, effects);
     }
   }

@@ -21,6 +21,9 @@
 //       failed. IDLE: any is. Else TRANSIENT_FAILURE. The first rule that fits.              (A42)
 //   I2  A change of state makes a picker of the same ring; a ring is built only for another list,
 //       weight, key or size.
+//   I3  An endpoint without a point on the ring, as there are where they are more than its points,
+//       is reached by no pick: it counts neither for the state nor in texts, and nobody connects
+//       it unasked.
 
 #pragma once
 

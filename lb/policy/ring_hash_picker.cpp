@@ -11,13 +11,13 @@ RingHashPicker::RingHashPicker(Parts parts, const EndpointSet& members)
     : parts_(std::move(parts)),
       ready_(members.ready()),
       any_connecting_(members.count(ConnectivityState::kConnecting) > 0),
-      all_failed_(members.count(ConnectivityState::kTransientFailure) == members.size()) {
+      all_failed_(members.count(ConnectivityState::kTransientFailure) == members.counted()) {
   SIGNALBOX_INVARIANT(parts_.ring != nullptr && parts_.ring->size() > 0, "there is a ring to walk");
   slots_.reserve(members.size());
   std::uint32_t ready = 0;
   for (std::size_t at = 0; at < members.size(); ++at) {
     Slot slot{members[at].state, 0};
-    if (slot.state == ConnectivityState::kReady) slot.place = ready++;
+    if (slot.state == ConnectivityState::kReady && members[at].counts) slot.place = ready++;
     if (slot.state == ConnectivityState::kIdle) {
       slot.place = static_cast<std::uint32_t>(idle_.size());
       idle_.emplace_back(members[at].endpoint->addresses.front());

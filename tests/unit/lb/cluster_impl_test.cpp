@@ -339,3 +339,61 @@ TEST_CASE("cluster_impl: load is counted by locality, where it is reported",
           std::map<LocalityName, LocalityLoad>{{{}, {.in_progress = 1, .issued = 1}}});
   }
 }
+
+TEST_CASE("cluster_impl: a locality that the child still serves from keeps its name",
+          "[lb][cluster_impl][A37-30][A27]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  const auto set = [&](const LocalityName& name, std::vector<DropCategory> drops = {}) {
+    policy.update(config_of(9, true), nullptr, dropping(std::move(drops), {name}));
+  };
+  const auto is_counted_as = [&](const LocalityName& name) {
+    world.loads->take();
+    Call(policy).tracking.end({0});
+    const auto told = world.loads->take();
+    return told.size() == 1 && told[0].localities.size() == 1 && told[0].localities.contains(name);
+  };
+  set(kEast);
+  ready(policy, kEast);
+  policy.applied("child");
+  set(kWest);
+  CHECK(is_counted_as(kEast));
+  SECTION("however many configurations it has not applied") {
+    for (std::uint32_t share = 1; share <= 5; ++share) {
+      set(share % 2 == 0 ? kEast : kWest, {{"lb", share}});
+      set(kWest, {{"lb", share}});
+      REQUIRE(is_counted_as(kEast));
+    }
+  }
+  SECTION("nor published, and no longer") {
+    policy.applied("child");
+    set(kWest, {{"lb", 1}});
+    CHECK(is_counted_as(kEast));
+    policy.applied("child");
+    set({"r", "north", ""});
+    CHECK(is_counted_as(kEast));
+    policy.applied("child");
+    set({"r", "south", ""});
+    CHECK(is_counted_as({}));
+    ready(policy, kWest);
+    CHECK(is_counted_as(kWest));
+  }
+}
+
+TEST_CASE("cluster_impl: calls beyond the limit are reported from when load is",
+          "[lb][cluster_impl][A37-17][A37-30][A32]") {
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(0, false));
+  ready(policy);
+  CHECK_FALSE(Call(policy).runs());
+  policy.update(config_of(0, true));
+  CHECK_FALSE(Call(policy).runs());
+  const auto told = world.loads->take();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].total_dropped == 1);
+  policy.update(config_of(0, false));
+  CHECK_FALSE(Call(policy).runs());
+  for (const ClusterLoad& load : world.loads->take())
+    CHECK(load.total_dropped == 0);
+}

@@ -110,7 +110,11 @@ TEST_CASE("hash_ring: without items there are no points", "[lb][ring_hash]") {
 TEST_CASE("hash_ring: of more items than points some have none", "[lb][ring_hash][A42]") {
   const Built built(addresses(10'000), {}, {1024, 4096});
   CHECK(built.ring.size() == 4096);
-  CHECK(std::ranges::max(built.points()) == 1);
+  const auto points = built.points();
+  CHECK(std::ranges::max(points) == 1);
+  for (std::size_t item = 0; item < points.size(); ++item)
+    REQUIRE(built.ring.has_point(item) == (points[item] > 0));
+  CHECK_FALSE(built.ring.has_point(points.size()));
 }
 
 TEST_CASE("hash_ring: points are in proportion to weights, whatever these are",

@@ -63,6 +63,19 @@ TEST_CASE("load_stats: drops by category, and in all", "[lb][cluster_impl][A37-3
   CHECK(next[0].total_dropped == 1);
 }
 
+TEST_CASE("load_stats: who keeps the count of a category counts on after a report",
+          "[lb][cluster_impl][A37-30]") {
+  LoadStore store;
+  const auto load = store.of(kOrders, "");
+  const EventCountPtr lb = load->drops("lb");
+  for (int report = 0; report < 3; ++report) {
+    lb->add(0, 2);
+    const ClusterLoad told = load->take();
+    CHECK(told.dropped == std::map<std::string, std::uint64_t>{{"lb", 2}});
+    CHECK(told.total_dropped == 2);
+  }
+}
+
 TEST_CASE("load_stats: all who serve a cluster share its counts", "[lb][cluster_impl][A27]") {
   LoadStore store;
   const auto load = store.of(kOrders, "service");

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -21,7 +22,6 @@ using lb::PickFirst;
 namespace {
 
 using Texts = std::vector<std::string>;
-using Start = PickFirst::Start;
 using WhenLost = PickFirst::WhenLost;
 using Health = PickFirst::Health;
 
@@ -215,7 +215,7 @@ TEST_CASE("PickFirst: the delay is cut to its bounds", "[lb][pick_first][A61]") 
 
   const auto row =
       GENERATE(values<Row>({{0ms, "0.1s"}, {99ms, "0.1s"}, {300ms, "0.3s"}, {2001ms, "2s"}}));
-  Story story{PickFirst(WhenLost::kGoIdle, Start::kAtOnce, row.asked)};
+  Story story{PickFirst(WhenLost::kGoIdle, row.asked)};
   check(story,
         {"update a b -> acquire a, acquire b",
          "idle a -> ",
@@ -242,6 +242,31 @@ TEST_CASE("PickFirst: after a pass each address is tried when its back-off is ov
       "idle a -> connect a",
       "ready a -> release b, READY",
   });
+}
+
+TEST_CASE("PickFirst: after a pass it asks for better addresses once per as many failures",
+          "[lb][pick_first][A62]") {
+  Story story{PickFirst(WhenLost::kGoIdle)};
+  check(story,
+        {
+            "update a b -> acquire a, acquire b",
+            "failed a -> ",
+            "failed b -> re-resolve, TRANSIENT_FAILURE",
+        });
+  const auto told = [&](const std::string& why) {
+    return absl::StrContains(story.first().status().message(), why);
+  };
+  CHECK(told("b: refused"));
+  for (int pass = 0; pass < 3; ++pass) {
+    check(story, {"failed a -> "});
+    CHECK(told("b: refused"));
+    check(story, {"failed a -> re-resolve"});
+    CHECK(told("a: refused"));
+    check(story, {"failed b -> "});
+    CHECK(told("a: refused"));
+    check(story, {"failed b -> re-resolve"});
+    CHECK(told("b: refused"));
+  }
 }
 
 TEST_CASE("PickFirst: the next pass begins with the first address again", "[lb][pick_first][A61]") {
@@ -324,22 +349,21 @@ TEST_CASE("PickFirst: who is waited for leaves the list, and the next has its tu
 
 // --- idle -----------------------------------------------------------------------
 
-TEST_CASE("PickFirst: asked to wait, it is IDLE until it is woken", "[lb][pick_first][A61]") {
-  Story story{PickFirst(WhenLost::kGoIdle, Start::kWhenAsked)};
-  CHECK(story.first().state() == kIdle);
-  check(story,
-        {
-            "wake -> ",  // There is no list yet.
-            "update a b -> ",
-            "update b -> ",
-            "wake -> acquire b, CONNECTING",
-            "idle b -> connect b",
-            "ready b -> READY",
-            "idle b -> re-resolve, release b, IDLE",
-            "update c -> ",
-            "wake -> acquire c, CONNECTING",
-            "stop -> release c, IDLE",
-        });
+TEST_CASE("PickFirst: when its connection is lost it is IDLE until it is woken",
+          "[lb][pick_first][A61]") {
+  check({
+      "wake -> ",  // There is no list yet.
+      "update b -> acquire b",
+      "wake -> ",
+      "idle b -> connect b",
+      "ready b -> READY",
+      "idle b -> re-resolve, release b, IDLE",
+      "update c -> ",
+      "update c d -> ",
+      "update c -> ",
+      "wake -> acquire c, CONNECTING",
+      "stop -> release c",
+  });
 }
 
 TEST_CASE("PickFirst: a lost connection is made again where that is wanted",
@@ -373,7 +397,7 @@ TEST_CASE("PickFirst: bad health is reported, the connection kept", "[lb][pick_f
 
 TEST_CASE("PickFirst: bad health is nobody's business where there is nowhere else to go",
           "[lb][pick_first][A61]") {
-  Story story{PickFirst(WhenLost::kGoIdle, Start::kAtOnce, 250ms, Health::kIgnored)};
+  Story story{PickFirst(WhenLost::kGoIdle, 250ms, Health::kIgnored)};
   check(story, {"update a -> acquire a", "unhealthy a -> READY", "ready a -> "});
   check(story, {"unhealthy a -> "});
   CHECK(story.first().status().ok());

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/policy/priority_rules.hpp"
+#include "lb/policy/priority_watch.hpp"
 #include "tests/support/policy_harness.hpp"
 
 using namespace signalbox;
@@ -13,6 +14,8 @@ using namespace signalbox::lb;
 using namespace signalbox::test;
 
 namespace {
+
+using Texts = std::vector<std::string>;
 
 PriorityChild in(ConnectivityState state) {
   return {true, state, false};
@@ -180,5 +183,51 @@ TEST_CASE("priority: nobody is stopped while a configuration is half applied",
     CHECK_FALSE(has(policy.advance(2s), "stop b"));
     CHECK_FALSE(has(policy.applied("b"), "stop b"));
     CHECK(has(policy.applied("a"), "stop b"));
+  }
+}
+
+TEST_CASE("priority: a move upwards is a recovery, or what the configuration's order made of it",
+          "[lb][priority][A56][A75-1]") {
+  struct Row {
+    const char* when;
+    Texts before;
+    std::size_t from;
+    Texts after;
+    std::size_t to;
+    std::vector<FailedOver> told;
+  };
+
+  const ClusterName cluster{"c"};
+  const FailedOver recovered{cluster, FailoverDirection::kUp, FailoverReason::kRecovered};
+  const FailedOver reordered{cluster, FailoverDirection::kUp, FailoverReason::kReconfigured};
+  const FailedOver left{cluster, FailoverDirection::kDown, FailoverReason::kReconfigured};
+  const auto row = GENERATE_COPY(values<Row>({
+      {"the higher one is up again", {"a", "b"}, 1, {"a", "b"}, 0, {recovered}},
+      {"the two changed places", {"a", "b"}, 0, {"b", "a"}, 0, {reordered}},
+      {"a new one stands above", {"b"}, 0, {"a", "b"}, 0, {reordered}},
+      {"it was moved down", {"a", "b", "c"}, 1, {"a", "c", "b"}, 1, {reordered}},
+      {"its own place is another", {"a", "b"}, 1, {"b", "a"}, 0, {}},
+      {"it is gone, and what is below serves", {"a", "b"}, 0, {"c", "b"}, 1, {left}},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    auto told = [&, watch = PriorityWatch()](const Texts& order, std::size_t to) mutable {
+      PriorityConfig config;
+      config.cluster = cluster;
+      for (const std::string& name : order)
+        config.priorities.emplace_back(name);
+      LbEffects effects;
+      const std::vector<PriorityChild> children(order.size(), in(kReady));
+      watch.note(config, children, to, Instant{}, effects);
+      std::vector<FailedOver> all;
+      for (const LbEffect& effect : effects) {
+        const auto* observed = std::get_if<Observe>(&effect);
+        if (observed == nullptr) continue;
+        if (const auto* moved = std::get_if<FailedOver>(&observed->observation))
+          all.push_back(*moved);
+      }
+      return all;
+    };
+    CHECK(told(row.before, row.from).empty());
+    CHECK(told(row.after, row.to) == row.told);
   }
 }

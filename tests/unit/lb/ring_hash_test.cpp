@@ -502,6 +502,80 @@ TEST_CASE("ring_hash: the ring is no larger than the runtime allows", "[lb][ring
   CHECK(asked == std::set<std::string>{"a", "c"});
 }
 
+TEST_CASE("ring_hash: an endpoint without a point on the ring does not count",
+          "[lb][ring_hash][A42]") {
+  PolicyOptions options;
+  options.ring_size_cap = 2;
+  Harness leaf(options);
+  leaf.config.min_ring_size = 1024;
+  leaf.list(Strings{"a", "b", "c", "d"});  // On the ring: a and c.
+  const std::string why =
+      "ring_hash: all 2 endpoints failed; last error: failed to connect to all addresses; last "
+      "error: c: refused by c";
+
+  SECTION("it is not connected unasked") {
+    leaf.step(IdleExitRequested{});
+    CHECK(leaf.held == std::set<std::string>{"a"});
+    leaf.bring({{"a", 'f'}});
+    CHECK(leaf.held == std::set<std::string>{"a", "c"});
+    CHECK(leaf.state() == kConnecting);
+    leaf.bring({{"c", 'f'}});
+    CHECK(leaf.held == std::set<std::string>{"a", "c"});
+    CHECK(leaf.state() == kFailed);
+    CHECK(leaf.published.back().status == absl::UnavailableError(why));
+  }
+  SECTION("it is neither READY, nor a failure, for the policy") {
+    leaf.bring({{"b", 'r'}});
+    CHECK(leaf.state() == kIdle);
+    leaf.bring({{"a", 'f'}, {"c", 'f'}});
+    CHECK(leaf.state() == kFailed);
+    CHECK(leaf.answer(kHash) == "fail: " + why);
+    CHECK(leaf.answer(PickArgs{}) == "fail: " + why);
+    leaf.bring({{"d", 'f'}});
+    CHECK(leaf.published.back().status == absl::UnavailableError(why));
+    leaf.ready("c");  // The first of the READY ones in the list is not it.
+    CHECK(leaf.state() == kReady);
+    CHECK(leaf.answer(kHash) == "complete c");
+  }
+  SECTION("until a list gives it one, and from when a list takes it away") {
+    leaf.bring({{"b", 'r'}, {"d", 'f'}});
+    CHECK(leaf.state() == kIdle);
+    leaf.list(Strings{"b", "d"});
+    leaf.settle();
+    CHECK(leaf.state() == kReady);
+    CHECK(leaf.answer(kHash) == "complete b");
+    leaf.idle("b");
+    CHECK(leaf.state() == kConnecting);
+    leaf.list(Strings{"d"});
+    CHECK(leaf.state() == kFailed);
+    CHECK(leaf.published.back().status.message() ==
+          "ring_hash: all 1 endpoints failed; last error: failed to connect to all addresses; last "
+          "error: d: refused by d");
+    leaf.list(Strings{"a", "c", "d"});
+    leaf.settle();
+    CHECK(leaf.state() == kIdle);
+  }
+}
+
+TEST_CASE("ring_hash: another size is another ring, of the same endpoints",
+          "[lb][ring_hash][A42]") {
+  Harness leaf(kAbc);
+  const auto reached = [&] {
+    leaf.list(kAbc);
+    leaf.settle();
+    std::set<std::string> asked;
+    for (std::uint64_t call = 0; call < 200; ++call) {
+      const PickResult result = leaf.ask({.hash = draw(call, Salt::kDrop)});
+      if (result.ask.has_value()) asked.insert(result.ask->address.str());
+    }
+    return asked;
+  };
+  leaf.config.min_ring_size = leaf.config.max_ring_size = 1;
+  CHECK(reached() == std::set<std::string>{"a"});
+  leaf.config.min_ring_size = leaf.config.max_ring_size = 1024;
+  CHECK(reached() == std::set<std::string>{"a", "b", "c"});
+}
+
 TEST_CASE("ring_hash: a list or a configuration that says the same changes nothing",
           "[lb][ring_hash]") {
   Harness leaf(kAbc);
