@@ -31,7 +31,7 @@ void ChildPolicies::update(const ChildName& name, const ConfigUpdated& update) {
 }
 
 void ChildPolicies::launch(const ChildName& name, Child& child) {
-  const ConfigUpdated& update = *child.log.to_replay();
+  const ConfigUpdated& update = child.log.replay();
   PolicyBirth birth;
   birth.config = update.config;
   birth.name = name;

@@ -109,6 +109,30 @@ TEST_CASE("supervision: a configuration that was not survived is not replayed", 
     log.sent(update(3));
     CHECK(log.to_replay()->generation == 3);
   }
+  SECTION("one behind the poison may be its cure: it is tried once, after the back-off") {
+    log.sent(update(3));
+    log.sent(update(4));
+    log.died();
+    CHECK(log.replay().generation == 4);
+    log.died();
+    CHECK(log.replay().generation == 1);
+  }
+  SECTION("and is good when it is applied") {
+    log.sent(update(3));
+    log.died();
+    CHECK(log.replay().generation == 3);
+    log.applied(3);
+    log.died();
+    CHECK(log.replay().generation == 3);
+  }
+  SECTION("those that came while it was dead are one trial") {
+    log.died();
+    log.sent(update(3));
+    log.sent(update(4));
+    CHECK(log.replay().generation == 4);
+    log.died();
+    CHECK(log.replay().generation == 1);
+  }
   SECTION("without any good one there is nothing to replay") {
     ReplayLog fresh;
     fresh.sent(update(1));
