@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -49,7 +50,13 @@ class RestartDelay {
 /// The configurations of one child, as far as its restart needs them.
 class ReplayLog {
  public:
-  void sent(const ConfigUpdated& update) { unproven_.push_back(update); }
+  /// More are not remembered of a child that reports none of them; the oldest goes.
+  static constexpr std::size_t kMostUnproven = 16;
+
+  void sent(const ConfigUpdated& update) {
+    if (unproven_.size() == kMostUnproven) unproven_.pop_front();
+    unproven_.push_back(update);
+  }
 
   /// Answers are cumulative, and may come after newer configurations were sent.
   void applied(Generation generation) {

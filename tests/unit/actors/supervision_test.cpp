@@ -133,6 +133,18 @@ TEST_CASE("supervision: a configuration that was not survived is not replayed", 
     log.died();
     CHECK(log.replay().generation == 1);
   }
+  SECTION("of a child that reports nothing the newest are remembered, and no more") {
+    const auto most = static_cast<Generation>(ReplayLog::kMostUnproven);
+    for (Generation next = 3; next <= 2 * most; ++next)
+      log.sent(update(next));
+    CHECK(log.to_replay()->generation == 2 * most);
+    for (Generation death = 1; death < most; ++death) {
+      log.died();
+      CHECK(log.to_replay()->generation == 2 * most);
+    }
+    log.died();
+    CHECK(log.to_replay()->generation == 1);
+  }
   SECTION("without any good one there is nothing to replay") {
     ReplayLog fresh;
     fresh.sent(update(1));
