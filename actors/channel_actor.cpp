@@ -183,7 +183,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       [&state](const RebuildDue& event) { state.feed(event); },
       [&state](const RestartDue& event) {
         if (event.what == kRootName) {
-          state.policies.restart_due(state.root);
+          state.policies.restart_due(event);
         } else if (!state.watcher) {
           state.launch_watcher();
         }

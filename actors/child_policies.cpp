@@ -16,22 +16,26 @@ void ChildPolicies::open(PolicyPath parent_path, Hooks hooks) {
 void ChildPolicies::start(const ChildName& name, const ConfigUpdated& update) {
   Child& child = children_[name];
   child.log.sent(update);
-  launch(name, child);
+  launch_if_allowed(name, child);
 }
 
-// A child that is dead gets the new configuration at once: it is not the one that killed it.
 void ChildPolicies::update(const ChildName& name, const ConfigUpdated& update) {
   Child& child = children_.at(name);
   child.log.sent(update);
   if (child.actor) {
     hooks_.send_config(child.actor, update);
   } else {
-    launch(name, child);
+    launch_if_allowed(name, child);
   }
 }
 
+void ChildPolicies::launch_if_allowed(const ChildName& name, Child& child) {
+  const bool waits = suspended_ || child.awaited != 0;
+  if (!child.actor && !waits && child.log.to_replay()) launch(name, child);
+}
+
 void ChildPolicies::launch(const ChildName& name, Child& child) {
-  const ConfigUpdated& update = *child.log.to_replay();
+  const ConfigUpdated& update = child.log.replay();
   PolicyBirth birth;
   birth.config = update.config;
   birth.name = name;
@@ -48,16 +52,20 @@ void ChildPolicies::lost(const ChildName& name) {
   Child& child = found->second;
   child.actor = nullptr;
   child.log.died();
-  hooks_.restart_after(name.str(), child.delay);
+  child.awaited = ++restarts_;
+  hooks_.restart_after({name.str(), child.awaited}, child.delay);
   const bool hopeless = child.log.to_replay() == nullptr;
   hooks_.died(name);
   if (hopeless) hooks_.given_up(name);
 }
 
-void ChildPolicies::restart_due(const ChildName& name) {
+// The order may be that of a namesake that was stopped meanwhile.
+void ChildPolicies::restart_due(const protocol::RestartDue& due) {
+  const ChildName name(due.what);
   const auto found = children_.find(name);
-  if (suspended_ || found == children_.end() || found->second.actor) return;
-  if (found->second.log.to_replay()) launch(name, found->second);
+  if (found == children_.end() || found->second.awaited != due.number) return;
+  found->second.awaited = 0;
+  launch_if_allowed(name, found->second);
 }
 
 void ChildPolicies::stop(const ChildName& name, StopReason reason) {
@@ -90,9 +98,8 @@ void ChildPolicies::suspend_all() {
 }
 
 void ChildPolicies::resume_all() {
-  for (auto& [name, child] : children_) {
-    if (!child.actor && child.log.to_replay()) launch(name, child);
-  }
+  for (auto& [name, child] : children_)
+    launch_if_allowed(name, child);
 }
 
 void ChildPolicies::applied(const ChildName& name, Generation generation) {

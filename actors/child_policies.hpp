@@ -27,8 +27,8 @@ class ChildPolicies {
     /// Stops monitoring.
     std::function<void(const protocol::PolicyActor&)> forget;
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
-    /// Orders RestartDue{what} after the delay of a death now.
-    std::function<void(std::string what, RestartDelay& delay)> restart_after;
+    /// Orders `due` after the delay of a death now.
+    std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
     /// And that nothing can be restarted: it survived no configuration so far.
@@ -43,20 +43,24 @@ class ChildPolicies {
     suspended_ = false;
   }
 
+  /// Nobody is launched before serve(): what children share is still to come back.
+  void hold_back() { suspended_ = true; }
+
   void start(const ChildName& name, const ConfigUpdated& update);
+  /// A child whose restart is awaited is not launched the sooner, but then with `update`.
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
   /// Stops every child, as if it had died: what the children share is gone. Their last pickers
   /// serve on. None is restarted before serve().
   void suspend_all();
-  /// Starts those without an actor from their last good configuration.
+  /// Starts those without an actor, and no back-off of their own, as their ReplayLog says.
   void resume_all();
 
   void applied(const ChildName& name, Generation generation);
   /// The child itself has done with `generation`, whatever those below it owe: it is no poison.
   void survived(const ChildName& name, Generation generation);
-  void restart_due(const ChildName& name);
+  void restart_due(const protocol::RestartDue& due);
 
   /// The child's actor; null when there is none (now).
   protocol::PolicyActor actor(const ChildName& name) const;
@@ -69,8 +73,10 @@ class ChildPolicies {
     protocol::PolicyActor actor;
     ReplayLog log;
     RestartDelay delay;
+    std::uint64_t awaited = 0;  ///< The number of the RestartDue before which it stays dead.
   };
 
+  void launch_if_allowed(const ChildName& name, Child& child);
   void launch(const ChildName& name, Child& child);
   void lost(const ChildName& name);
 
@@ -80,6 +86,7 @@ class ChildPolicies {
   bool suspended_ = false;
   std::map<ChildName, Child> children_;
   std::uint64_t launches_ = 0;
+  std::uint64_t restarts_ = 0;
 };
 
 /// The hooks of a parent that is the actor `self` with the interface Parent: its children are
@@ -106,11 +113,8 @@ ChildPolicies::Hooks policy_hooks(Self self,
   hooks.send_config = [self](const protocol::PolicyActor& child, ConfigUpdated update) {
     protocol::send(self, child, std::move(update));
   };
-  hooks.restart_after = [self](std::string what, RestartDelay& delay) {
-    protocol::send_after(self,
-                         Parent{self},
-                         delay.next(protocol::now_of(self)),
-                         protocol::RestartDue{std::move(what)});
+  hooks.restart_after = [self](protocol::RestartDue due, RestartDelay& delay) {
+    protocol::send_after(self, Parent{self}, delay.next(protocol::now_of(self)), std::move(due));
   };
   hooks.died = std::move(died);
   hooks.given_up = std::move(given_up);

@@ -162,6 +162,7 @@ struct PolicyState {
   SubchannelMapActor map;  // Only where this policy serves one.
   MapGenerationStarted map_config;
   RestartDelay map_delay;
+  bool map_awaited = false;                // It died, and is not started before its RestartDue.
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
   std::shared_ptr<const void> observed;
   std::optional<PriorityActive> active;  // What the metrics know of us.
@@ -197,6 +198,7 @@ void PolicyState::fail_child(const ChildName& child) {
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
+  feed(ChildDied{child});  // It still holds nobody up.
 }
 
 void PolicyState::run(ServeSubchannels& order) {
@@ -206,6 +208,8 @@ void PolicyState::run(ServeSubchannels& order) {
   }
   if (map) {
     protocol::send(self, map, map_config);
+  } else if (map_awaited) {
+    children.hold_back();
   } else {
     begin_map();
   }
@@ -217,6 +221,7 @@ void PolicyState::spawn_map() {
   watches.add(self, map, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
+    map_awaited = true;
     children.suspend_all();
     const Duration delay = map_delay.next(protocol::now_of(self));
     protocol::send_after(self, PolicyActor{self}, delay, RestartDue{kMapName});
@@ -230,8 +235,9 @@ void PolicyState::begin_map() {
   children.resume_all();
 }
 
-// A configuration may have been quicker, or have closed the map for good.
+// No configuration is quicker, but one may have closed the map for good.
 void PolicyState::map_restart_due() {
+  map_awaited = false;
   if (serves() && !map) begin_map();
 }
 
@@ -295,7 +301,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         if (event.what == kMapName) {
           state.map_restart_due();
         } else {
-          state.children.restart_due(ChildName(event.what));
+          state.children.restart_due(event);
         }
       },
   };

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // supervision — how long to wait before a dead actor is started anew, and which configuration it
-// may be given: never one that it did not survive.
+// may be given: never one that is to blame for its death.
 //
-//   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ to_replay()
+//   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ replay()
 //   death ─▶ RestartDelay::next(now) ─▶ RestartDue after 0.1, 0.2, 0.4 … 10 s, until a quiet minute
 
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -49,7 +50,13 @@ class RestartDelay {
 /// The configurations of one child, as far as its restart needs them.
 class ReplayLog {
  public:
-  void sent(const ConfigUpdated& update) { unproven_.push_back(update); }
+  /// More are not remembered of a child that reports none of them; the oldest goes.
+  static constexpr std::size_t kMostUnproven = 16;
+
+  void sent(const ConfigUpdated& update) {
+    if (unproven_.size() == kMostUnproven) unproven_.pop_front();
+    unproven_.push_back(update);
+  }
 
   /// Answers are cumulative, and may come after newer configurations were sent.
   void applied(Generation generation) {
@@ -59,13 +66,24 @@ class ReplayLog {
     }
   }
 
-  /// The child died: what it had not applied by then is poison to it.
-  void died() { unproven_.clear(); }
+  /// The child died: the oldest that it had not applied by then is poison to it. Those behind
+  /// that it may never have met.
+  void died() {
+    if (!unproven_.empty()) unproven_.pop_front();
+  }
 
-  /// The last configuration that did not kill it; null: wait for the next update.
+  /// The newest that is not blamed, else the last that was applied; null: wait for the next.
   const ConfigUpdated* to_replay() const {
     if (!unproven_.empty()) return &unproven_.back();
     return good_ ? &*good_ : nullptr;
+  }
+
+  /// The child is started with this. What is older it never sees, and so is never blamed.
+  /// Precondition: to_replay().
+  const ConfigUpdated& replay() {
+    while (unproven_.size() > 1)
+      unproven_.pop_front();
+    return *to_replay();
   }
 
  private:

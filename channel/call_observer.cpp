@@ -63,6 +63,7 @@ CallObserver::CallObserver(ClientRpcInfo& info)
 
 // A call that was started and whose status nobody read was given up.
 CallObserver::~CallObserver() {
+  if (started_) intent_.pick.end(grpc::StatusCode::CANCELLED);
   complete(grpc::StatusCode::CANCELLED);
 }
 

@@ -27,6 +27,8 @@ struct ChildAskedReresolution {
 /// The back-off before restarting `what` is over.
 struct RestartDue {
   std::string what;
+  /// Where one `what` may be awaited more than once: which of the orders this is.
+  std::uint64_t number = 0;
 };
 
 /// No reader can see the snapshot with this sequence, or an earlier one, any more.

@@ -198,6 +198,82 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
   CHECK_FALSE(alive->in_use());
 }
 
+// Writes down how the calls of an endpoint ended.
+class Ends final : public CallTracker {
+ public:
+  void ended(const CallEnd& end) const noexcept override {
+    const std::lock_guard lock(mutex_);
+    codes_.push_back(end.code);
+  }
+
+  std::vector<std::optional<int>> codes() const {
+    const std::lock_guard lock(mutex_);
+    return codes_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::optional<int>> codes_;
+};
+
+ScriptedPicker::Script counted(const Ends& ends, const ConnectionPtr& connection) {
+  return [&ends, connection](const PickArgs&) {
+    PickResult result;
+    result.outcome = Complete{connection.get()};
+    result.trackers.add(ends);
+    return result;
+  };
+}
+
+TEST_CASE("unsent_call: a call that was not sent says nothing of its endpoint",
+          "[channel][repick]") {
+  const bool made_again = GENERATE(false, true);
+  const Ends of_dead;
+  const Ends of_alive;
+  EchoServer dying;
+  EchoServer living;
+  std::function<void()> die;
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<AtSending>([&] { die(); }));
+  ChannelWorld world(std::move(interceptors));
+  const auto dead = world.connect(dying.address());
+  const auto alive = world.connect(living.address());
+  world.publish(counted(of_dead, dead));
+  die = [&] {
+    kill(dying, dead);
+    world.publish(counted(of_alive, alive));
+  };
+  grpc::ClientContext context;
+  EchoReply reply;
+  if (made_again) {
+    CHECK(world.stub->Unary(&context, {}, &reply).ok());
+    CHECK(of_alive.codes() == std::vector<std::optional<int>>{grpc::StatusCode::OK});
+  } else {  // A stream is not.
+    const auto stream = world.stub->Chat(&context);
+    CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(of_alive.codes().empty());
+  }
+  world.wait_for_no_uses();
+  CHECK(of_dead.codes() == std::vector<std::optional<int>>{std::nullopt});
+}
+
+TEST_CASE("grpc_channel: a call that is given up without its status ends as a cancelled one",
+          "[channel]") {
+  const Ends ends;
+  EchoServer server;
+  ChannelWorld world;
+  const auto connection = world.connect(server.address());
+  world.publish(counted(ends, connection));
+  {
+    grpc::ClientContext context;
+    const auto stream = world.stub->Chat(&context);
+    CHECK(ends.codes().empty());
+  }
+  world.wait_for_no_uses();
+  CHECK(ends.codes() == std::vector<std::optional<int>>{grpc::StatusCode::CANCELLED});
+  CHECK(world.stats->completed(grpc::StatusCode::CANCELLED) == 1);
+}
+
 // Holds the first call's batch back, and lets it go on from within the second call's.
 class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:

@@ -29,13 +29,18 @@ struct Parent {
     hooks.send_config = [this](const protocol::PolicyActor&, const ConfigUpdated& config) {
       sent.push_back(config.generation);
     };
-    hooks.restart_after = [](const std::string&, RestartDelay&) {};
+    hooks.restart_after = [this](const protocol::RestartDue& due, RestartDelay&) {
+      ordered.push_back(due);
+    };
     hooks.died = [this](const ChildName&) { ++deaths; };
     hooks.given_up = [this](const ChildName&) { ++given_up; };
     children.open(PolicyPath("root"), std::move(hooks));
   }
 
+  void last_due() { children.restart_due(ordered.back()); }
+
   std::function<void()> die;
+  std::vector<protocol::RestartDue> ordered;
   std::vector<Generation> sent;
   int deaths = 0;
   int given_up = 0;
@@ -51,7 +56,7 @@ TEST_CASE("child policies: a child that survived no configuration is given up, u
   parent.die();
   CHECK(parent.deaths == 1);
   CHECK(parent.given_up == 1);
-  parent.children.restart_due(kChild);
+  parent.last_due();
   CHECK(parent.sent == std::vector<Generation>{1});
   parent.children.update(kChild, update(2));
   CHECK(parent.sent == std::vector<Generation>{1, 2});
@@ -65,7 +70,7 @@ TEST_CASE("child policies: a child that published for a configuration comes back
   parent.die();
   CHECK(parent.deaths == 1);
   CHECK(parent.given_up == 0);
-  parent.children.restart_due(kChild);
+  parent.last_due();
   CHECK(parent.sent == std::vector<Generation>{1, 1});
 }
 
@@ -76,11 +81,57 @@ TEST_CASE("child policies: who died beside what the children share waits for its
   parent.children.survived(kChild, 1);
   parent.die();
   parent.children.suspend_all();
-  parent.children.restart_due(kChild);
+  parent.children.update(kChild, update(2));
+  parent.last_due();
   CHECK(parent.sent == std::vector<Generation>{1});
   parent.children.serve(protocol::SubchannelMapActor());
   parent.children.resume_all();
-  CHECK(parent.sent == std::vector<Generation>{1, 1});
+  CHECK(parent.sent == std::vector<Generation>{1, 2});
+}
+
+TEST_CASE("child policies: no configuration jumps the back-off of a dead child", "[actors]") {
+  Parent parent;
+  parent.children.start(kChild, update(1));
+  parent.children.survived(kChild, 1);
+  parent.die();
+  for (Generation next = 2; next <= 101; ++next)
+    parent.children.update(kChild, update(next));
+  parent.children.resume_all();
+  CHECK(parent.sent == std::vector<Generation>{1});
+  REQUIRE(parent.ordered.size() == 1);
+  parent.last_due();
+  CHECK(parent.sent == std::vector<Generation>{1, 101});
+  parent.die();
+  CHECK(parent.ordered.size() == 2);
+  parent.last_due();
+  CHECK(parent.sent == std::vector<Generation>{1, 101, 1});
+}
+
+TEST_CASE("child policies: only the last restart that was ordered counts", "[actors]") {
+  Parent parent;
+  parent.children.start(kChild, update(1));
+  parent.children.survived(kChild, 1);
+  parent.die();
+  parent.children.stop(kChild, protocol::StopReason::kOrderly);
+  parent.children.start(kChild, update(2));
+  parent.children.survived(kChild, 2);
+  parent.die();
+  REQUIRE(parent.ordered.size() == 2);
+  parent.children.restart_due(parent.ordered.front());
+  CHECK(parent.sent == std::vector<Generation>{1, 2});
+  parent.last_due();
+  CHECK(parent.sent == std::vector<Generation>{1, 2, 2});
+}
+
+TEST_CASE("child policies: who is started while what the children share is gone waits for it",
+          "[actors]") {
+  Parent parent;
+  parent.children.hold_back();
+  parent.children.start(kChild, update(1));
+  CHECK(parent.sent.empty());
+  parent.children.serve(protocol::SubchannelMapActor());
+  parent.children.resume_all();
+  CHECK(parent.sent == std::vector<Generation>{1});
 }
 
 }  // namespace signalbox::actors

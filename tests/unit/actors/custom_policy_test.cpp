@@ -271,8 +271,42 @@ TEST_CASE(
   REQUIRE(world.log.size() == 1);
   CHECK_THAT(world.log[0], Contains("I1: it is configured, and has published no picker"));
   world.configure(2);
+  CHECK(world.lives == 1);
+  world.pass(milliseconds(110));
   CHECK(world.lives == 2);
   CHECK(world.log.size() == 2);
+}
+
+TEST_CASE("custom policy: a hundred configurations to one that dies of each are few restarts",
+          "[actors][custom]") {
+  World world([](int, int, const LbEvent&) -> LbEffects { throw std::runtime_error("poison"); });
+  for (Generation next = 1; next <= 100; ++next) {
+    world.configure(next);
+    CHECK(world.heard->applied == next);  // Who is dead holds nobody up.
+  }
+  CHECK(world.lives == 1);
+  world.pass(milliseconds(110));
+  CHECK(world.lives == 2);
+  // Of the last one it has died, too.
+  world.pass(seconds(60));
+  CHECK(world.lives == 2);
+}
+
+TEST_CASE("custom policy: one that dies again and again has one restart under way",
+          "[actors][custom]") {
+  World world([](int life, int events, const LbEvent& event) -> LbEffects {
+    if (events > 1) throw std::runtime_error("poison");
+    return steady(life, events, event);
+  });
+  for (Generation next = 1; next <= 100; ++next)
+    world.configure(next);
+  CHECK(world.lives == 1);
+  world.pass(milliseconds(110));
+  CHECK(world.lives == 2);
+  for (Generation next = 101; next <= 200; ++next)
+    world.configure(next);
+  world.pass(seconds(60));
+  CHECK(world.lives == 3);
 }
 
 TEST_CASE("custom policy: one that cannot be made fails its calls, and is told of",
@@ -285,6 +319,7 @@ TEST_CASE("custom policy: one that cannot be made fails its calls, and is told o
   CHECK_THAT(world.log[0], Contains("died: cannot be made"));
   world.unmakeable = false;
   world.configure(2);
+  world.pass(milliseconds(110));
   CHECK(world.serving() == "life 1, configuration 2");
 }
 

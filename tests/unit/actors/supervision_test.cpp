@@ -109,6 +109,42 @@ TEST_CASE("supervision: a configuration that was not survived is not replayed", 
     log.sent(update(3));
     CHECK(log.to_replay()->generation == 3);
   }
+  SECTION("one behind the poison may be its cure: it is tried once, after the back-off") {
+    log.sent(update(3));
+    log.sent(update(4));
+    log.died();
+    CHECK(log.replay().generation == 4);
+    log.died();
+    CHECK(log.replay().generation == 1);
+  }
+  SECTION("and is good when it is applied") {
+    log.sent(update(3));
+    log.died();
+    CHECK(log.replay().generation == 3);
+    log.applied(3);
+    log.died();
+    CHECK(log.replay().generation == 3);
+  }
+  SECTION("those that came while it was dead are one trial") {
+    log.died();
+    log.sent(update(3));
+    log.sent(update(4));
+    CHECK(log.replay().generation == 4);
+    log.died();
+    CHECK(log.replay().generation == 1);
+  }
+  SECTION("of a child that reports nothing the newest are remembered, and no more") {
+    const auto most = static_cast<Generation>(ReplayLog::kMostUnproven);
+    for (Generation next = 3; next <= 2 * most; ++next)
+      log.sent(update(next));
+    CHECK(log.to_replay()->generation == 2 * most);
+    for (Generation death = 1; death < most; ++death) {
+      log.died();
+      CHECK(log.to_replay()->generation == 2 * most);
+    }
+    log.died();
+    CHECK(log.to_replay()->generation == 1);
+  }
   SECTION("without any good one there is nothing to replay") {
     ReplayLog fresh;
     fresh.sent(update(1));
