@@ -74,7 +74,7 @@ ClusterLoad LoadCounts::take() {
     const bool held = is_held(entry.second.counts);
     const LocalityLoad load = take(entry.second);
     if (load != LocalityLoad{}) all.localities[entry.first] = load;
-    return !held && load.in_progress == 0;
+    return !held;  // Nor is any call in progress: each holds the counts.
   });
   visit_and_erase(drops_, [&](auto& entry) {
     const bool held = is_held(entry.second.count);

@@ -48,7 +48,7 @@ class ClusterImpl final : public PassThrough {
   explicit ClusterImpl(PolicyContext context) : context_(std::move(context)) {}
 
  private:
-  Given give(const ConfigUpdated& update) override {
+  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
     const auto& own = config_of<ClusterImplConfig>(update);
     Terms terms{.cluster = own.cluster,
                 .service_name = own.service_name,
@@ -61,6 +61,7 @@ class ClusterImpl final : public PassThrough {
     if (terms != terms_) {
       remember(update.generation, terms.localities);
       adopt(std::move(terms));
+      show_breaker(effects);
     }
     return {own.child, update.endpoints};
   }
@@ -74,7 +75,7 @@ class ClusterImpl final : public PassThrough {
     return shown_;
   }
 
-  void observe(LbEffects& effects) override {
+  void show_breaker(LbEffects& effects) {
     if (observed_ == rules_->gate) return;
     observed_ = rules_->gate;
     effects.push_back(Observe{CircuitBreakerSet{terms_->cluster, observed_}});

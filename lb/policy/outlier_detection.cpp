@@ -6,19 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/policy/outlier_endpoints.hpp"
 #include "lb/policy/outlier_rules.hpp"
-#include "lb/published.hpp"
-#include "messages/overloaded.hpp"
+#include "lb/policy/pass_through.hpp"
 
 namespace signalbox::lb {
 namespace {
-
-ChildName the_child() {
-  return ChildName("child");
-}
 
 /// As the child's, and the endpoint's calls are counted.
 class CountingPicker final : public Picker {
@@ -38,42 +32,20 @@ class CountingPicker final : public Picker {
   PickerPtr child_;
 };
 
-class OutlierDetectionPolicy final : public Policy {
+class OutlierDetectionPolicy final : public PassThrough {
  public:
   explicit OutlierDetectionPolicy(PolicyContext context)
       : seed_(context.seed), endpoints_(std::move(context.retirement)) {}
 
-  LbEffects step(const LbEvent& event, Instant now) override {
-    LbEffects effects;
-    std::visit(Overloaded{
-                   [&](const ConfigUpdated& update) { configure(update, now, effects); },
-                   [&](const TimerFired& fired) {
-                     if (fired.timer == timer_) sweep(now, effects);
-                   },
-                   [&](const ChildStateChanged& changed) {
-                     if (children_.hear(changed, effects) != nullptr) publish(effects);
-                   },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
-                   [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
-                   [](const auto&) {},
-               },
-               event);
-    children_.report_applied(effects);
-    return effects;
-  }
-
  private:
   // --- configuration ---
 
-  void configure(const ConfigUpdated& update, Instant now, LbEffects& effects) {
+  Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) override {
     config_ = config_of<OutlierDetectionConfig>(update);
-    children_.begin(update);
     arm_timer(now, effects);
     endpoints_.update(counts() ? update.endpoints : nullptr);
     tell_map(effects);
-    children_.update(the_child(), config_.child, update.endpoints, effects);
-    publish(effects);
+    return {config_.child, update.endpoints};
   }
 
   bool counts() const {
@@ -82,6 +54,10 @@ class OutlierDetectionPolicy final : public Policy {
   }
 
   // --- the timer ---
+
+  void on_timer(const TimerFired& fired, Instant now, LbEffects& effects) override {
+    if (fired.timer == timer_) sweep(now, effects);
+  }
 
   void arm_timer(Instant now, LbEffects& effects) {
     if (!counts()) return disarm_timer(effects);
@@ -143,14 +119,7 @@ class OutlierDetectionPolicy final : public Policy {
     }
   }
 
-  void publish(LbEffects& effects) {
-    const Child& child = *children_.find(the_child());
-    published_.publish(
-        {child.state, child.status, picker_over(child.picker), children_.generation()}, effects);
-  }
-
-  // The same picker as long as the child's is the same.
-  PickerPtr picker_over(const PickerPtr& child) {
+  PickerPtr show(const PickerPtr& child) override {
     if (!counts()) {
       wrapped_ = picker_ = nullptr;
       return child;
@@ -170,8 +139,6 @@ class OutlierDetectionPolicy final : public Policy {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  ChildSet children_;
-  Published published_;
   PickerPtr wrapped_;  ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };

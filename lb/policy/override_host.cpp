@@ -46,7 +46,7 @@ class DrainingFilter {
 };
 
 class OverrideHost final : public PassThrough {
-  Given give(const ConfigUpdated& update) override {
+  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& /*effects*/) override {
     return {config_of<OverrideHostConfig>(update).child, draining_.filter(update.endpoints)};
   }
 

@@ -15,10 +15,11 @@ ChildName the_child() {
 
 }  // namespace
 
-LbEffects PassThrough::step(const LbEvent& event, Instant /*now*/) {
+LbEffects PassThrough::step(const LbEvent& event, Instant now) {
   LbEffects effects;
   std::visit(Overloaded{
-                 [&](const ConfigUpdated& update) { on(update, effects); },
+                 [&](const ConfigUpdated& update) { on(update, now, effects); },
+                 [&](const TimerFired& fired) { on_timer(fired, now, effects); },
                  [&](const ChildStateChanged& changed) {
                    if (children_.hear(changed, effects) != nullptr) publish(effects);
                  },
@@ -32,11 +33,10 @@ LbEffects PassThrough::step(const LbEvent& event, Instant /*now*/) {
   return effects;
 }
 
-void PassThrough::on(const ConfigUpdated& update, LbEffects& effects) {
+void PassThrough::on(const ConfigUpdated& update, Instant now, LbEffects& effects) {
   children_.begin(update);
-  Given given = give(update);
+  Given given = give(update, now, effects);
   children_.update(the_child(), std::move(given.config), std::move(given.endpoints), effects);
-  observe(effects);
   publish(effects);
 }
 

@@ -5,8 +5,9 @@
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the rooms that a call passes on its way (cluster_impl, override_host) and of
-// wrr_locality: each says only what its child is given, and what of the child's picker it shows.
+// The base of the rooms that a call passes on its way (outlier_detection, cluster_impl,
+// override_host) and of wrr_locality: each says only what its child is given, what is ordered
+// before the child hears of it, and what of the child's picker it shows.
 
 #pragma once
 
@@ -27,20 +28,20 @@ class PassThrough : public Policy {
     EndpointsPtr endpoints;
   };
 
-  virtual Given give(const ConfigUpdated& update) = 0;
+  /// Its own effects precede the child's update.
+  virtual Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) = 0;
+
+  virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}
 
   /// The picker that is published for the child's; the same one for the same, where nothing
   /// changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
-  /// What an operator is to see of the configuration that was given last.
-  virtual void observe(LbEffects& /*effects*/) {}
-
   /// The newest generation that the child has applied; 0: none yet.
   Generation applied() const { return children_.applied(); }
 
  private:
-  void on(const ConfigUpdated& update, LbEffects& effects);
+  void on(const ConfigUpdated& update, Instant now, LbEffects& effects);
   void publish(LbEffects& effects);
 
   ChildSet children_;

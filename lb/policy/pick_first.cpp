@@ -63,13 +63,13 @@ class PickFirstPolicy final : public Policy {
   }
 
  private:
-  struct Published {
+  struct Shown {
     ConnectivityState state;
     absl::Status status;
     ConnectionPtr connection;
     ChosenEndpoint chosen;
 
-    friend bool operator==(const Published& left, const Published& right) {
+    friend bool operator==(const Shown& left, const Shown& right) {
       return left.state == right.state && left.status == right.status &&
              left.connection == right.connection && same(left.chosen, right.chosen);
     }
@@ -100,8 +100,8 @@ class PickFirstPolicy final : public Policy {
       tracker_ = change.tracker;
   }
 
-  Published present() const {
-    Published now{first_.state(), first_.status(), first_.connection(), {}};
+  Shown present() const {
+    Shown now{first_.state(), first_.status(), first_.connection(), {}};
     if (now.connection == nullptr) return now;
     now.chosen = endpoint_of(endpoints_, now.connection->address());
     now.chosen.tracker = tracker_;
@@ -110,10 +110,10 @@ class PickFirstPolicy final : public Policy {
 
   void publish_changes(LbEffects& effects) {
     if (generation_ == 0) return;
-    Published now = present();
-    if (published_ == now) return;
+    Shown now = present();
+    if (shown_ == now) return;
     effects.push_back(Publish{now.state, now.status, make_picker(now), generation_});
-    published_ = std::move(now);
+    shown_ = std::move(now);
   }
 
   void report_applied(LbEffects& effects) {
@@ -122,7 +122,7 @@ class PickFirstPolicy final : public Policy {
     effects.push_back(ReportApplied{generation_});
   }
 
-  PickerPtr make_picker(const Published& now) const {
+  PickerPtr make_picker(const Shown& now) const {
     switch (now.state) {
       case ConnectivityState::kReady:
         return make_connection_picker(now.connection, now.chosen);
@@ -142,8 +142,8 @@ class PickFirstPolicy final : public Policy {
   bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
-  CallTrackerPtr tracker_;  // Of the connection.
-  std::optional<Published> published_;
+  CallTrackerPtr tracker_;      // Of the connection.
+  std::optional<Shown> shown_;  // What was published last.
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace signalbox::lb {
 namespace {
 
 /// The endpoints of one priority: it and nothing else.
-EndpointsPtr slice_of(const EndpointsPtr& endpoints, std::size_t priority) {
+EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
   slice->priorities.push_back(exists ? endpoints->priorities[priority] : Priority{});
@@ -234,7 +234,8 @@ class PriorityPolicy final : public Policy {
   void send(const ChildName& name, LbEffects& effects) {
     const PriorityConfig::Child& child = config_.children.at(name);
     if (child.slice) {
-      children_.update_if_changed(name, child.config, slice_of(endpoints_, *child.slice), effects);
+      children_.update_if_changed(
+          name, child.config, endpoints_of(endpoints_, *child.slice), effects);
     } else {
       children_.update(name, child.config, nullptr, effects);
     }

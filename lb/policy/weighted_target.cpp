@@ -38,7 +38,7 @@ class WeightedPicker final : public Picker {
 };
 
 /// The endpoints of one target: its locality and nothing else.
-EndpointsPtr slice_of(const EndpointsPtr& endpoints, const LocalityName& name) {
+EndpointsPtr endpoints_in(const EndpointsPtr& endpoints, const LocalityName& name) {
   auto slice = std::make_shared<Endpoints>();
   Priority& only = slice->priorities.emplace_back();
   if (endpoints == nullptr) return slice;
@@ -82,7 +82,7 @@ class WeightedTarget final : public Policy {
     }
     for (const auto& [name, target] : config_.targets) {
       children_.update_if_changed(
-          name, target.config, slice_of(update.endpoints, target.locality), effects);
+          name, target.config, endpoints_in(update.endpoints, target.locality), effects);
     }
     publish(effects);
   }

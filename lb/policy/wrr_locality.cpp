@@ -21,7 +21,7 @@ LbConfigPtr weighted_target(const LbConfigPtr& child, const EndpointsPtr& endpoi
 }
 
 class WrrLocality final : public PassThrough {
-  Given give(const ConfigUpdated& update) override {
+  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& /*effects*/) override {
     return {weighted_target(config_of<WrrLocalityConfig>(update).child, update.endpoints),
             update.endpoints};
   }
