@@ -172,7 +172,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](const ChildApplied& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
-        state.policies.applied(state.root, event.generation);
+        state.policies.survived(state.root, event.generation);
       },
       [&state](const ChildAskedReresolution&) {
         if (state.watcher) protocol::send(state.self, state.watcher, ReresolutionRequested{});

@@ -102,11 +102,6 @@ void ChildPolicies::resume_all() {
     launch_if_allowed(name, child);
 }
 
-void ChildPolicies::applied(const ChildName& name, Generation generation) {
-  const auto found = children_.find(name);
-  if (found != children_.end()) found->second.log.applied(generation);
-}
-
 void ChildPolicies::survived(const ChildName& name, Generation generation) {
   const auto found = children_.find(name);
   if (found != children_.end()) found->second.log.applied(generation);

@@ -57,7 +57,6 @@ class ChildPolicies {
   /// Starts those without an actor, and no back-off of their own, as their ReplayLog says.
   void resume_all();
 
-  void applied(const ChildName& name, Generation generation);
   /// The child itself has done with `generation`, whatever those below it owe: it is no poison.
   void survived(const ChildName& name, Generation generation);
   void restart_due(const protocol::RestartDue& due);
@@ -69,7 +68,6 @@ class ChildPolicies {
 
  private:
   struct Child {
-    LbConfigPtr config;
     protocol::PolicyActor actor;
     ReplayLog log;
     RestartDelay delay;

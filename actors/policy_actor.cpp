@@ -284,7 +284,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       },
       [&state](const ChildApplied& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
-        state.children.applied(event.child, event.generation);
+        state.children.survived(event.child, event.generation);
         state.feed(event);
       },
       [&state](const ChildAskedReresolution& event) {

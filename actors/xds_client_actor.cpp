@@ -177,6 +177,7 @@ void XdsClientState::run(LeaveServer& order) {
 }
 
 void XdsClientState::meet(WatcherId watcher) {
+  if (watchers.contains(watcher)) return;
   auto actor = caf::actor_cast<ResourceObserver>(self->current_sender());
   watches.add(self, actor, [this, watcher](const caf::error&) {
     watchers.erase(watcher);

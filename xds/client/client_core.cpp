@@ -174,12 +174,12 @@ void ClientCore::accept(const Response& response,
   entry->state.version = response.content.version;
   entry->state.bytes = received.bytes;
   entry->state.failure.reset();
-  cache_.recount(*entry);
   if (!unchanged) {
     entry->value = *received.resource;
     entry->state.updated = wall_;
     tell(*entry, *entry->value);
   }
+  cache_.recount(*entry);
   if (had_ambient) tell_ambient(*entry);
 }
 

@@ -285,8 +285,6 @@ TEST_CASE("fallback: a server that was left is not heard, and is well when it is
   CHECK(client.server(lost("a")) == Lines{"subscribe CDS [a b] at 1"});
 }
 
-// --- federation -------------------------------------------------------------
-
 TEST_CASE("fallback: a server that was left is asked again only for what is wanted by then",
           "[xds][client][A71]") {
   Client client(three_servers());
@@ -295,6 +293,8 @@ TEST_CASE("fallback: a server that was left is asked again only for what is want
   client.unwatch(1, cds("a"));
   CHECK(client.watch(1, eds("e")) == Lines{"subscribe EDS [e]", "subscribe EDS [e] at 1"});
 }
+
+// --- federation -------------------------------------------------------------
 
 TEST_CASE("federation: each name is asked of its authority's servers, and shared servers once",
           "[xds][client][A47]") {
