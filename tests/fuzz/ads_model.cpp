@@ -236,23 +236,14 @@ void AdsModel::advance(Instant now) {
 bool AdsModel::is_right(WatcherId watcher, const ResourceKey& key, const Told& told) const {
   if (!is_watched(watcher, key)) return true;
   const Entry& entry = entries_.at(key);
-  if (told.content != entry.content) return false;
-  if (entry.content) {
-    if (entry.wrong != Code::kOk) return told.ambient == entry.wrong;
-    return told.ambient == (failing_ ? Code::kUnavailable : Code::kOk);
-  }
-  if (entry.wrong != Code::kOk) return told.error == entry.wrong;
-  if (failing_) return told.error == Code::kUnavailable;
-  // An error of the server that has passed is not taken back: there is nothing to put in its place.
-  return told.error == Code::kOk || told.error == Code::kUnavailable;
+  return fuzz::is_right(told, entry.content, entry.wrong, failing_);
 }
 
 std::string AdsModel::expected(const ResourceKey& key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return "nobody watches it";
   const Entry& entry = found->second;
-  return absl::StrCat("content ",
-                      entry.content ? std::to_string(*entry.content) : "none",
+  return absl::StrCat(content_text(entry.content),
                       ", wrong ",
                       absl::StatusCodeToString(entry.wrong),
                       failing_ ? ", server failing" : "");

@@ -253,12 +253,8 @@ void AdsWorld::check(bool settled) {
                           absl::StrCat(to_string(key.type),
                                        "/",
                                        key.name,
-                                       ": content ",
-                                       told.content ? std::to_string(*told.content) : "none",
-                                       ", error ",
-                                       absl::StatusCodeToString(told.error),
-                                       ", ambient ",
-                                       absl::StatusCodeToString(told.ambient),
+                                       ": ",
+                                       text_of(told),
                                        "; expected ",
                                        model_.expected(key)));
   }

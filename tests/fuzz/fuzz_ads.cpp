@@ -64,20 +64,13 @@ void play(ByteSource bytes) {
   const bool fail_on_data_errors = bytes.flip();
   AdsWorld world(ModelOptions{fail_on_data_errors, bytes.flip()});
   for (std::size_t number = 0; number < kMaxActions && !bytes.is_empty(); ++number) {
-    switch (bytes.below(12)) {
+    const std::size_t action = bytes.below(12);
+    switch (action) {
       case 0:
-      case 1: {
-        const WatcherId watcher = bytes.one_of(kWatchers);
-        world.watch(watcher, make_key(bytes));
-        break;
-      }
-      case 2: {
-        const WatcherId watcher = bytes.one_of(kWatchers);
-        world.unwatch(watcher, make_key(bytes));
-        break;
-      }
+      case 1:
+      case 2:
       case 3:
-        world.watcher_gone(bytes.one_of(kWatchers));
+        change_watches(world, action, bytes.one_of(kWatchers), [&] { return make_key(bytes); });
         break;
       case 4:
       case 5:

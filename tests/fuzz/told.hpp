@@ -2,13 +2,17 @@
 //
 // Told — what a watcher was told last of one resource, as a number and two codes.
 //
-//   ResourceChanged, AmbientErrorChanged ─▶ [note] ─▶ Told ─▶ a model: is it right?
+//   ResourceChanged, AmbientErrorChanged ─▶ [note] ─▶ Told ─▶ a model: is_right?
+//   change_watches ─▶ a world: who watches what
 
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 #include "messages/xds_events.hpp"
 #include "tests/fuzz/ads_resources.hpp"
@@ -21,6 +25,36 @@ struct Told {
   absl::StatusCode error = absl::StatusCode::kOk;    ///< Without content.
   absl::StatusCode ambient = absl::StatusCode::kOk;  ///< Beside it.
 };
+
+/// Whether `told` is all there is to know: the content, what is wrong with the resource, and
+/// whether its server has failed.
+inline bool is_right(const Told& told,
+                     const std::optional<int>& content,
+                     absl::StatusCode wrong,
+                     bool server_failed) {
+  using Code = absl::StatusCode;
+  if (told.content != content) return false;
+  if (content) {
+    if (wrong != Code::kOk) return told.ambient == wrong;
+    return told.ambient == (server_failed ? Code::kUnavailable : Code::kOk);
+  }
+  if (wrong != Code::kOk) return told.error == wrong;
+  if (server_failed) return told.error == Code::kUnavailable;
+  // An error of the server that has passed is not taken back: there is nothing to put in its place.
+  return told.error == Code::kOk || told.error == Code::kUnavailable;
+}
+
+inline std::string content_text(const std::optional<int>& content) {
+  return absl::StrCat("content ", content ? std::to_string(*content) : "none");
+}
+
+inline std::string text_of(const Told& told) {
+  return absl::StrCat(content_text(told.content),
+                      ", error ",
+                      absl::StatusCodeToString(told.error),
+                      ", ambient ",
+                      absl::StatusCodeToString(told.ambient));
+}
 
 inline void note(Told& told, const ResourceChanged& changed) {
   if (changed.resource.ok()) {
@@ -35,6 +69,14 @@ inline void note(Told& told, const AmbientErrorChanged& changed) {
   SIGNALBOX_FUZZ_EXPECT(
       told.content.has_value(), "an ambient error is beside something", changed.key.name);
   told.ambient = changed.status.code();
+}
+
+/// The first four actions on either world: two to watch what `make_key` draws, one to unwatch it,
+/// one in which the watcher goes.
+template <typename World, typename MakeKey>
+void change_watches(World& world, std::size_t action, WatcherId watcher, MakeKey&& make_key) {
+  if (action == 3) return world.watcher_gone(watcher);
+  action == 2 ? world.unwatch(watcher, make_key()) : world.watch(watcher, make_key());
 }
 
 }  // namespace signalbox::fuzz
