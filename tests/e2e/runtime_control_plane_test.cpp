@@ -115,11 +115,8 @@ TEST_CASE("runtime: a listener that goes serves on, or not, as the bootstrap say
           "[e2e][runtime][A57][A74][A88]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
-  RuntimeOptions options = options_for(plane->address());
   const bool fails = GENERATE(false, true);
-  if (fails)
-    options.bootstrap_json = bootstrap_for(plane->address(), kNodeId, {"fail_on_data_errors"});
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_runtime(data_error_options(plane->address(), fails));
   const auto channel = runtime->channel("xds:///orders");
   CHECK(call(channel).ok());
   plane->remove(xds::kListenerTypeUrl, "orders");
@@ -134,14 +131,7 @@ TEST_CASE("runtime: a listener that goes serves on, or not, as the bootstrap say
       CHECK(call(channel).ok());
     return;
   }
-  Answer answer;
-  CHECK(eventually([&] {
-    answer = call(channel);
-    return !answer.ok();
-  }));
-  INFO(answer.text());
-  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK_THAT(answer.status.error_message(), Catch::Matchers::Contains("does not exist"));
+  CHECK_THAT(wait_for_failure(channel), Catch::Matchers::Contains("does not exist"));
   Calls waiting(channel);
   waiting.start(3, {.wait_for_ready = true});
   plane->update(resources(listener_yaml("orders", "orders")));

@@ -14,17 +14,6 @@ namespace {
 /// A backend in this process that takes connections and calls, and fails these until it is healed.
 class FailingBackend {
  public:
-  FailingBackend() {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    REQUIRE(server_ != nullptr);
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-
   const std::string& address() const { return address_; }
 
   void heal() { service_.fails = false; }
@@ -44,7 +33,7 @@ class FailingBackend {
 
   Service service_;
   std::string address_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server> server_ = start_server(service_, address_);
 };
 
 /// Whoever fails more than half of five calls is ejected, of three endpoints one.

@@ -208,6 +208,13 @@ RuntimeOptions options_for(const std::string& server, const std::string& node_id
   return options;
 }
 
+RuntimeOptions data_error_options(const std::string& server, bool fails_on_data_errors) {
+  RuntimeOptions options = options_for(server);
+  if (fails_on_data_errors)
+    options.bootstrap_json = bootstrap_for(server, kNodeId, {"fail_on_data_errors"});
+  return options;
+}
+
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options) {
   auto runtime = Runtime::start(std::move(options));
   INFO(runtime.status().ToString());
@@ -249,16 +256,20 @@ BackendProcess::BackendProcess(const std::string& cluster)
   address = nlohmann::json::parse(*line)["address"];
 }
 
-HoldingBackend::HoldingBackend(std::string cluster) : service_(std::move(cluster)) {
+std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address) {
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service_);
-  server_ = builder.BuildAndStart();
-  REQUIRE(server_ != nullptr);
-  address_ = absl::StrCat("127.0.0.1:", port);
+  builder.RegisterService(&service);
+  auto server = builder.BuildAndStart();
+  REQUIRE(server != nullptr);
+  address = absl::StrCat("127.0.0.1:", port);
+  return server;
 }
+
+HoldingBackend::HoldingBackend(std::string cluster)
+    : service_(std::move(cluster)), server_(start_server(service_, address_)) {}
 
 HoldingBackend::~HoldingBackend() {
   release();
@@ -326,6 +337,17 @@ struct RunningCall {
 };
 
 }  // namespace
+
+std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel) {
+  Answer answer;
+  CHECK(eventually([&] {
+    answer = call(channel);
+    return !answer.ok();
+  }));
+  INFO(answer.text());
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  return answer.status.error_message();
+}
 
 Calls::Calls(const std::shared_ptr<grpc::ChannelInterface>& channel)
     : stub_(demo::v1::Orders::NewStub(channel)) {}

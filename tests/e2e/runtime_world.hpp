@@ -69,6 +69,9 @@ std::string bootstrap_for(const std::string& server,
                           const std::string& node_id = kNodeId,
                           const std::vector<std::string>& server_features = {});
 RuntimeOptions options_for(const std::string& server, const std::string& node_id = kNodeId);
+/// As options_for(); whether a resource that is deleted or refused takes the last good one away
+/// (A88).
+RuntimeOptions data_error_options(const std::string& server, bool fails_on_data_errors);
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options);
 
 /// Some client of the plane has told that it took the newest version of this type.
@@ -114,6 +117,9 @@ struct BackendProcess {
   tools::ChildProcess process;
   std::string address;
 };
+
+/// A server of `service` in this process, at an `address` of its own.
+std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address);
 
 /// A backend in this process, which holds the calls for the item "hold" until it is told.
 class HoldingBackend {
@@ -172,6 +178,9 @@ struct Answer {
 Answer call(Stub& stub, const CallOptions& options = {});
 Answer call(const std::shared_ptr<grpc::ChannelInterface>& channel,
             const CallOptions& options = {});
+
+/// Calls until a call fails, which is UNAVAILABLE then; what it says.
+std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
 
 /// Calls that run beside the test, through the callback API.
 class Calls {

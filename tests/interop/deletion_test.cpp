@@ -13,14 +13,6 @@ namespace {
 
 const std::string kEds = std::string(xds::kClusterLoadAssignmentTypeUrl);
 
-std::unique_ptr<Runtime> start(const PeerPlane& plane, bool fails_on_data_errors) {
-  RuntimeOptions options = options_for(plane.address());
-  if (fails_on_data_errors) {
-    options.bootstrap_json = bootstrap_for(plane.address(), kNodeId, {"fail_on_data_errors"});
-  }
-  return start_runtime(std::move(options));
-}
-
 }  // namespace
 
 TEST_CASE("interop: a control plane that has lost everything takes nothing away, or all",
@@ -32,7 +24,7 @@ TEST_CASE("interop: a control plane that has lost everything takes nothing away,
   PeerPlane plane;
   plane.start();
   plane.set("1", simple_yaml("orders", "c", {before.address}));
-  const auto runtime = start(plane, fails);
+  const auto runtime = start_runtime(data_error_options(plane.address(), fails));
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).cluster == "before");
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked("1"); }));
@@ -72,7 +64,7 @@ TEST_CASE("interop: endpoints that a response leaves out are not deleted by that
   const std::string rest = absl::StrCat(
       listener_yaml("orders", "orders"), routes_yaml("orders", "c"), cluster_yaml("c"));
   plane.set("1", absl::StrCat(rest, endpoints_yaml("c", {{before.address}})));
-  const auto runtime = start(plane, fails);
+  const auto runtime = start_runtime(data_error_options(plane.address(), fails));
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).cluster == "before");
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked("1"); }));
@@ -108,13 +100,7 @@ TEST_CASE(
                          cluster_yaml("c"),
                          endpoints_yaml("c", {})),
             {{kEds, "2"}});
-  Answer answer;
-  CHECK(eventually([&] {
-    answer = call(channel);
-    return !answer.ok();
-  }));
-  INFO(answer.text());
-  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  wait_for_failure(channel);
 
   plane.set("1", simple_yaml("orders", "c", {after.address}), {{kEds, "3"}});
   CHECK(eventually([&] { return call(channel).cluster == "after"; }));

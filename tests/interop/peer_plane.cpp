@@ -223,15 +223,4 @@ void PeerPlane::read_event(const std::string& line) {
   }
 }
 
-std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel) {
-  Answer answer;
-  CHECK(eventually([&] {
-    answer = call(channel);
-    return !answer.ok();
-  }));
-  INFO(answer.text());
-  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  return answer.status.error_message();
-}
-
 }  // namespace signalbox::test

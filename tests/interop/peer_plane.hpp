@@ -107,7 +107,4 @@ class PeerPlane {
   Wire wire_;
 };
 
-/// Calls until a call fails, which is UNAVAILABLE then; what it says.
-std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
-
 }  // namespace signalbox::test

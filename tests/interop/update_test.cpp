@@ -115,10 +115,7 @@ TEST_CASE("interop: what is deleted serves on, or not, as the bootstrap says, an
   const std::string rest =
       absl::StrCat(routes_yaml("orders", "c"), endpoints_yaml("c", {{backend.address}}));
   plane.set("1", absl::StrCat(listener, cluster, rest));
-  RuntimeOptions options = options_for(plane.address());
-  if (fails)
-    options.bootstrap_json = bootstrap_for(plane.address(), kNodeId, {"fail_on_data_errors"});
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_runtime(data_error_options(plane.address(), fails));
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).ok());
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked("1"); }));
