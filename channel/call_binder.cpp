@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "actors/io/grpc_connector.hpp"
 #include "channel/call_observer.hpp"
+#include "signalbox/router.hpp"
 
 namespace signalbox::channel {
 namespace {
@@ -38,16 +38,6 @@ class ContextHeaders final : public HeaderSource {
  private:
   const std::multimap<std::string, std::string>& metadata_;
 };
-
-// Each call's own: draw() spreads them.
-std::uint64_t next_seed() {
-  thread_local std::uint64_t seed = [] {
-    std::random_device device;
-    return (std::uint64_t{device()} << 32U) | device();
-  }();
-  seed += 0x9e3779b97f4a7c15ULL;
-  return seed;
-}
 
 thread_local CallIntent* resumed_intent = nullptr;
 

@@ -1,36 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signalbox/router.hpp"
 
-#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <random>
 #include <utility>
 
+#include <grpcpp/alarm.h>
+
+#include "actors/io/grpc_poller.hpp"
 #include "channel/target.hpp"
+#include "channel/waiting_pick.hpp"
 
 namespace signalbox {
 namespace {
 
-// Wakes at most once, and leaves the list then; who adds it looks at the sequence again
-// (channel/wait_list.hpp).
-class OnceWaiter final : public channel::Waiter {
+// Of on_change().
+class Change final : public channel::OnceWaiter {
  public:
-  OnceWaiter(std::weak_ptr<channel::WaitList> list, std::function<void()> changed)
-      : list_(std::move(list)), changed_(std::move(changed)) {}
+  Change(std::shared_ptr<channel::WaitList> list,
+         lb::Router router,
+         std::uint64_t seen,
+         std::function<void()> changed)
+      : OnceWaiter(std::move(list)),
+        router_(std::move(router)),
+        seen_(seen),
+        changed_(std::move(changed)) {}
 
-  void wake() override {
-    if (woken_.exchange(true)) return;
-    if (const auto list = list_.lock()) list->remove(this);
-    changed_();
+ private:
+  bool is_over() override { return router_.sequence() != seen_ || list().is_closed(); }
+
+  void call() override { changed_(); }
+
+  const lb::Router router_;
+  const std::uint64_t seen_;
+  const std::function<void()> changed_;
+};
+
+// Of pick_async(): a pick that waits, with its time limit, which a route may shorten.
+class TimedPick final : public channel::WaitingPick {
+ public:
+  template <typename... Args>
+  TimedPick(Instant begun, Instant deadline, Args&&... args)
+      : WaitingPick(std::forward<Args>(args)...), begun_(begun), deadline_(deadline) {}
+
+  void limit(const Pick& pick) override {
+    const auto until = channel::limited(deadline_, begun_, pick);
+    if (until == Instant::max()) return;
+    alarms_.emplace_back().Set(actors::grpc_deadline(until),
+                               [weak = weak_from_this()](bool is_over) {
+                                 const auto self = weak.lock();
+                                 if (is_over && self != nullptr) self->end();
+                               });
   }
 
  private:
-  const std::weak_ptr<channel::WaitList> list_;
-  const std::function<void()> changed_;
-  std::atomic<bool> woken_{false};
+  const Instant begun_;
+  const Instant deadline_;
+  std::deque<grpc::Alarm> alarms_;
 };
 
+// The list, and the target for as long as the list is held: somebody waits for its publications.
+std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target>& target) {
+  return {target, target->waiting().get()};
+}
+
 }  // namespace
+
+// Those of one thread are a golden ratio apart: draw() spreads them.
+std::uint64_t next_seed() {
+  thread_local std::uint64_t seed = [] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+  }();
+  seed += 0x9e3779b97f4a7c15ULL;
+  return seed;
+}
+
+bool Registration::cancel() const {
+  const auto waiter = waiter_.lock();
+  return waiter != nullptr && waiter->cancel();
+}
 
 Router::Router(std::shared_ptr<channel::Target> target)
     : target_(std::move(target)), router_(target_->router()) {}
@@ -65,11 +116,48 @@ bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadli
   return newer() && !waiting.is_closed();
 }
 
-void Router::on_change(const Pick& pick, std::function<void()> changed) const {
-  if (changed == nullptr) return;
-  const auto waiter = std::make_shared<OnceWaiter>(target_->waiting(), std::move(changed));
-  target_->waiting()->add(waiter);
-  if (router_.sequence() != pick.sequence() || target_->waiting()->is_closed()) waiter->wake();
+Registration Router::on_change(const Pick& pick, std::function<void()> changed) const {
+  if (changed == nullptr) return {};
+  const auto waiter =
+      std::make_shared<Change>(list_of(target_), router_, pick.sequence(), std::move(changed));
+  waiter->wait();
+  return Registration(waiter);
+}
+
+Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
+  Pick pick = router_.pick(call);
+  if (!channel::has_to_wait(pick, on_fail)) return pick;
+  const auto begun = Clock::now();
+  while (channel::has_to_wait(pick, on_fail) &&
+         wait(pick, channel::limited(deadline, begun, pick))) {
+    router_.repick(pick, call);
+  }
+  // The runtime has ended, and the last snapshot says so.
+  if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
+    router_.repick(pick, call);
+  return pick;
+}
+
+Registration Router::pick_async(const CallArgs& call,
+                                Clock::time_point deadline,
+                                std::function<void(Pick)> picked,
+                                OnFail on_fail) const {
+  Pick pick = router_.pick(call);
+  if (picked == nullptr) return {};
+  if (!channel::has_to_wait(pick, on_fail)) {
+    picked(std::move(pick));
+    return {};
+  }
+  const auto waiting = std::make_shared<TimedPick>(Clock::now(),
+                                                   deadline,
+                                                   list_of(target_),
+                                                   router_,
+                                                   call,
+                                                   on_fail,
+                                                   std::move(pick),
+                                                   std::move(picked));
+  waiting->begin();
+  return Registration(waiting);
 }
 
 void Router::started(const Pick& pick) const {

@@ -24,9 +24,15 @@ namespace signalbox::lb {
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
 struct CallArgs {
-  absl::string_view path;  ///< "/package.Service/Method".
+  /// What routes match: "/package.Service/Method", or the path of a URL without its query.
+  absl::string_view path;
+  /// What header matchers and hash policies (A42) read: names in lower case, each name at most once
+  /// for each value. Asked on the thread that picks, only for headers that routes name. Null: none.
   const HeaderSource* headers = nullptr;
-  std::uint64_t seed = 0;  ///< Any well-spread number; the same for all picks of one call.
+  /// All chance of the call: weighted clusters, fractions, drops, localities, endpoints, and where
+  /// no route hashes anything its place on a ring. A number of its own for each call, and the same
+  /// for all its picks: equal seeds draw equally.
+  std::uint64_t seed = 0;
 };
 
 /// What became of a call, and the references that it holds until this is destroyed (on any

@@ -38,13 +38,6 @@ grpc_connectivity_state state_of(const grpc::Channel& channel, bool connect = fa
   return grpc_channel_check_connectivity_state(GrpcAccess::c_channel(channel), connect ? 1 : 0);
 }
 
-gpr_timespec grpc_deadline(Instant deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_millis(left.count(), GPR_TIMESPAN));
-}
-
 // gRPC's last error ends with the address and the reason: only the reason is news.
 absl::string_view reason_in(absl::string_view message) {
   const auto at = message.rfind("last error: ");

@@ -146,6 +146,13 @@ void GrpcPoller::hurry() {
   Poller::instance().hurry();
 }
 
+gpr_timespec grpc_deadline(Instant deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(left.count(), GPR_TIMESPAN));
+}
+
 void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status& status)> ended) {
   auto* const end = new CallEnd(std::move(ended));
   std::array<grpc_op, 2> ops{};

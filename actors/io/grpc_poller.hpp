@@ -22,6 +22,8 @@
 #include "absl/status/status.h"
 #include <grpcpp/completion_queue.h>
 
+#include "messages/ids.hpp"
+
 namespace signalbox::actors {
 
 class GrpcPoller {
@@ -51,6 +53,9 @@ class GrpcPoller {
   /// Something is about to happen: answers are waited for, for a moment.
   static void hurry();
 };
+
+/// An instant as gRPC's timers and calls take it.
+gpr_timespec grpc_deadline(Instant deadline);
 
 /// Tells the end of a core call once, on a thread of gRPC's executor. `call` is on the poller's
 /// callback_queue(), and nothing was started on it. With `send`, its headers are sent first: else

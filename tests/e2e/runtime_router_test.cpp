@@ -23,13 +23,9 @@ std::shared_ptr<Router> router_of(Runtime& runtime, const std::string& target = 
   return *router;
 }
 
-// Picks, and waits, until there is a connection.
 Pick pick_until_complete(const Router& router, const CallArgs& args) {
-  Pick pick = router.pick(args);
-  while (pick.outcome() != PickOutcome::kComplete) {
-    REQUIRE(router.wait(pick, Clock::now() + kPatience));
-    router.repick(pick, args);
-  }
+  Pick pick = router.pick_until(args, Clock::now() + kPatience, OnFail::kWait);
+  REQUIRE(pick.outcome() == PickOutcome::kComplete);
   return pick;
 }
 
@@ -136,14 +132,116 @@ TEST_CASE("router: a pick that fails says why", "[e2e][runtime][router]") {
   const auto runtime = start_runtime(options_for(plane->address()));
   const auto router = router_of(*runtime);
   const CallArgs args{.path = kPath, .seed = 1};
-  Pick pick = router->pick(args);
-  while (pick.outcome() == PickOutcome::kQueue) {
-    REQUIRE(router->wait(pick, Clock::now() + kPatience));
-    router->repick(pick, args);
-  }
+  const Pick pick = router->pick_until(args, Clock::now() + kPatience);
   CHECK(pick.outcome() == PickOutcome::kFail);
   CHECK(pick.status().code() == absl::StatusCode::kUnavailable);
   CHECK_THAT(std::string(pick.status().message()), Contains(nobody.address()));
+}
+
+TEST_CASE("router: a pick that nobody can answer waits until its deadline",
+          "[e2e][runtime][router]") {
+  const auto plane = start_plane("");
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  const auto deadline = Clock::now() + std::chrono::milliseconds(20);
+  CHECK(router->pick_until(args, deadline).outcome() == PickOutcome::kQueue);
+  CHECK(Clock::now() >= deadline);
+
+  std::promise<PickOutcome> outcome;
+  router->pick_async(args, deadline + std::chrono::milliseconds(20), [&](const Pick& pick) {
+    outcome.set_value(pick.outcome());
+  });
+  auto told = outcome.get_future();
+  REQUIRE(told.wait_for(kPatience) == std::future_status::ready);
+  CHECK(told.get() == PickOutcome::kQueue);
+}
+
+TEST_CASE("router: the route's timeout ends a pick that waits", "[e2e][runtime][router][A31-24]") {
+  const BlackHole nobody;
+  const auto plane = start_plane(
+      listener_yaml("orders", "routes") + routes_yaml("routes", "c", ", max_stream_duration: {max_stream_duration: 0.2s}") +
+      cluster_yaml("c", "", ", connect_timeout: 600s") + endpoints_yaml("c", {{nobody.address()}}));
+  auto options = options_for(plane->address());
+  options.failover_timeout = std::chrono::minutes(10);
+  const auto runtime = start_runtime(std::move(options));
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  const auto never = Clock::time_point::max();
+  const Pick pick = router->pick_until(args, never);
+  CHECK(pick.outcome() == PickOutcome::kQueue);
+  CHECK(pick.timeout() == std::chrono::milliseconds(200));
+
+  std::promise<PickOutcome> outcome;
+  router->pick_async(args, never, [&](const Pick& late) { outcome.set_value(late.outcome()); });
+  auto told = outcome.get_future();
+  REQUIRE(told.wait_for(kPatience) == std::future_status::ready);
+  CHECK(told.get() == PickOutcome::kQueue);
+}
+
+TEST_CASE("router: who waits without blocking is called", "[e2e][runtime][router]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane("");
+  auto runtime = start_runtime(options_for(plane->address()));
+  auto router = router_of(*runtime);
+  const auto never = Clock::time_point::max();
+  std::promise<Pick> picked;
+  const auto keep = [&](Pick pick) { picked.set_value(std::move(pick)); };
+  auto result = picked.get_future();
+  bool is_heard = false;
+  router->pick_async({.path = kPath, .seed = 1}, never, nullptr);
+
+  SECTION("when the pick is complete, even if the router has gone") {
+    const auto unwanted = router->pick_async(
+        {.path = kPath, .seed = 2}, never, [&](const Pick&) { is_heard = true; });
+    router->pick_async({.path = std::string(kPath), .seed = 1}, never, keep);
+    CHECK(unwanted.cancel());
+    router = nullptr;
+    plane->set_resources(resources(simple_yaml("orders", "c", {backend.address})));
+    REQUIRE(result.wait_for(kPatience) == std::future_status::ready);
+    CHECK(result.get().connection()->address().str() == backend.address);
+    CHECK_FALSE(unwanted.cancel());
+  }
+  SECTION("when the runtime ends") {
+    router->pick_async({.path = kPath, .seed = 1}, never, keep, OnFail::kWait);
+    runtime = nullptr;
+    REQUIRE(result.wait_for(kPatience) == std::future_status::ready);
+    const Pick pick = result.get();
+    CHECK(pick.outcome() == PickOutcome::kFail);
+    CHECK_THAT(std::string(pick.status().message()), Contains("shut down"));
+    // And before it returns, where nobody has to wait.
+    bool told = false;
+    const auto registered = router->pick_async(
+        {.path = kPath, .seed = 1}, never, [&](const Pick&) { told = true; }, OnFail::kWait);
+    CHECK(told);
+    CHECK_FALSE(registered.cancel());
+    CHECK(router->pick_until({.path = kPath, .seed = 1}, never, OnFail::kWait).outcome() ==
+          PickOutcome::kFail);
+  }
+  CHECK_FALSE(is_heard);
+}
+
+TEST_CASE("router: a change that is cancelled is not told", "[e2e][runtime][router]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane("");
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  const Pick pick = router->pick(args);
+  bool told = false;
+  const Registration registered = router->on_change(pick, [&] { told = true; });
+  CHECK(registered.cancel());
+  CHECK_FALSE(registered.cancel());
+  CHECK_FALSE(Registration().cancel());
+  plane->set_resources(resources(simple_yaml("orders", "c", {backend.address})));
+  CHECK(pick_until_complete(*router, args).connection() != nullptr);
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("router: seeds differ, on one thread and on two", "[runtime][router]") {
+  std::set<std::uint64_t> seeds{next_seed(), next_seed(), next_seed()};
+  std::thread([&] { seeds.merge(std::set<std::uint64_t>{next_seed(), next_seed()}); }).join();
+  CHECK(seeds.size() == 5);
 }
 
 TEST_CASE("router: a pick outlives the runtime, and so does the router", "[e2e][runtime][router]") {

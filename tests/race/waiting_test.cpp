@@ -12,7 +12,7 @@
 
 #include "actors/reclaimer.hpp"
 #include "actors/waker.hpp"
-#include "channel/wait_list.hpp"
+#include "channel/once_waiter.hpp"
 #include "lb/router.hpp"
 
 namespace signalbox {
@@ -40,7 +40,7 @@ class Sleeper final : public channel::Waiter {
   bool woken_ = false;
 };
 
-// As channel/router.cpp and channel/queued_call.cpp wait: in the list first, then another look.
+// As Router::wait() and channel/queued_call.cpp wait: in the list first, then another look.
 bool wait_for_newer(channel::WaitList& waiting, const lb::Router& router, std::uint64_t seen) {
   bool arrived = true;
   while (arrived && router.sequence() == seen && !waiting.is_closed()) {
@@ -83,6 +83,67 @@ TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channe
   for (std::thread& caller : callers)
     caller.join();
   CHECK(lost == 0);
+  CHECK(waiting->size() == 0);
+}
+
+// Each waits for one publication, and some are cancelled meanwhile, on another thread.
+TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never forgotten",
+          "[channel][race]") {
+  const auto cell = std::make_shared<lb::SnapshotCell>();
+  const auto waiting = std::make_shared<channel::WaitList>();
+  const lb::Router router(cell);
+  constexpr std::uint64_t kPublications = 500;
+
+  struct Counted final : channel::OnceWaiter {
+    Counted(std::shared_ptr<channel::WaitList> list, const lb::Router& from)
+        : OnceWaiter(std::move(list)), router(from), seen(from.sequence()) {}
+
+    bool is_over() override { return router.sequence() != seen || list().is_closed(); }
+
+    void call() override { ++calls; }
+
+    const lb::Router router;
+    const std::uint64_t seen;
+    std::atomic<int> calls{0};
+    std::atomic<bool> cancelled{false};
+  };
+
+  std::vector<std::vector<std::shared_ptr<Counted>>> waiters(kThreads);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> callers;
+  callers.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    callers.emplace_back([&, thread] {
+      auto& mine = waiters[static_cast<std::size_t>(thread)];
+      while (!done) {
+        mine.push_back(std::make_shared<Counted>(waiting, router));
+        mine.back()->wait();
+        auto& before = mine[mine.size() / 2];
+        if (mine.size() % 3 == 0 && before->cancel()) before->cancelled = true;
+        if (mine.size() == 2'000) break;
+      }
+    });
+  }
+  {
+    actors::ReclaimerThread reclaimer;
+    actors::Waker waker;
+    for (std::uint64_t sequence = 1; sequence <= kPublications; ++sequence) {
+      auto snapshot = std::make_unique<lb::Snapshot>();
+      snapshot->sequence = sequence;
+      reclaimer.handle()->retire(cell->exchange(std::move(snapshot)), [] {});
+      waker.post([waiting] { waiting->publish(); });
+    }
+  }
+  done = true;
+  for (std::thread& caller : callers)
+    caller.join();
+  waiting->close();
+  int wrong = 0;
+  for (const auto& mine : waiters) {
+    for (const auto& waiter : mine)
+      wrong += waiter->calls + (waiter->cancelled ? 1 : 0) == 1 ? 0 : 1;
+  }
+  CHECK(wrong == 0);
   CHECK(waiting->size() == 0);
 }
 

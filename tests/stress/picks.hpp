@@ -5,7 +5,7 @@
 //
 // Rules
 //   P1  A pick is whole: kComplete has a connection and a cluster, the others have no connection.
-//   P2  on_change() calls once, at the latest when the runtime ends.
+//   P2  on_change() calls once, at the latest when the runtime ends; never, where it was cancelled.
 
 #pragma once
 
@@ -42,6 +42,7 @@ class PickUser {
 
   struct Notice {
     std::atomic<int> calls{0};
+    bool cancelled = false;
   };
 
   void check(const Pick& pick);

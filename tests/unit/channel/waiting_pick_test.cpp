@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/waiting_pick.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/router_fixture.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::answering;
+using testing::result;
+using testing::RouterFixture;
+
+const Instant kNow{1h};
+
+// A pick that notes the limits that it was told, for a timer that the test is.
+class TestPick final : public WaitingPick {
+ public:
+  template <typename... Args>
+  explicit TestPick(Args&&... args) : WaitingPick(std::forward<Args>(args)...) {}
+
+  void limit(const lb::Pick& pick) override { limits.push_back(limited(kNow + 1h, kNow, pick)); }
+
+  std::vector<Instant> limits;
+};
+
+class World {
+ public:
+  std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
+    // What the caller gives is gone by the time that the pick is asked again.
+    const std::string path = "/a.b/C";
+    const lb::CallArgs call{path, nullptr, 7};
+    return std::make_shared<TestPick>(
+        waiting, fixture.router, call, on_fail, fixture.router.pick(call), [this](lb::Pick pick) {
+          ended.push_back(std::move(pick));
+        });
+  }
+
+  std::shared_ptr<TestPick> begin(OnFail on_fail = OnFail::kReturn) {
+    auto pick = make(on_fail);
+    pick->begin();
+    return pick;
+  }
+
+  // As a runtime publishes: first the snapshot, then the news of it.
+  void publish(std::variant<Complete, Queue, Fail, Drop> outcome) {
+    store(std::move(outcome));
+    waiting->publish();
+  }
+
+  void store(std::variant<Complete, Queue, Fail, Drop> outcome) {
+    fixture.publish(testing::all_to(action), answering([outcome](const PickArgs& args) {
+                      CHECK(args.path == "/a.b/C");
+                      CHECK(args.seed == 7);
+                      return result(outcome);
+                    }));
+  }
+
+  Complete complete() const { return Complete(fixture.backend.get()); }
+
+  RouterFixture fixture;
+  ForwardAction action = testing::to("c");
+  std::shared_ptr<WaitList> waiting = std::make_shared<WaitList>();
+  std::vector<lb::Pick> ended;
+};
+
+}  // namespace
+
+TEST_CASE("waiting_pick: is told of once, when it is complete", "[channel][pick]") {
+  World world;
+  const auto pick = world.begin();
+  CHECK(world.waiting->size() == 1);
+  world.publish(Queue{});
+  CHECK(world.ended.empty());
+  world.publish(world.complete());
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.ended[0].connection() == world.fixture.backend.get());
+  CHECK(world.waiting->size() == 0);
+  world.publish(world.complete());
+  pick->wake();
+  pick->end();
+  CHECK(world.ended.size() == 1);
+  CHECK_FALSE(pick->cancel());
+}
+
+TEST_CASE("waiting_pick: what was published before it waited is not missed", "[channel][pick]") {
+  World world;
+  const auto pick = world.make();
+  world.store(world.complete());
+  CHECK(world.ended.empty());
+  pick->begin();
+  CHECK(world.ended.size() == 1);
+  CHECK(world.waiting->size() == 0);
+}
+
+TEST_CASE("waiting_pick: a failure ends it, unless it would rather wait", "[channel][pick]") {
+  World world;
+  const auto returns = world.begin(OnFail::kReturn);
+  const auto waits = world.begin(OnFail::kWait);
+  world.publish(Fail{absl::UnavailableError("nobody")});
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.ended[0].outcome() == PickOutcome::kFail);
+  SECTION("for what comes later") {
+    world.publish(world.complete());
+    REQUIRE(world.ended.size() == 2);
+    CHECK(world.ended[1].outcome() == PickOutcome::kComplete);
+  }
+  SECTION("but not for a drop") {
+    world.publish(Drop{absl::UnavailableError("too many")});
+    REQUIRE(world.ended.size() == 2);
+    CHECK(world.ended[1].outcome() == PickOutcome::kDrop);
+  }
+  SECTION("to the end of its time, and then it says why") {
+    waits->end();
+    REQUIRE(world.ended.size() == 2);
+    CHECK(world.ended[1].outcome() == PickOutcome::kFail);
+    CHECK(world.ended[1].status() == absl::UnavailableError("nobody"));
+  }
+}
+
+TEST_CASE("waiting_pick: its end has it told as it is", "[channel][pick]") {
+  World world;
+  const auto pick = world.make();
+  SECTION("while it waits") {
+    pick->begin();
+    pick->end();
+  }
+  SECTION("before it waits") {
+    pick->end();
+    pick->begin();
+  }
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.ended[0].outcome() == PickOutcome::kQueue);
+  CHECK(world.waiting->size() == 0);
+}
+
+TEST_CASE("waiting_pick: the end of the runtime is the last that it waits for", "[channel][pick]") {
+  World world;
+  const OnFail on_fail = GENERATE(OnFail::kReturn, OnFail::kWait);
+  const auto pick = world.begin(on_fail);
+  world.publish(Queue{});
+  world.fixture.publish(std::nullopt, nullptr, absl::UnavailableError("shut down"));
+  world.waiting->close();
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.ended[0].outcome() == PickOutcome::kFail);
+  CHECK(world.ended[0].status() == absl::UnavailableError("shut down"));
+  // Who comes later need not wait.
+  world.begin(OnFail::kWait);
+  CHECK(world.ended.size() == 2);
+}
+
+TEST_CASE("waiting_pick: one that is cancelled is never told, and lets go", "[channel][pick]") {
+  World world;
+  auto pick = world.begin();
+  CHECK(pick->cancel());
+  CHECK_FALSE(pick->cancel());
+  CHECK(world.waiting->size() == 0);
+  world.publish(world.complete());
+  pick->end();
+  CHECK(world.ended.empty());
+  const std::weak_ptr<TestPick> gone = pick;
+  pick.reset();
+  CHECK(gone.expired());
+}
+
+TEST_CASE("waiting_pick: may be cancelled, in vain, by whom it tells", "[channel][pick]") {
+  World world;
+  std::shared_ptr<TestPick> pick;
+  bool cancelled = true;
+  pick = std::make_shared<TestPick>(world.waiting,
+                                    world.fixture.router,
+                                    lb::CallArgs{"/a.b/C", nullptr, 7},
+                                    OnFail::kReturn,
+                                    lb::Pick(),
+                                    [&](const lb::Pick&) { cancelled = pick->cancel(); });
+  pick->begin();
+  world.publish(world.complete());
+  CHECK_FALSE(cancelled);
+}
+
+TEST_CASE("waiting_pick: the route's timeout limits it once it is known",
+          "[channel][pick][A31-24]") {
+  World world;
+  world.action.max_stream_duration = 5s;
+  const auto unrouted = world.begin();
+  CHECK(unrouted->limits == std::vector<Instant>{kNow + 1h});
+  world.publish(Queue{});
+  world.publish(Queue{});
+  CHECK(unrouted->limits == std::vector<Instant>{kNow + 1h, kNow + 5s});
+  const auto routed = world.begin();
+  world.publish(Queue{});
+  CHECK(routed->limits == std::vector<Instant>{kNow + 5s});
+}
+
+TEST_CASE("waiting_pick: of deadline and timeout the sooner one counts",
+          "[channel][pick][A31-24]") {
+  World world;
+  const auto until = [&](std::optional<Duration> timeout, Instant deadline) {
+    world.action.max_stream_duration = timeout;
+    world.store(Queue{});
+    return limited(deadline, kNow, world.fixture.router.pick({"/a.b/C", nullptr, 7}));
+  };
+  CHECK(until(std::nullopt, kNow + 3s) == kNow + 3s);
+  CHECK(until(5s, kNow + 3s) == kNow + 3s);
+  CHECK(until(2s, kNow + 3s) == kNow + 2s);
+  CHECK(until(2s, Instant::max()) == kNow + 2s);
+  CHECK(until(Duration::max(), Instant::max()) == Instant::max());
+  CHECK(until(2s, kNow - 1s) == kNow - 1s);
+  CHECK(until(2s, Instant::min()) == Instant::min());
+}
+
+TEST_CASE("pick: is as small as its header says", "[channel][pick]") {
+  CHECK(sizeof(lb::Pick) <= 256);
+}
+
+}  // namespace signalbox::channel
