@@ -18,6 +18,7 @@
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/lb_policies.hpp"
@@ -122,8 +123,20 @@ absl::StatusOr<Transports> make_ads_transports(
   return transports;
 }
 
-std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
-                                                  std::shared_ptr<actors::Reclaimer> reclaimer) {
+absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
+    const RuntimeOptions& options, std::shared_ptr<actors::Reclaimer> reclaimer) {
+  const auto retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
+    reclaimer->retire(std::move(unused));
+  };
+  if (options.transport == EndpointTransport::kTcp) {
+    actors::TcpConnectorOptions tcp{.retire = retire};
+    if (options.keepalive_time) {
+      tcp.keepalive = {
+          .time = std::chrono::ceil<std::chrono::seconds>(*options.keepalive_time),
+          .timeout = std::chrono::ceil<std::chrono::seconds>(options.keepalive_timeout)};
+    }
+    return actors::TcpConnector::start(std::move(tcp));
+  }
   actors::GrpcConnectorOptions connector;
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
@@ -134,9 +147,7 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
         .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
         .without_calls = options.keepalive_without_calls};
   }
-  connector.retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
-    reclaimer->retire(std::move(unused));
-  };
+  connector.retire = retire;
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
@@ -171,6 +182,7 @@ std::string authority_of(const std::string& target) {
 // In the order of construction: what is below uses what is above.
 struct Runtime::State {
   xds::Bootstrap bootstrap;
+  EndpointTransport transport = EndpointTransport::kGrpc;
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
@@ -226,13 +238,16 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
+  state->transport = options.transport;
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
   if (!custom.ok()) return custom.status();
   auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
-  environment.connector = make_connector(options, environment.reclaimer);
+  auto connector = make_connector(options, environment.reclaimer);
+  if (!connector.ok()) return connector.status();
+  environment.connector = *std::move(connector);
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
@@ -282,6 +297,10 @@ Runtime::~Runtime() {
 std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target,
                                                          Interceptors interceptors) {
   auto found = state_->target(target);
+  if (found.ok() && state_->transport != EndpointTransport::kGrpc) {
+    found = absl::FailedPreconditionError(absl::StrCat(
+        target, ": no calls on channels: RuntimeOptions::transport is not kGrpc, use router()"));
+  }
   if (!found.ok()) {
     // A target that nobody serves: closed from the beginning, and saying why.
     auto lame = std::make_shared<channel::Target>();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <semaphore>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -25,13 +26,16 @@ constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never 
 
 class OrdersService final : public demo::v1::Orders::Service {
  public:
-  explicit OrdersService(const BackendOptions& options) : options_(options) {}
+  explicit OrdersService(const BackendOptions& options)
+      : options_(options), places_(options.at_once) {}
 
   grpc::Status Place(grpc::ServerContext* /*context*/,
                      const demo::v1::PlaceRequest* request,
                      demo::v1::PlaceReply* reply) override {
+    places_.acquire();
     std::this_thread::sleep_for(std::min<std::chrono::microseconds>(
         std::chrono::microseconds(request->work_us()), kMaxWork));
+    places_.release();
     reply->set_backend(options_.name);
     reply->set_cluster(options_.cluster);
     reply->set_pid(static_cast<std::uint32_t>(::getpid()));
@@ -40,6 +44,7 @@ class OrdersService final : public demo::v1::Orders::Service {
 
  private:
   const BackendOptions& options_;
+  std::counting_semaphore<> places_;
 };
 
 }  // namespace

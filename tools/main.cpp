@@ -310,6 +310,9 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->add_option("--name", options.name, "What it calls itself")->required();
   command->add_option("--cluster", options.cluster, "The cluster it belongs to")->required();
   command->add_option("--parent", options.parent, "Ends with this process");
+  command->add_option("--at-once", options.at_once, "The most calls that it works on at a time")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 

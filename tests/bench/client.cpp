@@ -25,6 +25,8 @@ const std::map<std::string, Measure> kMeasures = {
     {"cpu", measure_cpu},
     {"failover", measure_failover},
     {"outage", measure_outage},
+    {"overload", measure_overload},
+    {"queued", measure_queued},
     {"eds_update", measure_eds_update},
     {"cold_start", measure_cold_start},
     {"refused", measure_refused},
@@ -46,6 +48,10 @@ int run(int argc, char** argv) {
   app.add_option("--seconds", seconds)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--work-ms", options.work_ms)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--calls", options.calls)->check(CLI::PositiveNumber)->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -39,6 +39,19 @@ class Exactly:
         return f"ours = {self.count}"
 
 
+@dataclass(frozen=True)
+class AtLeast:
+    """What ours must at least be, whatever the peer's is."""
+
+    bound: float
+
+    def __str__(self) -> str:
+        return f"ours >= {self.bound:g}"
+
+
+Bound = Union[Target, Exactly, AtLeast]
+
+
 def ratio_of(ours: float, peer: float) -> float:
     """Of two counts of zero neither is worse; more than zero is infinitely more."""
     if peer == 0:
@@ -52,7 +65,7 @@ class Comparison:
 
     name: str
     unit: str
-    target: Union[Target, Exactly, None] = None
+    target: Optional[Bound] = None
     pairs: list[Pair] = field(default_factory=list)
 
     def ours(self) -> float:
@@ -86,6 +99,8 @@ class Comparison:
     def verdict(self) -> str:
         if isinstance(self.target, Exactly):
             return "met" if self.ours() == self.target.count else "NOT MET"
+        if isinstance(self.target, AtLeast):
+            return "met" if self.ours() >= self.target.bound else "NOT MET"
         ratio = self.ratio()
         if self.target is None or ratio is None:
             return "-"

@@ -11,8 +11,8 @@ import unittest
 from pathlib import Path
 
 from bench import sides_of
-from comparison import Comparison, Exactly, Target, as_text, ratio_of, table
-from experiments import eds_update_numbers, failover_numbers
+from comparison import AtLeast, Comparison, Exactly, Target, as_text, ratio_of, table
+from experiments import eds_update_numbers, failover_numbers, overload_numbers
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
 
@@ -30,6 +30,11 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(one_of_many.verdict(), "NOT MET")
         self.assertEqual(comparison((0, 3), (0, 0), target=Exactly(0)).verdict(), "met")
         self.assertEqual(comparison((0, None), target=Exactly(0)).verdict(), "met")
+
+    def test_what_ours_has_to_reach_is_no_matter_of_the_peer(self) -> None:
+        for ours, peer, verdict in [(0.9, 1.0, "met"), (0.89, 0.1, "NOT MET"), (0.9, None, "met")]:
+            self.assertEqual(comparison((ours, peer), target=AtLeast(0.9)).verdict(), verdict)
+        self.assertEqual(str(AtLeast(0.9)), "ours >= 0.9")
 
     def test_the_ratio_is_the_median_of_the_pairs_ratios(self) -> None:
         # The ratio of the medians would be 20 / 20.
@@ -100,6 +105,16 @@ class FailoverTest(unittest.TestCase):
                 failover_numbers(seen, killed, listening=3_000_000_000)
 
 
+class OverloadTest(unittest.TestCase):
+    def test_goodput_is_a_share_of_the_capacity(self) -> None:
+        seen = {"served_per_second": 760.0, "refused_per_second": 2400.0, "refused_p99_ms": 1.0}
+        self.assertEqual(overload_numbers(seen, capacity=800), {**seen, "goodput": 0.95})
+
+    def test_where_nothing_is_refused_there_is_no_overload(self) -> None:
+        with self.assertRaises(MeasurementFailed):
+            overload_numbers({"served_per_second": 760.0, "refused_per_second": 0.0, "refused_p99_ms": 0.0}, 800)
+
+
 class EdsUpdateTest(unittest.TestCase):
     SEEN = {"served_ns": [2_030_000_000, 4_010_000_000, 6_500_000_000], "cpu_ms": [12.0, 10.0, 90.0],
             "connected_mb": 300.0}
@@ -139,8 +154,12 @@ class DriverTest(unittest.TestCase):
             "pick_10000_ring_hash": "<= 0.1",
             "pick_10000_least_request": "<= 0.1",
             "rpc_latency_2": "<= 1.03",
+            "rpc_latency_1000": "<= 1.03",
+            "rpc_cpu_2": "<= 1",
             "rpc_cpu_1000": "<= 0.8",
             "rpc_qps_16threads": ">= 1",
+            "queued_call": "None",
+            "overload_goodput": str(AtLeast(0.9)),
             "failover_ms": "<= 1",
             "failover_failed_no_retry": "<= 1",
             "failback_ms": "<= 0.5",

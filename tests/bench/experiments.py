@@ -121,6 +121,66 @@ class ControlPlaneKill(Calls):
         return {**seen, "away_s": away}
 
 
+class Overload(Calls):
+    """Four times as many calls as the backends can serve, with a circuit breaker that knows what they can."""
+
+    AT_ONCE = 16
+    WORK_MS = 20.0
+    TIMES = 4
+    IN_LINE = 4  # Calls that wait in line, so that no place is empty while the next call is on its way.
+
+    def __init__(self) -> None:
+        super().__init__("overload", 2)
+        self._capacity = self.AT_ONCE / self.WORK_MS * 1e3
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        _, self._port = world.start_backend("0.0.0.0:0", "bench", "--at-once", self.AT_ONCE)
+        most = self.AT_ONCE + self.IN_LINE
+        world.serve(resources.route_to("bench")
+                    + resources.limited_cluster("bench", resources.loopback(self._endpoints, self._port), most))
+        return (f"{self.TIMES * self._capacity:,.0f} calls/s, open loop, of which the backends can serve "
+                f"{self._capacity:,.0f}: {self.AT_ONCE} at a time, {self.WORK_MS:g} ms each; max_requests {most}")
+
+    def run(self, side: str, pair: int) -> dict:
+        return overload_numbers(self.measure(side, rate=self.TIMES * self._capacity, work_ms=self.WORK_MS),
+                                self._capacity)
+
+
+def overload_numbers(seen: dict, capacity: float) -> dict:
+    if seen["refused_per_second"] == 0:
+        raise MeasurementFailed("no call was refused: that is no overload")
+    return {**seen, "goodput": seen["served_per_second"] / capacity}
+
+
+class QueuedCalls(Experiment):
+    """Calls that are made before there is any endpoint, and wait for the first connection."""
+
+    CALLS = 1000
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world = world
+        _, port = world.start_backend("127.0.3.1:0", "bench")
+        cluster, endpoints = resources.eds_cluster("bench", [("127.0.3.1", port)])
+        self._plane = world.serve_in_turn([[*resources.route_to("bench"), cluster],
+                                           [*resources.route_to("bench"), cluster, endpoints]])
+        return f"{self.CALLS:,} calls at once, which wait for their endpoint; CPU until all are answered"
+
+    def run(self, side: str, pair: int) -> dict:
+        client = self._world.start_client(side, "queued", calls=self.CALLS)
+        client.read(CLIENT_SECONDS)
+        set_ns = self._change()
+        seen = client.read(CLIENT_SECONDS)
+        client.finish(START_SECONDS)
+        self._world.end(client)
+        self._change()  # Back to where every client starts.
+        return {**seen, "all_answered_ms": (seen["answered_ns"] - set_ns) / 1e6}
+
+    def _change(self) -> int:
+        self._plane.write_line()
+        return self._plane.read(START_SECONDS)["set_ns"]
+
+
 class EdsUpdate(Experiment):
     """Of 10,000 connected endpoints two change: one among the many, and one whose locality takes nearly all calls, so
     that its first call comes as soon as there can be one."""

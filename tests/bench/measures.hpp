@@ -26,6 +26,8 @@ struct MeasureOptions {
   std::chrono::duration<double> length{1};
   double rate = 1000;  ///< Calls a second, of open loops.
   int updates = 1;     ///< How often the driver will change the endpoints.
+  double work_ms = 0;  ///< That each call keeps its backend busy.
+  int calls = 1000;    ///< That wait.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
@@ -48,6 +50,16 @@ Measured measure_failover(const MeasureOptions& options, Side& side);
 /// Async calls at a rate while the driver kills the control plane and starts it again. Writes a
 /// line when the load runs: `calls`, `failed`.
 Measured measure_outage(const MeasureOptions& options, Side& side);
+
+/// Async calls at a rate that is more than the backends can do, each of which works for `work_ms`:
+/// `served_per_second`, `refused_per_second`, and `refused_p99_ms`, from when a call was due.
+Measured measure_overload(const MeasureOptions& options, Side& side);
+
+/// Calls that wait for their first connection. Writes a line when all of them wait: the driver then
+/// lets a backend be. `queued_us` is CPU of this process per call, from the first until all are
+/// answered, and `answered_ns` that instant; `ready_us` is that of the same calls made once more.
+Measured measure_queued(const MeasureOptions& options, Side& side);
+
 /// A quiet load while the driver changes the endpoints. Writes a line before each update, when it
 /// is ready for it: the odd ones bring a backend of cluster `odd`, the even ones one of `even`.
 /// Of each update `served_ns`, the instant (CLOCK_MONOTONIC) of that backend's first answer, and

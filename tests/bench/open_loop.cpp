@@ -50,7 +50,7 @@ void OpenLoop::send_all() {
       std::unique_lock lock(mutex_);
       if (stopped_.wait_until(lock, due, [this] { return stopping_; })) return;
     }
-    send(due, i % 2 == 0 ? options_.work : std::chrono::microseconds(0));
+    send(due, i % options_.work_every == 0 ? options_.work : std::chrono::microseconds(0));
   }
 }
 

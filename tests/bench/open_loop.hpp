@@ -33,8 +33,9 @@ class OpenLoop {
  public:
   struct Options {
     double rate = 1000;  ///< Calls a second.
-    /// Every other call keeps its backend busy for so long.
+    /// Keeps its backend busy for so long: one call in `work_every`.
     std::chrono::microseconds work{0};
+    std::uint64_t work_every = 2;
   };
 
   using OnFinished = std::function<void(const AnsweredCall&)>;

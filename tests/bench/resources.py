@@ -26,6 +26,12 @@ def eds_cluster(name: str, addresses: list[Address], lb_policy: str = "ROUND_ROB
     return weighted_cluster(name, [(1, addresses)], lb_policy)
 
 
+def limited_cluster(name: str, addresses: list[Address], max_requests: int) -> list[dict]:
+    """The same with so many calls in flight at the most."""
+    cluster, endpoints = eds_cluster(name, addresses)
+    return [{**cluster, "circuit_breakers": {"thresholds": [{"max_requests": max_requests}]}}, endpoints]
+
+
 def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
                      lb_policy: str = "ROUND_ROBIN") -> list[dict]:
     """A cluster of localities, each with its weight and its endpoints; `lb_policy` within each."""

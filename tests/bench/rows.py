@@ -3,11 +3,11 @@
 number yet, an Experiment."""
 
 from dataclasses import dataclass
-from typing import Callable, Optional, Union
+from typing import Callable, Optional
 
-from comparison import Exactly, Target
+from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         Refused)
+                         Overload, QueuedCalls, Refused)
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Row:
     name: str
     number: str  # Of what a run of the experiment yields.
     unit: str
-    target: Union[Target, Exactly, None]
+    target: Optional[Bound]
     notes: tuple[str, ...] = ()  # Other numbers of the run that are worth a line.
 
 
@@ -43,10 +43,19 @@ PLANS = (
     pick("pick_10000_least_request", 10_000, 1, 0.1, "LEAST_REQUEST", most_pairs=5),
     Plan(lambda: Calls("closed_loop", 2),
          (Row("rpc_latency_2", "p50_us", "us", Target(1.03), ("p99_us",)),)),
+    Plan(lambda: Calls("closed_loop", 1000),
+         (Row("rpc_latency_1000", "p50_us", "us", Target(1.03), ("p99_us",)),)),
+    Plan(lambda: CallsAtRate(2),
+         (Row("rpc_cpu_2", "cpu_us_per_call", "us", Target(1.0), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(1000),
          (Row("rpc_cpu_1000", "cpu_us_per_call", "us", Target(0.8), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: Calls("closed_loop", 2, threads=16),
          (Row("rpc_qps_16threads", "calls_per_second", "calls/s", Target(1.0, at_least=True), ("p99_us",)),)),
+    Plan(QueuedCalls,
+         (Row("queued_call", "queued_us", "us", None, ("ready_us", "all_answered_ms")),)),
+    Plan(Overload,
+         (Row("overload_goodput", "goodput", "of capacity", AtLeast(0.9),
+              ("refused_p99_ms", "served_per_second", "refused_per_second")),)),
     Plan(Failover,
          (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),

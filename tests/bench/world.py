@@ -136,14 +136,14 @@ class World:
             process.end()
         self._folder.cleanup()
 
-    def launch_backend(self, listen: str, cluster: str) -> Process:
+    def launch_backend(self, listen: str, cluster: str, *more: object) -> Process:
         """Not ready before it has written a line."""
         return self._start([self._programs.signalbox, "backend", "--listen", listen, "--name", listen, "--cluster",
-                            cluster, "--parent", os.getpid()])
+                            cluster, "--parent", os.getpid(), *more])
 
-    def start_backend(self, listen: str, cluster: str) -> tuple[Process, int]:
+    def start_backend(self, listen: str, cluster: str, *more: object) -> tuple[Process, int]:
         """With the port it listens on."""
-        process = self.launch_backend(listen, cluster)
+        process = self.launch_backend(listen, cluster, *more)
         return process, int(process.read(START_SECONDS)["address"].rpartition(":")[2])
 
     def serve(self, resources: list[dict]) -> None:
@@ -181,7 +181,7 @@ class World:
     def start_client(self, side: str, measure: str, **options) -> Process:
         argv = [self._programs.client, "--side", side, "--measure", measure]
         for name, value in options.items():
-            argv += [f"--{name}", value]
+            argv += [f"--{name.replace('_', '-')}", value]
         environment = {"GRPC_XDS_BOOTSTRAP": str(self._bootstrap)}
         if side == "peer" and measure == "pick":
             environment["LD_PRELOAD"] = str(self._programs.peer_shim)

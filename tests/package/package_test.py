@@ -9,11 +9,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 from typing import Iterator
 
-from installed import BUILD, CHECKOUT, install, outside, run
+from installed import BUILD, CHECKOUT, PATIENCE, install, outside, run
 
 HERE = Path(__file__).resolve().parent
 WORLD = """
@@ -39,6 +40,57 @@ resources:
         load_balancing_weight: 1
         lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
 """
+
+# The shop: orders are served by a cluster of two priorities, all else by another.
+SHOP = """
+resources:
+  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+    name: shop
+    api_listener:
+      api_listener:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        route_config:
+          virtual_hosts:
+            - name: shop
+              domains: ["*"]
+              routes:
+                - {match: {prefix: /orders/}, route: {cluster: orders}}
+                - {match: {prefix: ""}, route: {cluster: pages}}
+        http_filters:
+          - name: router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+"""
+SHOP_CLUSTER = """
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: CLUSTER
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: CLUSTER
+    endpoints:
+"""
+SHOP_ENDPOINT = """
+      - locality: {zone: zPRIORITY}
+        priority: PRIORITY
+        load_balancing_weight: 1
+        lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
+"""
+
+
+def shop(**clusters: list[int]) -> str:
+    """Each cluster with its ports, the first preferred."""
+    text = SHOP
+    for name, ports in clusters.items():
+        text += SHOP_CLUSTER.replace("CLUSTER", name)
+        for priority, port in enumerate(ports):
+            text += SHOP_ENDPOINT.replace("PRIORITY", str(priority)).replace("PORT", str(port))
+    return text
+
+
+def world_of(file: Path) -> dict[str, str]:
+    """The environment of a client whose control plane is this file."""
+    bootstrap = {"signalbox.resources": str(file), "node": {"id": "consumer"}}
+    return {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_XDS_BOOTSTRAP": ""}
 
 
 class PackageTest(unittest.TestCase):
@@ -153,15 +205,50 @@ class PackageTest(unittest.TestCase):
             port = int(server.stdout.readline())
             file = self.folder / "world.yaml"
             file.write_text(WORLD.replace("PORT", str(port)), encoding="utf-8")
-            bootstrap = {"signalbox.resources": str(file), "node": {"id": "consumer"}}
-            world = {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_XDS_BOOTSTRAP": ""}
+            world = world_of(file)
             self.assertEqual("hello package\n", run(source / "build/dropin", **world))
             self.assertEqual(f"127.0.0.1:{port}\n", run(source / "build/pick", **world))
             self.assertEqual(f"127.0.0.1:{port}\n", run(by_hand, **world))
 
+        self.shop_over_http(source / "build/http_client")
+
+    def shop_over_http(self, client: Path) -> None:
+        with contextlib.ExitStack() as stack:
+            def start(name: str, port: int = 0) -> tuple[subprocess.Popen, int]:
+                process = stack.enter_context(self.serving(sys.executable, HERE / "http_server.py", name, port))
+                return process, int(process.stdout.readline())
+
+            first, first_port = start("first")
+            _, second_port = start("second")
+            _, pages_port = start("pages")
+            file = self.folder / "shop.yaml"
+            file.write_text(shop(orders=[first_port, second_port], pages=[pages_port]), encoding="utf-8")
+            shopper = stack.enter_context(self.serving(client, **world_of(file)))
+
+            def get(path: str) -> str:
+                shopper.stdin.write(path + "\n")
+                shopper.stdin.flush()
+                return shopper.stdout.readline().rstrip("\n")
+
+            self.assertEqual("200 first /orders/7", get("/orders/7"))
+            self.assertEqual("200 pages /imprint", get("/imprint"))
+            self.assertEqual("503 first /orders/busy", get("/orders/busy"))
+            first.kill()
+            first.wait()
+            self.assertEqual("200 second /orders/7", get("/orders/7"))
+            start("first", first_port)
+            while get("/orders/8") != "200 first /orders/8":  # It is back: after its back-off, a second or two.
+                self.assertIsNone(shopper.poll())
+            shopper.stdin.close()
+            counted = shopper.stdout.read()
+            self.assertEqual(0, shopper.wait(PATIENCE))
+            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 1$')
+            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="orders".*"UNAVAILABLE".*\} 1$')
+
     @contextlib.contextmanager
-    def serving(self, *argv: object) -> Iterator[subprocess.Popen]:
-        with subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True) as process:
+    def serving(self, *argv: object, **environment: str) -> Iterator[subprocess.Popen]:
+        with subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, **environment}) as process:
             try:
                 yield process
             finally:

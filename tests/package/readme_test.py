@@ -142,6 +142,7 @@ class ReadmeTest(unittest.TestCase):
     def test_the_lines_to_embed_compile(self) -> None:
         cmake, cpp = blocks_of(README, "embed")
         self.assertEqual(("cmake", "cpp"), (cmake.language, cpp.language))
+        (http,) = blocks_of(README, "http")
         folder = self.folder / "embed"
         folder.mkdir()
         (folder / "CMakeLists.txt").write_text(EMBED_CMAKE + cmake.text + EMBED_STUB, encoding="utf-8")
@@ -149,7 +150,7 @@ class ReadmeTest(unittest.TestCase):
         includes = [line for line in cpp.text.splitlines() if line.startswith("#include")]
         self.assertTrue(includes)
         body = textwrap.indent("\n".join(line for line in cpp.text.splitlines() if line not in includes), "  ")
-        source = "\n".join(includes) + EMBED_CPP.replace("BODY", body)
+        source = "\n".join(includes) + EMBED_CPP.replace("BODY", body).replace("HTTP", textwrap.indent(http.text, "  "))
         (folder / "my_server.cpp").write_text(source, encoding="utf-8")
         run("protoc", "--cpp_out=.", "--grpc_out=.", f"--plugin=protoc-gen-grpc={which('grpc_cpp_plugin')}",
             "orders.proto", cwd=folder)
@@ -200,14 +201,20 @@ message PlaceReply {}
 """
 # What the reader's own server has.
 EMBED_CPP = """
-#include <random>
+#include <chrono>
 #include <string>
 #include <grpcpp/grpcpp.h>
 #include "orders.grpc.pb.h"
 
 int fail(const absl::Status& status) { return status.ok() ? 0 : 1; }
-std::uint64_t random_number() { return std::random_device()(); }
 void send_to(const std::string& address) {}
+int http_get(const std::string& address, const std::string& path) { return 200; }
+int code_of(int http_status) { return http_status == 200 ? 0 : 2; }
+
+int get(const std::string& path, std::chrono::steady_clock::time_point deadline) {
+HTTP
+  return status;
+}
 
 int main() {
   grpc::ClientContext context;

@@ -42,6 +42,18 @@
 
 namespace signalbox {
 
+/// What a connection to an endpoint is; so, when an endpoint is READY, and can be picked.
+enum class EndpointTransport : std::uint8_t {
+  /// A gRPC channel, that has heard the server's HTTP/2 settings. What speaks something else there
+  /// (HTTP/1.1, say) is never READY.
+  kGrpc,
+  /// A TCP connection on which nothing is said: for the Pick API with connections of its own. Each
+  /// endpoint in use costs one open file here and one connection there. One that the server closes
+  /// because it is idle is made anew, and only if that fails is the endpoint lost; one that it
+  /// closes at once is tried again once a second.
+  kTcp,
+};
+
 struct RuntimeOptions {
   /// Where the bootstrap is: a file, or the JSON itself; neither: the environment.
   std::optional<std::string> bootstrap_path;
@@ -82,6 +94,10 @@ struct RuntimeOptions {
   std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
   /// Pings connections that no call is on, too.
   bool keepalive_without_calls = false;
+
+  /// With kTcp, what is said of gRPC, credentials and channel arguments does not apply, pings are
+  /// TCP's own, and every call on a channel() fails.
+  EndpointTransport transport = EndpointTransport::kGrpc;
 
   /// Of connections to endpoints; unset: insecure.
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
@@ -157,7 +173,7 @@ class Runtime {
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
                                                   Interceptors interceptors = {});
 
-  /// The Pick API for the same targets.
+  /// The Pick API for the same targets: see router.hpp. INVALID_ARGUMENT for a target that is none.
   absl::StatusOr<std::shared_ptr<Router>> router(const std::string& target);
 
   /// All metrics of this runtime, for the embedding server's own exposer or as text.

@@ -16,13 +16,13 @@ int main() {
     std::cerr << router.status() << '\n';
     return 1;
   }
-  const signalbox::CallArgs call{.path = "/consumer.v1.Hello/Greet", .seed = 4};
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  auto pick = (*router)->pick(call);
-  while (pick.connection() == nullptr && (*router)->wait(pick, deadline)) {
-    (*router)->repick(pick, call);
+  const auto pick = (*router)->pick_until(
+      {.path = "/consumer.v1.Hello/Greet", .seed = signalbox::next_seed()}, deadline);
+  if (pick.outcome() != signalbox::PickOutcome::kComplete) {
+    std::cerr << pick.status() << '\n';
+    return 1;
   }
-  if (pick.connection() == nullptr) return 1;
   std::cout << pick.connection()->address() << '\n';
   return 0;
 }

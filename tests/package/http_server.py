@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A server of HTTP/1.1 on a free port of the loopback, which it prints: answers GET with its name and the path, and
+with status 503 where the path ends with /busy. Usage: http_server.py NAME [PORT]"""
+
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:  # pylint: disable=invalid-name
+        body = f"{sys.argv[1]} {self.path}".encode()
+        self.send_response(503 if self.path.endswith("/busy") else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
