@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -27,6 +28,11 @@ struct CallArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
   std::uint64_t seed = 0;  ///< Any well-spread number; the same for all picks of one call.
+  /// Set by each pick: the :authority that the call is to have, where its route wants the hostname
+  /// of the endpoint and that has one (A81); else it is made empty. An authority that the
+  /// application chose itself comes first. A string that has room for it keeps the pick free of
+  /// allocations. Null: nobody asks.
+  std::string* authority = nullptr;
 };
 
 /// What became of a call, and the references that it holds until this is destroyed (on any
@@ -70,7 +76,8 @@ class Pick {
   Use connection_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does.
+  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does,
+  bool auto_host_rewrite_ = false;     // and so does this.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };

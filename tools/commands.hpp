@@ -30,6 +30,10 @@ struct BackendOptions {
   std::string listen = "127.0.0.1:0";
   std::string name;
   std::string cluster;
+  std::string certificate;  ///< Files in PEM; empty: plaintext.
+  std::string private_key;
+  std::string
+      client_ca;     ///< Who must have signed the certificates of clients; empty: they need none.
   pid_t parent = 0;  ///< Ends with this process.
 };
 
