@@ -99,7 +99,7 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
   options.node = state.environment->node_bytes;
   options.server = state.transport->server();
   options.seed = seed_of(state.environment->seed, "ads_stream", self->id());
-  options.decode = state.environment->decode_response;
+  options.decode = state.environment->make_decoder(server);
   state.core.emplace(std::move(options));
   return {
       [&state](Subscribe& event) { state.feed(std::move(event)); },

@@ -30,8 +30,8 @@ struct Environment {
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
   std::shared_ptr<metrics::Instruments> instruments;
-  /// How xDS responses become resources.
-  xds::ResponseDecoder decode_response;
+  /// How xDS responses of a server become resources: a decoder for each session.
+  std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
   std::string node_id;     ///< For texts.

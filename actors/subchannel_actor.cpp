@@ -49,7 +49,7 @@ struct SubchannelState {
     events.closed = [me, attempt](absl::Status why) {
       protocol::post(me, ConnectionClosed{attempt, std::move(why)});
     };
-    connection = environment->connector->connect(address, order.timeout, std::move(events));
+    connection = environment->connector->connect(peer, order.timeout, std::move(events));
   }
 
   void run(DropConnection&) { connection.reset(); }
@@ -80,7 +80,7 @@ struct SubchannelState {
   }
 
   void open(lb::SubchannelOptions options) {
-    address = options.address;
+    peer = {options.address, options.settings.tls};
     cluster = options.settings.cluster;
     environment->instruments->add_subchannels(state, +1);
     core.emplace(std::move(options));
@@ -89,7 +89,7 @@ struct SubchannelState {
   Self self = nullptr;
   EnvironmentPtr environment;
   std::shared_ptr<const metrics::MessageCount> handled;
-  Address address;
+  Peer peer;
   ClusterName cluster;
   ConnectivityState state = ConnectivityState::kIdle;
   protocol::SubchannelMapActor map;

@@ -101,7 +101,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
 
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
-  const lb::CallArgs args{path, &headers, intent.seed};
+  const lb::CallArgs args{path, &headers, intent.seed, &intent.authority};
   intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
@@ -179,7 +179,8 @@ grpc_call* CallBinder::connect(const CallIntent& intent,
                                const char* method,
                                const grpc::ClientContext& context,
                                grpc::CompletionQueue& cq) {
-  return GrpcAccess::make_call(*connection_of(intent.pick).channel(), method, context, cq.cq());
+  return GrpcAccess::make_call(
+      *connection_of(intent.pick).channel(), method, context, cq.cq(), intent.authority);
 }
 
 grpc_call* CallBinder::refuse(const absl::Status& status,

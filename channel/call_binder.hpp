@@ -30,6 +30,7 @@ struct CallIntent {
   /// observes it itself.
   std::optional<CallIntent>* attempt = nullptr;
   lb::Pick pick;
+  std::string authority;  ///< As the pick says (A81); empty: it does not.
 };
 
 /// While it lives, the next call that this thread makes on a channel has this intent.

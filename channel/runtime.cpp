@@ -124,7 +124,10 @@ absl::StatusOr<Transports> make_ads_transports(
 }
 
 absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
-    const RuntimeOptions& options, std::shared_ptr<actors::Reclaimer> reclaimer) {
+    const RuntimeOptions& options,
+    const xds::Bootstrap& bootstrap,
+    const std::shared_ptr<metrics::Instruments>& instruments,
+    std::shared_ptr<actors::Reclaimer> reclaimer) {
   const auto retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
   };
@@ -138,6 +141,14 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
     return actors::TcpConnector::start(std::move(tcp));
   }
   actors::GrpcConnectorOptions connector;
+  if (!bootstrap.certificate_providers.empty())
+    instruments->count_config_rejected("certificate", 0);
+  connector.cluster_credentials = actors::make_cluster_credentials(
+      bootstrap.certificate_providers,
+      [log = options.log ? options.log : log_to_stderr, instruments](const std::string& text) {
+        instruments->count_config_rejected("certificate");
+        log(text);
+      });
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
@@ -151,18 +162,38 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// The environment is asked at each response (A75-8). Each session decodes with a copy, which knows
-// what its own server sent. The bootstrap's certificate providers are not named: connections to
-// endpoints cannot use them yet, and a cluster that asks for TLS is refused rather than reached in
-// plaintext (A29).
-xds::ResponseDecoder make_decoder(const xds::Limits& limits,
-                                  std::shared_ptr<const xds::CustomPolicyParsers> custom) {
-  return [limits, custom = std::move(custom), known = xds::KnownResources()](
+// What of the parsing is the same for the life of a runtime.
+struct DecoderTerms {
+  xds::Limits limits;
+  std::shared_ptr<const xds::CustomPolicyParsers> custom;
+  xds::NameSet certificate_providers;
+};
+
+// The environment is asked at each response (A75-8). Each session has a decoder of its own, which
+// knows what its own server sent.
+xds::ResponseDecoder make_decoder(std::shared_ptr<const DecoderTerms> terms, bool trusted_server) {
+  return [terms = std::move(terms), trusted_server, known = xds::KnownResources()](
              absl::string_view bytes) mutable {
-    auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
-    options.limits = limits;
-    options.custom_lb_policies = custom;
+    auto options =
+        xds::parse_options_from([](const char* name) { return std::getenv(name); }, trusted_server);
+    options.limits = terms->limits;
+    options.custom_lb_policies = terms->custom;
+    options.certificate_providers = terms->certificate_providers;
     return xds::decode_response(bytes, options, &known);
+  };
+}
+
+std::function<xds::ResponseDecoder(ServerId)> decoders(const xds::Limits& limits,
+                                                       const channel::RegisteredLbPolicies& custom,
+                                                       const xds::Bootstrap& bootstrap) {
+  auto terms = std::make_shared<DecoderTerms>();
+  terms->limits = limits;
+  terms->custom = custom.parsers;
+  for (const auto& [name, files] : bootstrap.certificate_providers)
+    terms->certificate_providers.insert(name);
+  return [terms = std::shared_ptr<const DecoderTerms>(std::move(terms)),
+          servers = xds::client_options(bootstrap).servers](ServerId server) {
+    return make_decoder(terms, servers.at(server).trusted);
   };
 }
 
@@ -245,13 +276,14 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
-  auto connector = make_connector(options, environment.reclaimer);
+  auto connector =
+      make_connector(options, state->bootstrap, state->instruments, environment.reclaimer);
   if (!connector.ok()) return connector.status();
   environment.connector = *std::move(connector);
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder(options.limits, custom->parsers);
+  environment.make_decoder = decoders(options.limits, *custom, state->bootstrap);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());

@@ -89,6 +89,13 @@ Answer completed(const Complete& complete, const TrackerList& trackers) {
   return {PickOutcome::kComplete, complete, {}, trackers};
 }
 
+// Inside the read section: the endpoint may be gone after it.
+void tell_authority(bool wanted, const Complete& complete, std::string& authority) {
+  const Endpoint* const chosen =
+      complete.endpoint != nullptr ? complete.endpoint->endpoint : nullptr;
+  if (wanted && chosen != nullptr) authority = chosen->hostname;
+}
+
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   if (snapshot.picker == nullptr) return without(snapshot.failure);
   PickResult result = snapshot.picker->pick(args);
@@ -116,6 +123,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
+  if (call.authority != nullptr) call.authority->clear();
   Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
   const bool is_new = selected.cluster == nullptr;
   if (is_new) selected = route(*snapshot, call, pick);
@@ -137,6 +145,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   const Complete& complete = answer.complete;
+  if (call.authority != nullptr) tell_authority(pick.auto_host_rewrite_, complete, *call.authority);
   pick.connection_ =
       complete.connection != nullptr ? Use(*complete.connection, complete.uses) : Use();
   pick.tracking_ = Tracking(answer.trackers);
@@ -165,6 +174,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   const auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
+  pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   return selection;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -33,6 +34,11 @@ struct CallArgs {
   /// no route hashes anything its place on a ring. A number of its own for each call, and the same
   /// for all its picks: equal seeds draw equally.
   std::uint64_t seed = 0;
+  /// Set by each pick: the :authority that the call is to have, where its route wants the hostname
+  /// of the endpoint and that has one (A81); else it is made empty. An authority that the
+  /// application chose itself comes first. A string that has room for it keeps the pick free of
+  /// allocations. Null: nobody asks.
+  std::string* authority = nullptr;
 };
 
 /// What became of a call, and the references that it holds until this is destroyed (on any
@@ -76,7 +82,8 @@ class Pick {
   Use connection_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does.
+  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does,
+  bool auto_host_rewrite_ = false;     // and so does this.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };

@@ -115,10 +115,12 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& /*effe
 
 // --- generations ---
 
-void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& /*effects*/) {
+void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  settings_ = event.settings;  // For those to come; who lives keeps his.
+  const bool is_secured_anew = !same_tls(settings_.tls, event.settings.tls);
+  settings_ = event.settings;  // For those to come; who lives keeps his, but for I7.
+  if (is_secured_anew) replace_all(effects);
 }
 
 void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffects& effects) {
@@ -235,6 +237,24 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   --counts_[index(found->second.counted)];
   effects.push_back(StopSubchannel{address});
   entries_.erase(found);
+}
+
+// I7. To their holders it is as if the servers had closed their connections.
+void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
+  std::vector<Address> addresses;
+  for (const auto& [address, entry] : entries_)
+    addresses.push_back(address);
+  std::ranges::sort(addresses);  // I5: not as they are hashed.
+  for (const Address& address : addresses) {
+    Entry& entry = entries_.at(address);
+    effects.push_back(StopSubchannel{address});
+    effects.push_back(SpawnSubchannel{address, settings_});
+    if (entry.raw.state == ConnectivityState::kIdle) continue;
+    entry.raw = SubchannelStateChanged{};
+    entry.raw.address = address;
+    recount(address, entry);
+    notify(address, entry, effects);
+  }
 }
 
 // --- telling ---

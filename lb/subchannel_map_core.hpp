@@ -26,6 +26,8 @@
 //       is answered by the present state.
 //   I6  Health changes what is told, never a connection (A61). An endpoint is healthy while no
 //       judge finds it unfit; none of them undoes what another one found.
+//   I7  A connection is secured as the newest settings say: when these change, every subchannel is
+//       replaced by an IDLE one, and calls on the old connections run to their end.       (A29)
 //
 // Precondition: the shell passes on what the *present* subchannel of an address says, not what a
 // stopped one of the same address had still under way.
@@ -99,6 +101,7 @@ class SubchannelMapCore {
   void forget_departed();
   void retire_unheld(SubchannelMapEffects& effects);
   void stop(const Address& address, SubchannelMapEffects& effects);
+  void replace_all(SubchannelMapEffects& effects);
 
   void notify(const Address& address, const Entry& entry, SubchannelMapEffects& effects) const;
   SubchannelStateChanged told(const Address& address, const Entry& entry) const;

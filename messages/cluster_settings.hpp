@@ -10,7 +10,9 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -60,11 +62,13 @@ struct CertificateProvider {
   std::string certificate_name;
 
   friend bool operator==(const CertificateProvider&, const CertificateProvider&) = default;
+  friend auto operator<=>(const CertificateProvider&, const CertificateProvider&) = default;
 };
 
 /// The roots that the system trusts (A82).
 struct SystemRoots {
   friend bool operator==(const SystemRoots&, const SystemRoots&) = default;
+  friend auto operator<=>(const SystemRoots&, const SystemRoots&) = default;
 };
 
 /// How connections of the cluster are secured (A29): whoever connects uses exactly this, or does
@@ -77,6 +81,15 @@ struct UpstreamTls {
   std::vector<TextMatcher> subject_alt_names;
 
   friend bool operator==(const UpstreamTls&, const UpstreamTls&) = default;
+  friend auto operator<=>(const UpstreamTls&, const UpstreamTls&) = default;
 };
+
+/// Shared by all subchannels of a cluster. Null: the control plane says nothing of security.
+using UpstreamTlsPtr = std::shared_ptr<const UpstreamTls>;
+
+/// Whether a connection that was made for one may serve the other.
+inline bool same_tls(const UpstreamTlsPtr& left, const UpstreamTlsPtr& right) {
+  return left == right || (left != nullptr && right != nullptr && *left == *right);
+}
 
 }  // namespace signalbox

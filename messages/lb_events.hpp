@@ -156,8 +156,12 @@ struct RebuildSoon {};
 struct SubchannelSettings {
   ClusterName cluster;  ///< Label of what is observed.
   Duration connect_timeout = std::chrono::seconds(5);
+  UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
 
-  friend bool operator==(const SubchannelSettings&, const SubchannelSettings&) = default;
+  friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
+    return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
+           same_tls(left.tls, right.tls);
+  }
 };
 
 /// Opens (or updates) the subchannel map that this policy's descendants share; `generation` is

@@ -2,13 +2,14 @@
 //
 // TextMatcher — one way to compare a text: paths and headers of routes, names in certificates.
 //
-//   xds/parse ─▶ [TextMatcher] ─▶ lb/route compiles it once per configuration
+//   xds/parse ─▶ [TextMatcher] ─▶ lb/route, lb/peer_names: compiled once per configuration
 //
 // Patterns are kept as text; whoever parsed them has made sure that RE2 compiles them.
 // Source: envoy.type.matcher.v3.StringMatcher; gRFC A28, A63.
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,7 @@ struct TextMatcher {
   bool ignore_case = false;
 
   friend bool operator==(const TextMatcher&, const TextMatcher&) = default;
+  friend auto operator<=>(const TextMatcher&, const TextMatcher&) = default;
 };
 
 }  // namespace signalbox

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <semaphore>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include <grpc/grpc.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <nlohmann/json.hpp>
@@ -47,6 +51,23 @@ class OrdersService final : public demo::v1::Orders::Service {
   std::counting_semaphore<> places_;
 };
 
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What cannot be read lets gRPC refuse to listen.
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
+  if (options.certificate.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({text_of(options.private_key), text_of(options.certificate)});
+  if (!options.client_ca.empty()) {
+    tls.pem_root_certs = text_of(options.client_ca);
+    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  return grpc::SslServerCredentials(tls);
+}
+
 }  // namespace
 
 int run_backend(const BackendOptions& options) {
@@ -56,7 +77,7 @@ int run_backend(const BackendOptions& options) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, credentials_of(options), &port);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {

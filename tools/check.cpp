@@ -45,6 +45,15 @@ xds::ParseOptions parse_options(const CheckOptions& asked) {
   return options;
 }
 
+// Clusters may name the certificate providers of a bootstrap that is checked with them. What is no
+// bootstrap has none.
+void add_certificate_providers(const std::string& text, xds::ParseOptions& options) {
+  const auto bootstrap = xds::parse_bootstrap(text, "");
+  if (!bootstrap.ok()) return;
+  for (const auto& [name, files] : bootstrap->certificate_providers)
+    options.certificate_providers.insert(name);
+}
+
 void check_resources(const std::string& text, const xds::ParseOptions& options, Finding& finding) {
   finding.kind = "resources";
   const auto resources =
@@ -129,17 +138,23 @@ void print(const std::vector<Finding>& findings, bool as_json) {
 }  // namespace
 
 int run_check(const CheckOptions& options) {
-  std::vector<Finding> findings;
+  std::vector<std::pair<std::string, std::string>> texts;  // By file.
+  xds::ParseOptions parsing = parse_options(options);
   bool readable = true;
   bool valid = true;
   for (const std::string& file : options.files) {
-    const auto text = actors::read_file(file);
-    if (!text.ok()) {
+    auto text = actors::read_file(file);
+    if (text.ok()) {
+      add_certificate_providers(*text, parsing);
+      texts.emplace_back(file, *std::move(text));
+    } else {
       readable = false;
       say("check", text.status().message());
-      continue;
     }
-    findings.push_back(check_text(file, *text, parse_options(options)));
+  }
+  std::vector<Finding> findings;
+  for (const auto& [file, text] : texts) {
+    findings.push_back(check_text(file, text, parsing));
     valid = valid && findings.back().errors.empty();
   }
   print(findings, options.json);

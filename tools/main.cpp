@@ -220,18 +220,20 @@ void add_serve(CLI::App& app, CommandLine& line) {
 
 void add_check(CLI::App& app, CommandLine& line) {
   CheckOptions& options = line.check;
-  CLI::App* command = add_command(app,
-                                  "check",
-                                  "Checks bootstraps and resources as a client would",
-                                  "Fields that signalbox does not read are errors in a file, "
-                                  "not from a server.\nEnvironment variables that change how "
-                                  "resources are read are obeyed, as by a\nruntime: conf/README.md "
-                                  "of the sources has a table of them.\n\n"
-                                  "Examples:\n"
-                                  "  signalbox check bootstrap.json resources.yaml\n"
-                                  "  signalbox check --json resources.yaml\n"
-                                  "  signalbox check --limit max_routes=20000 routes.yaml\n\n" +
-                                      limits_text());
+  CLI::App* command = add_command(
+      app,
+      "check",
+      "Checks bootstraps and resources as a client would",
+      "Fields that signalbox does not read are errors in a file, "
+      "not from a server.\nClusters may name the certificate providers "
+      "of a bootstrap that is checked with them.\nEnvironment variables that change how "
+      "resources are read are obeyed, as by a\nruntime: conf/README.md "
+      "of the sources has a table of them.\n\n"
+      "Examples:\n"
+      "  signalbox check bootstrap.json resources.yaml\n"
+      "  signalbox check --json resources.yaml\n"
+      "  signalbox check --limit max_routes=20000 routes.yaml\n\n" +
+          limits_text());
   command->add_option("FILE", options.files, "Bootstraps or resource files")
       ->type_name("")
       ->required();
@@ -309,6 +311,14 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->add_option("--listen", options.listen, "Address")->capture_default_str();
   command->add_option("--name", options.name, "What it calls itself")->required();
   command->add_option("--cluster", options.cluster, "The cluster it belongs to")->required();
+  CLI::Option* const certificate =
+      command->add_option("--certificate", options.certificate, "TLS with this, in PEM");
+  CLI::Option* const key =
+      command->add_option("--private-key", options.private_key, "The certificate's key");
+  certificate->needs(key);
+  key->needs(certificate);
+  command->add_option("--client-ca", options.client_ca, "Clients must have a certificate of it")
+      ->needs(certificate);
   command->add_option("--parent", options.parent, "Ends with this process");
   command->add_option("--at-once", options.at_once, "The most calls that it works on at a time")
       ->check(CLI::Range(1, 10'000))

@@ -2,7 +2,7 @@
 //
 // Connector — how a subchannel gets a connection, whatever the transport is.
 //
-//   subchannel actor ─▶ connect(address) ─▶ Attempt (hold it while the connection is wanted)
+//   subchannel actor ─▶ connect(peer) ─▶ Attempt (hold it while the connection is wanted)
 //                    ◀─ connected | failed, later closed; on a thread of the connector
 //
 // Invariants
@@ -21,10 +21,17 @@
 
 #include "absl/status/status.h"
 
+#include "messages/cluster_settings.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::actors {
+
+/// Whom to connect to, and how. Attempts for equal peers may share a connection.
+struct Peer {
+  Address address;
+  UpstreamTlsPtr tls = nullptr;  ///< Null: the control plane says nothing of security (A29).
+};
 
 class Connector {
  public:
@@ -46,12 +53,10 @@ class Connector {
 
   virtual ~Connector() = default;
 
-  /// Begins to connect, or has it wait for its turn; thread-safe, never blocks. `failed` is called
-  /// at the latest when `timeout` is over, which counts from the turn. The connector outlives its
-  /// attempts.
-  virtual std::unique_ptr<Attempt> connect(const Address& address,
-                                           Duration timeout,
-                                           Events events) = 0;
+  /// Begins to connect, or has it wait for its turn; thread-safe, never blocks. The connection is
+  /// secured as `peer` says, or there is none. `failed` is called at the latest when `timeout` is
+  /// over, which counts from the turn. The connector outlives its attempts.
+  virtual std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) = 0;
 };
 
 }  // namespace signalbox::actors

@@ -42,19 +42,22 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
  public:
   // --- channels -----------------------------------------------------------
 
-  /// A call with the context's settings, of which the context does not know yet.
+  /// A call with the context's settings, of which the context does not know yet. `authority` is
+  /// for a context that has none; where neither has, it is the channel's.
   static grpc_call* make_call(const Channel& channel,
                               const char* method,
                               const ClientContext& context,
-                              grpc_completion_queue* cq) {
+                              grpc_completion_queue* cq,
+                              const std::string& authority = {}) {
+    const std::string& own = context.authority_.empty() ? authority : context.authority_;
     const grpc_slice path = grpc_slice_from_copied_string(method);
-    const grpc_slice host = grpc_slice_from_copied_string(context.authority_.c_str());
+    const grpc_slice host = grpc_slice_from_copied_string(own.c_str());
     grpc_call* const call = grpc_channel_create_call(channel.c_channel_,
                                                      context.propagate_from_call_,
                                                      context.propagation_options_.c_bitmask(),
                                                      cq,
                                                      path,
-                                                     context.authority_.empty() ? nullptr : &host,
+                                                     own.empty() ? nullptr : &host,
                                                      context.raw_deadline(),
                                                      nullptr);
     grpc_slice_unref(path);

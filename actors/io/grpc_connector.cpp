@@ -97,9 +97,11 @@ using ListenerPtr = std::shared_ptr<Listener>;
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady };
 
-  explicit Transport(Address to) : address(std::move(to)) {}
+  explicit Transport(Peer to) : peer(std::move(to)) {}
 
-  const Address address;
+  const Address& address() const { return peer.address; }
+
+  const Peer peer;
   Phase phase = Phase::kWaiting;
   std::shared_ptr<grpc::Channel> connecting;  ///< Until it is ready: then the connection owns it.
   ConnectionPtr held;                         ///< While attempts want it.
@@ -108,6 +110,17 @@ struct Transport {
 };
 
 using TransportPtr = std::shared_ptr<Transport>;
+
+struct PeerOrder {
+  bool operator()(const Peer& left, const Peer& right) const {
+    if (left.address != right.address) return left.address < right.address;
+    if (left.tls == nullptr || right.tls == nullptr)
+      return left.tls == nullptr && right.tls != nullptr;
+    return *left.tls < *right.tls;
+  }
+};
+
+using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
 }  // namespace
 
@@ -135,7 +148,7 @@ class GrpcConnector::Pool {
   }
 
   void close();
-  TransportPtr join(const Address& address, const ListenerPtr& listener);
+  TransportPtr join(const Peer& peer, const ListenerPtr& listener);
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
@@ -147,11 +160,17 @@ class GrpcConnector::Pool {
 
   struct Watch;
   struct Nudge;
+  struct Refusal;
 
   void begin_due();
   void begin(const TransportPtr& transport);
   void finish(const TransportPtr& transport);
-  std::shared_ptr<grpc::Channel> make_channel(const Address& address, Duration timeout) const;
+  void refuse(const TransportPtr& transport, const absl::Status& why);
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Peer& peer) const;
+  std::shared_ptr<grpc::Channel> make_channel(
+      const Address& address,
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+      Duration timeout) const;
   void watch(const TransportPtr& transport,
              const std::shared_ptr<grpc::Channel>& channel,
              const ListenerPtr& listener,
@@ -170,7 +189,7 @@ class GrpcConnector::Pool {
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
   std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
-  std::map<Address, TransportPtr> transports_;
+  Transports transports_;
   AttemptTurns<TransportPtr> turns_;
   bool is_nudged_ = false;  ///< A Nudge is under way.
 };
@@ -205,7 +224,21 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   }
 };
 
-// Precondition of this and the next two: the mutex is held.
+// Says later that there will be no connection: not from inside connect() (C1).
+struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
+  std::shared_ptr<Gate> gate;
+  TransportPtr transport;
+  absl::Status why;
+  grpc::Alarm alarm;
+
+  void done(bool /*ok*/) override {
+    const std::unique_ptr<Refusal> self(this);
+    const std::shared_lock lock(gate->mutex);
+    if (gate->pool != nullptr) gate->pool->end(transport, why);
+  }
+};
+
+// Precondition of this and the next three: the mutex is held.
 void GrpcConnector::Pool::begin_due() {
   for (const TransportPtr& transport : turns_.begin(std::chrono::steady_clock::now()))
     begin(transport);
@@ -217,15 +250,29 @@ void GrpcConnector::Pool::begin_due() {
 }
 
 void GrpcConnector::Pool::begin(const TransportPtr& transport) {
+  const auto credentials = credentials_for(transport->peer);
+  if (!credentials.ok()) return refuse(transport, credentials.status());
   const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
-  transport->connecting = make_channel(transport->address, first->timeout());
+  transport->connecting = make_channel(transport->address(), *credentials, first->timeout());
   state_of(*transport->connecting, /*connect=*/true);
   GrpcPoller::hurry();
   for (const ListenerPtr& listener : transport->listeners) {
     listener->begin();
     watch(transport, transport->connecting, listener, GRPC_CHANNEL_IDLE);
   }
+}
+
+void GrpcConnector::Pool::refuse(const TransportPtr& transport, const absl::Status& why) {
+  transport->phase = Transport::Phase::kFailing;
+  for (const ListenerPtr& listener : transport->listeners)
+    listener->begin();
+  auto* const refusal = new Refusal;
+  refusal->gate = gate_;
+  refusal->transport = transport;
+  refusal->why = absl::UnavailableError(
+      absl::StrCat("connection to ", transport->address().str(), " failed: ", why.message()));
+  refusal->alarm.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), refusal);
 }
 
 // The attempt is over, whatever came of it: the next ones may begin.
@@ -249,8 +296,17 @@ void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
-std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& address,
-                                                                 Duration timeout) const {
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
+    const Peer& peer) const {
+  if (peer.tls == nullptr) return options_.credentials;
+  if (options_.cluster_credentials) return options_.cluster_credentials(*peer.tls);
+  return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
+}
+
+std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
+    const Address& address,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    Duration timeout) const {
   grpc::ChannelArguments arguments = options_.arguments;
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
@@ -270,12 +326,12 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(const Address& 
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY,
                       options_.authority.empty() ? address.str() : options_.authority);
-  return grpc::CreateCustomChannel(grpc_target(address), options_.credentials, arguments);
+  return grpc::CreateCustomChannel(grpc_target(address), credentials, arguments);
 }
 
-TransportPtr GrpcConnector::Pool::join(const Address& address, const ListenerPtr& listener) {
+TransportPtr GrpcConnector::Pool::join(const Peer& peer, const ListenerPtr& listener) {
   const std::lock_guard lock(mutex_);
-  TransportPtr& place = transports_[address];
+  TransportPtr& place = transports_[peer];
   std::shared_ptr<grpc::Channel> channel;
   if (place != nullptr && place->phase == Transport::Phase::kReady) {
     place->held = place->connection.lock();
@@ -287,7 +343,7 @@ TransportPtr GrpcConnector::Pool::join(const Address& address, const ListenerPtr
   }
   const bool is_waiting = place != nullptr && place->phase == Transport::Phase::kWaiting;
   const bool is_new = channel == nullptr && !is_waiting;
-  if (is_new) place = std::make_shared<Transport>(address);
+  if (is_new) place = std::make_shared<Transport>(peer);
   const TransportPtr transport = place;
   transport->listeners.push_back(listener);
   if (is_new) {
@@ -310,7 +366,7 @@ void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr
   if (!transport->listeners.empty()) return;
   dropped = std::move(transport->held);
   unwanted = std::move(transport->connecting);
-  const auto found = transports_.find(transport->address);
+  const auto found = transports_.find(transport->peer);
   if (transport->phase == Transport::Phase::kReady) return;
   if (found != transports_.end() && found->second == transport) transports_.erase(found);
   finish(transport);
@@ -321,7 +377,7 @@ void GrpcConnector::Pool::close() {
     const std::unique_lock lock(gate_->mutex);
     gate_->pool = nullptr;
   }
-  std::map<Address, TransportPtr> transports;
+  Transports transports;
   AttemptTurns<TransportPtr> turns;
   const std::lock_guard lock(mutex_);
   transports.swap(transports_);
@@ -350,8 +406,8 @@ void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
   const auto channel = watch.channel.lock();
   if (watch.listener == nullptr) {
     return end(watch.transport,
-               absl::UnavailableError(
-                   absl::StrCat("connection to ", watch.transport->address.str(), " was closed")));
+               absl::UnavailableError(absl::StrCat(
+                   "connection to ", watch.transport->address().str(), " was closed")));
   }
   if (channel == nullptr) return;  // Given up, and its attempts with it.
   std::unique_lock lock(mutex_);
@@ -374,7 +430,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
   if (state == GRPC_CHANNEL_IDLE) {  // It has been ready, for less time than it took to look.
     return end(transport,
                absl::UnavailableError(absl::StrCat(
-                   "connection to ", transport->address.str(), " was closed at once")));
+                   "connection to ", transport->address().str(), " was closed at once")));
   }
   this->watch(transport, channel, watch.listener, state);
 }
@@ -387,7 +443,7 @@ void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
       const auto retire = [retire = options_.retire](const Connection* connection) {
         retire(std::unique_ptr<const Tracked>(connection));
       };
-      transport->held = ConnectionPtr(new GrpcConnection(transport->address, channel), retire);
+      transport->held = ConnectionPtr(new GrpcConnection(transport->address(), channel), retire);
       transport->connection = transport->held;
       transport->connecting = nullptr;
       transport->phase = Transport::Phase::kReady;
@@ -433,7 +489,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
         if (gate->pool == nullptr) return;
         gate->pool->end(transport,
                         absl::UnavailableError(absl::StrCat("connection to ",
-                                                            transport->address.str(),
+                                                            transport->address().str(),
                                                             " failed: ",
                                                             reason_in(status.message()))));
       });
@@ -445,7 +501,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
   std::vector<ListenerPtr> listeners;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = transports_.find(transport->address);
+    const auto found = transports_.find(transport->peer);
     if (found != transports_.end() && found->second == transport) transports_.erase(found);
     listeners.swap(transport->listeners);
     given_up = std::move(transport->connecting);
@@ -462,7 +518,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
 void GrpcConnector::Pool::time_out(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->ended(absl::UnavailableError(
       absl::StrCat("connection to ",
-                   transport->address.str(),
+                   transport->address().str(),
                    " was not made within ",
                    std::chrono::ceil<std::chrono::milliseconds>(listener->timeout()).count(),
                    " ms (connect_timeout)")));
@@ -477,7 +533,7 @@ GrpcConnector::~GrpcConnector() {
   pool_->close();
 }
 
-std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Address& address,
+std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
   // What the subchannel holds: its place among the listeners of a transport.
@@ -497,7 +553,7 @@ std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Address& addres
   };
 
   auto listener = std::make_shared<Listener>(std::move(events), timeout);
-  auto transport = pool_->join(address, listener);
+  auto transport = pool_->join(peer, listener);
   return std::make_unique<Place>(pool_, std::move(transport), std::move(listener));
 }
 

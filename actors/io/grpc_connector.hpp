@@ -2,7 +2,7 @@
 //
 // GrpcConnector — connections that are gRPC channels: one grpc::Channel each, made when wanted.
 //
-//   subchannel actor ─▶ connect ─▶ [pool: address ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
+//   subchannel actor ─▶ connect ─▶ [pool: peer ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
 //                               ◀─ connectivity, heard by the poller's functors
 //
 // A grpc::Channel serves here as one TCP connection and no more: it has one address, no policy,
@@ -10,8 +10,8 @@
 // up and never picked again; when to try again is the subchannel's business.
 //
 // Invariants
-//   G1  At most one living transport per address: attempts made at the same time, or while the
-//       connection lives, share it. (Settings are the connector's: one connector per settings.)
+//   G1  At most one living transport per address and TLS: attempts made at the same time, or while
+//       the connection lives, share it. (All other settings are the connector's.)
 //   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
 //       retires destroys it once in_use() is false.
 //   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
@@ -20,6 +20,8 @@
 //       be proved to have never reached a transport (channel/unsent_call).
 //   G5  A connection that says nothing for keepalive's time and timeout is closed like one that was
 //       reset; an attempt that is taken but never answered fails when its own time is over.
+//   G6  Where TLS is asked for there is TLS as asked for, or no connection: `credentials` are never
+//       used instead.
 
 #pragma once
 
@@ -32,6 +34,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/attempt_turns.hpp"
+#include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connector.hpp"
 
 namespace signalbox::actors {
@@ -59,7 +62,9 @@ struct Keepalive {
 };
 
 struct GrpcConnectorOptions {
-  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  std::shared_ptr<grpc::ChannelCredentials> credentials;  ///< Of peers without TLS settings (A29).
+  /// Of the others; empty: they cannot be connected to.
+  ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;
   std::string authority;  ///< Of calls that set none; empty: the address.
   AttemptLimits attempts = {};
@@ -76,9 +81,7 @@ class GrpcConnector final : public Connector {
   /// the connector.
   ~GrpcConnector() override;
 
-  std::unique_ptr<Attempt> connect(const Address& address,
-                                   Duration timeout,
-                                   Events events) override;
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
 
  private:
   class Pool;

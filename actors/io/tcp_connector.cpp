@@ -330,7 +330,7 @@ TcpConnector::~TcpConnector() {
   loop_->stop();
 }
 
-std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Address& address,
+std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Peer& peer,
                                                           Duration timeout,
                                                           Events events) {
   // What the subchannel holds. It may outlive the connector by a moment.
@@ -346,7 +346,7 @@ std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Address& address
     const WishPtr wish_;
   };
 
-  auto wish = std::make_shared<Wish>(address, timeout, std::move(events));
+  auto wish = std::make_shared<Wish>(peer.address, timeout, std::move(events));
   loop_->add(wish);
   return std::make_unique<Place>(loop_, std::move(wish));
 }

@@ -52,10 +52,9 @@ class TcpConnector final : public Connector {
   /// Joins its thread; so it is not called from a callback.
   ~TcpConnector() override;
 
-  /// `address` is "1.2.3.4:80" or "[::1]:80".
-  std::unique_ptr<Attempt> connect(const Address& address,
-                                   Duration timeout,
-                                   Events events) override;
+  /// The address is "1.2.3.4:80" or "[::1]:80". What `peer` says of TLS is the data plane's to do:
+  /// nothing is said here that would have to be secured.
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
 
  private:
   class Loop;

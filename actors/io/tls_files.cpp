@@ -110,18 +110,26 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
 
 absl::StatusOr<PemTexts> TlsFiles::read() {
   const std::lock_guard lock(mutex_);
-  auto now = read_now(files_);
-  if (now.ok()) {
-    complained_.clear();
-    good_ = *now;
-    return now;
+  const Instant now = std::chrono::steady_clock::now();
+  if (!read_at_ || now - *read_at_ >= reuse_for_) {
+    read_at_ = now;
+    read_again();
   }
-  if (!good_) return now.status();
-  if (complained_ != now.status().message()) {
-    complained_ = std::string(now.status().message());
+  if (!good_) return failure_;
+  return *good_;
+}
+
+// Precondition: the mutex is held.
+void TlsFiles::read_again() {
+  auto texts = read_now(files_);
+  failure_ = texts.status();
+  if (texts.ok()) {
+    complained_.clear();
+    good_ = *std::move(texts);
+  } else if (good_ && complained_ != failure_.message()) {
+    complained_ = std::string(failure_.message());
     complain_(absl::StrCat(complained_, "; the last good certificates stay in use"));
   }
-  return *good_;
 }
 
 }  // namespace signalbox::actors

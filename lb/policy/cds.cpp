@@ -46,6 +46,11 @@ class NotedPicker final : public Picker {
   std::string note_;
 };
 
+UpstreamTlsPtr tls_of(const Cluster& cluster) {
+  if (!cluster.tls.has_value()) return nullptr;
+  return std::make_shared<const UpstreamTls>(*cluster.tls);
+}
+
 /// The endpoints as the tree wants them: where none are known, one priority without any, so that
 /// there is somebody to say so (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
@@ -108,8 +113,8 @@ class Cds final : public Policy {
   }
 
   void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
-    effects.push_back(
-        ServeSubchannels{{cluster.name, cluster.connect_timeout}, children_.generation()});
+    effects.push_back(ServeSubchannels{{cluster.name, cluster.connect_timeout, tls_of(cluster)},
+                                       children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;

@@ -32,6 +32,7 @@ struct Forward {
   Shares shares;
   std::optional<Duration> timeout;
   RequestHash hash;
+  bool auto_host_rewrite = false;
 };
 
 using Action = std::variant<Forward, absl::Status>;
@@ -60,7 +61,7 @@ Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
                 const Clusters& clusters,
                 std::uint64_t channel_id) {
-  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id)};
+  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id), action.auto_host_rewrite};
   std::uint64_t end = 0;
   for (const WeightedCluster& choice : action.clusters) {
     if (choice.weight == 0) continue;
@@ -120,8 +121,11 @@ class RouteSelector final : public ConfigSelector {
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
     const Share& share = choose(forward.shares, args.seed);
-    return Selection{
-        share.cluster.get(), share.place, forward.timeout, forward.hash.of(args.headers)};
+    return Selection{share.cluster.get(),
+                     share.place,
+                     forward.timeout,
+                     forward.hash.of(args.headers),
+                     forward.auto_host_rewrite};
   }
 
  private:

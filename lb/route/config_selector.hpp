@@ -53,6 +53,8 @@ struct Selection {
   /// The most that the call may take, before the application's own deadline; nullopt: no limit.
   std::optional<Duration> timeout;
   std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
+  /// The endpoint's hostname becomes the call's :authority (A81).
+  bool auto_host_rewrite = false;
 };
 
 class ConfigSelector {

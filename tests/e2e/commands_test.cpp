@@ -234,6 +234,30 @@ TEST_CASE("signalbox version: names the libraries, as data too", "[e2e][tools]")
   }
 }
 
+TEST_CASE("signalbox check: clusters may name the providers of a bootstrap beside them",
+          "[e2e][tools][A29]") {
+  const TemporaryFolder folder;
+  const std::string resources = folder.write("tls.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+    transport_socket:
+      name: tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        common_tls_context:
+          validation_context: {ca_certificate_provider_instance: {instance_name: mesh}}
+)");
+  const Finished alone = run({"check", resources});
+  CHECK(alone.status == 1);
+  CHECK(contains(alone.output, "certificate_providers (none), found \"mesh\""));
+  const Finished beside = run({"check", resources, kConf + "/bootstrap.example.json"});
+  INFO(beside.output);
+  CHECK(beside.status == 0);
+}
+
 TEST_CASE("signalbox check: what is shipped is right", "[e2e][tools]") {
   const Finished finished = run({"check",
                                  kConf + "/demo/resources.yaml",

@@ -46,7 +46,7 @@ TEST_CASE("grpc_connector: tells connected, then closed when the server goes, an
   Record record;
   EchoServer server;
   GrpcConnector connector(options(graveyard));
-  const auto attempt = connector.connect(server.address(), 10s, record.events());
+  const auto attempt = connector.connect({server.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   REQUIRE(record.words() == std::vector<std::string>{"connected"});
   CHECK(record.connection()->address() == server.address());
@@ -67,7 +67,7 @@ TEST_CASE("grpc_connector: a refused connection fails with its address and the r
   Record record;
   const MuteSocket closed;
   GrpcConnector connector(options(graveyard));
-  const auto attempt = connector.connect(closed.address(), 10s, record.events());
+  const auto attempt = connector.connect({closed.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK(record.words() == std::vector<std::string>{"failed"});
   CHECK(record.status().code() == absl::StatusCode::kUnavailable);
@@ -83,7 +83,7 @@ TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
   mute.listen();
   GrpcConnector connector(options(graveyard));
   const auto start = std::chrono::steady_clock::now();
-  const auto attempt = connector.connect(mute.address(), 150ms, record.events());
+  const auto attempt = connector.connect({mute.address()}, 150ms, record.events());
   REQUIRE(record.wait_for(1));
   const auto taken = std::chrono::steady_clock::now() - start;
   CHECK(record.words() == std::vector<std::string>{"failed"});
@@ -104,8 +104,8 @@ TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its tim
   one_at_a_time.attempts = {.at_once = 1, .slow_after = 1h};
   GrpcConnector connector(one_at_a_time);
 
-  auto first = connector.connect(mute.address(), 400ms, slow.events());
-  const auto second = connector.connect(server.address(), 10s, next.events());
+  auto first = connector.connect({mute.address()}, 400ms, slow.events());
+  const auto second = connector.connect({server.address()}, 10s, next.events());
 
   SECTION("until the one before it has failed") {
     REQUIRE(next.wait_for(1));
@@ -133,8 +133,8 @@ TEST_CASE("grpc_connector: a slow attempt does not hold up those who wait",
   quick_turns.attempts = {.at_once = 1, .slow_after = 50ms};
   GrpcConnector connector(quick_turns);
 
-  const auto first = connector.connect(mute.address(), 60s, slow.events());
-  const auto second = connector.connect(server.address(), 10s, next.events());
+  const auto first = connector.connect({mute.address()}, 60s, slow.events());
+  const auto second = connector.connect({server.address()}, 10s, next.events());
 
   REQUIRE(next.wait_for(1));
   CHECK(next.words() == std::vector<std::string>{"connected"});
@@ -149,11 +149,11 @@ TEST_CASE("grpc_connector: attempts to one address share one channel while it li
   Record third;
   EchoServer server;
   GrpcConnector connector(options(graveyard));
-  auto one = connector.connect(server.address(), 10s, first.events());
-  auto two = connector.connect(server.address(), 10s, second.events());
+  auto one = connector.connect({server.address()}, 10s, first.events());
+  auto two = connector.connect({server.address()}, 10s, second.events());
   REQUIRE(first.wait_for(1));
   REQUIRE(second.wait_for(1));
-  auto three = connector.connect(server.address(), 10s, third.events());
+  auto three = connector.connect({server.address()}, 10s, third.events());
   REQUIRE(third.wait_for(1));
   CHECK(first.connection() == second.connection());
   CHECK(first.connection() == third.connection());
@@ -177,7 +177,7 @@ TEST_CASE("grpc_connector: attempts to one address share one channel while it li
     third.forget_connection();
     REQUIRE(graveyard.wait_for(1));
     Record later;
-    const auto again = connector.connect(server.address(), 10s, later.events());
+    const auto again = connector.connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
     CHECK(later.connection().get() != &graveyard.front());
     CHECK(echo(later.connection()).ok());
@@ -192,7 +192,7 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   {
     Record record;
     GrpcConnector connector(options(graveyard));
-    const auto attempt = connector.connect(server.address(), 10s, record.events());
+    const auto attempt = connector.connect({server.address()}, 10s, record.events());
     REQUIRE(record.wait_for(1));
     kept = grpc_connection(record.connection()).channel();
     const Use use(*record.connection());
@@ -216,7 +216,7 @@ TEST_CASE("grpc_connector: an attempt that is given up is told nothing", "[io][c
   GrpcConnector connector(options(graveyard));
   for (int round = 0; round < 50; ++round) {
     auto record = std::make_unique<Record>();
-    auto attempt = connector.connect(mute.address(), 2ms, record->events());
+    auto attempt = connector.connect({mute.address()}, 2ms, record->events());
     if (round % 2 == 0) std::this_thread::yield();
     attempt.reset();
     record.reset();  // A callback after this is a use after free.
@@ -234,7 +234,7 @@ TEST_CASE("grpc_connector: an attempt may be dropped from inside its own callbac
   bool done = false;
   std::unique_ptr<Connector::Attempt> attempt;
   std::unique_lock lock(mutex);
-  attempt = connector.connect(server.address(),
+  attempt = connector.connect({server.address()},
                               10s,
                               {[&](const ConnectionPtr&) {
                                  const std::lock_guard inside(mutex);
@@ -258,11 +258,11 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
   const int port = server->service().port;
   server.reset();
   GrpcConnector connector(options(graveyard));
-  auto attempt = connector.connect(address, 10s, before.events());
+  auto attempt = connector.connect({address}, 10s, before.events());
   REQUIRE(before.wait_for(1));
   REQUIRE(before.words() == std::vector<std::string>{"failed"});
   server = std::make_unique<EchoServer>(port);
-  attempt = connector.connect(address, 10s, after.events());
+  attempt = connector.connect({address}, 10s, after.events());
   REQUIRE(after.wait_for(1));
   CHECK(after.words() == std::vector<std::string>{"connected"});
   CHECK(before.words().size() == 1);

@@ -62,30 +62,4 @@ TEST_CASE("runtime: certificates that cannot be read are what calls say, and no 
   CHECK(plane->record().streams_opened == 0);
 }
 
-TEST_CASE("runtime: a cluster that asks for TLS is refused, not reached in plaintext",
-          "[e2e][runtime][A29]") {
-  const BackendProcess backend("orders");
-  const auto plane =
-      start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "orders") +
-                  cluster_yaml("orders",
-                               "",
-                               ", transport_socket: {name: tls, typed_config: {\"@type\": "
-                               "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3."
-                               "UpstreamTlsContext, common_tls_context: {validation_context: "
-                               "{ca_certificate_provider_instance: {instance_name: files}}}}}") +
-                  endpoints_yaml("orders", {{backend.address}}));
-  RuntimeOptions options = options_for(plane->address());
-  std::string& bootstrap = *options.bootstrap_json;
-  bootstrap.pop_back();
-  bootstrap += R"(,"certificate_providers":{"files":{"plugin_name":"file_watcher",
-                  "config":{"ca_certificate_file":"ca.pem"}}}})";
-  const auto runtime = start_runtime(std::move(options));
-  const Answer answer = call(runtime->channel("xds:///orders"));
-  INFO(answer.text());
-  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK_THAT(answer.status.error_message(), Contains("\"files\""));
-  REQUIRE(plane->wait_for([](const DiscoveryRecord& record) { return !record.nacks.empty(); },
-                          kPatience));
-}
-
 }  // namespace signalbox::test

@@ -247,9 +247,20 @@ BlackHole::~BlackHole() {
   ::close(fd_);
 }
 
-BackendProcess::BackendProcess(const std::string& cluster)
-    : process(
-          start_program({SIGNALBOX_PROGRAM, "backend", "--name", cluster, "--cluster", cluster})) {
+namespace {
+
+std::vector<std::string> backend_arguments(const std::string& cluster,
+                                           const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{
+      SIGNALBOX_PROGRAM, "backend", "--name", cluster, "--cluster", cluster};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+BackendProcess::BackendProcess(const std::string& cluster, const std::vector<std::string>& more)
+    : process(start_program(backend_arguments(cluster, more))) {
   const auto line = process.read_line(kPatience);
   INFO(line.status().ToString() << " " << process.captured_errors());
   REQUIRE(line.ok());

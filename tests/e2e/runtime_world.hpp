@@ -112,7 +112,8 @@ class BlackHole {
 
 /// `signalbox backend` as a process. Its replies name `cluster`.
 struct BackendProcess {
-  explicit BackendProcess(const std::string& cluster);
+  /// `more`: further arguments.
+  explicit BackendProcess(const std::string& cluster, const std::vector<std::string>& more = {});
 
   tools::ChildProcess process;
   std::string address;

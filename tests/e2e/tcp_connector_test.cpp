@@ -36,7 +36,7 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
   MuteSocket server;
   server.listen();
   const auto connector = start(graveyard);
-  auto attempt = connector->connect(server.address(), 10s, record.events());
+  auto attempt = connector->connect({server.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK(record.words() == Words{"connected"});
   CHECK(record.connection()->address() == server.address());
@@ -68,7 +68,7 @@ TEST_CASE("tcp_connector: what cannot be connected fails, and says why", "[io][t
   const bool is_refused = GENERATE(true, false);
   const Address address = is_refused ? closed.address() : Address("backend:80");
   const std::string why = is_refused ? "Connection refused" : "it is no IP address";
-  const auto attempt = connector->connect(address, 10s, record.events());
+  const auto attempt = connector->connect({address}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK(record.words() == Words{"failed"});
   CHECK(record.status().code() == absl::StatusCode::kUnavailable);
@@ -81,7 +81,7 @@ TEST_CASE("tcp_connector: IPv6 addresses are addresses", "[io][tcp]") {
   Record record;
   const auto connector = start(graveyard);
   // Whether or not this machine has IPv6, it is known what was meant.
-  const auto attempt = connector->connect(Address("[::1]:1"), 10s, record.events());
+  const auto attempt = connector->connect({Address("[::1]:1")}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK_FALSE(absl::StrContains(record.status().message(), "no IP address"));
 }
@@ -92,7 +92,7 @@ TEST_CASE("tcp_connector: an idle connection that the server ends is made anew",
   MuteSocket server;
   server.listen();
   const auto connector = start(graveyard);
-  const auto attempt = connector->connect(server.address(), 10s, record.events());
+  const auto attempt = connector->connect({server.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   const int idle = server.take_one();
   REQUIRE_FALSE(record.wait_for(2, TcpConnector::kStood));
@@ -120,12 +120,12 @@ TEST_CASE("tcp_connector: who closes at once is not connected to again at once",
   server.listen();
   const auto connector = start(graveyard);
   const auto begun = std::chrono::steady_clock::now();
-  const auto attempt = connector->connect(server.address(), 10s, first.events());
+  const auto attempt = connector->connect({server.address()}, 10s, first.events());
   server.close_one();
   REQUIRE(first.wait_for(2));
   CHECK(first.words() == Words{"connected", "closed"});
   CHECK(absl::StrContains(first.status().message(), "closed at once"));
-  const auto next = connector->connect(server.address(), 10s, second.events());
+  const auto next = connector->connect({server.address()}, 10s, second.events());
   REQUIRE(second.wait_for(1));
   CHECK(second.words() == Words{"connected"});
   CHECK(std::chrono::steady_clock::now() - begun >= TcpConnector::kStood);
@@ -141,7 +141,7 @@ TEST_CASE("tcp_connector: an attempt that was given up is not heard of", "[io][t
   server.listen();
   const auto connector = start(graveyard);
   const auto connect = [&](Connector::Events events) {
-    return connector->connect(server.address(), 10s, std::move(events));
+    return connector->connect({server.address()}, 10s, std::move(events));
   };
   std::promise<void> is_held, go_on;
   const auto holding = connect({.connected = [&](const ConnectionPtr&) {

@@ -106,7 +106,9 @@ void World::open() {
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
-  environment.decode_response = [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
+    return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";
   environment.seed = seed_;

@@ -71,10 +71,10 @@ Authority::Authority(const std::string& name)
   pem_ = pem_of(*own_);
 }
 
-Issued Authority::issue(const std::string& name) const {
+Issued Authority::issue(const std::string& name, const std::string& names) const {
   const auto key = new_key();
   const auto certificate = new_certificate(name, name_, *key);
-  extend(*certificate, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost");
+  if (!names.empty()) extend(*certificate, NID_subject_alt_name, names.c_str());
   REQUIRE(X509_sign(certificate.get(), key_.get(), EVP_sha256()) > 0);
   return {pem_of(*certificate), pem_of([&](BIO* to) {
             return PEM_write_bio_PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr);

@@ -4,7 +4,8 @@
 //
 //   Authority ca("one"); ca.issue("client") ─▶ {certificate, key} in PEM; ca.certificate() ─▶ PEM
 //
-// What is issued holds for 127.0.0.1 and localhost, as server and as client, for one day.
+// What is issued holds for 127.0.0.1 and localhost, or the names that are asked for, as server and
+// as client, for one day.
 
 #pragma once
 
@@ -27,7 +28,9 @@ class Authority {
 
   const std::string& certificate() const { return pem_; }
 
-  Issued issue(const std::string& name) const;
+  /// `names`: its subject alternative names, as OpenSSL writes them; empty: it has none.
+  Issued issue(const std::string& name,
+               const std::string& names = "IP:127.0.0.1,DNS:localhost") const;
 
  private:
   std::string name_;

@@ -38,10 +38,11 @@ class FakeConnector::FakeAttempt final : public actors::Connector::Attempt {
   std::uint64_t number_;
 };
 
-std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const Address& address,
+std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors::Peer& peer,
                                                                    Duration timeout,
                                                                    Events events) {
   const std::uint64_t number = ++next_;
+  const Address& address = peer.address;
   attempts_.emplace(number, Wish{address, std::move(events), false, false});
   const Duration handshake = handshake_time();
   if (faults_.fires(Fault::kHandshakeReset)) {

@@ -37,7 +37,7 @@ class FakeConnector final : public actors::Connector {
         complaints_(complaints),
         reclaimer_(std::move(reclaimer)) {}
 
-  std::unique_ptr<Attempt> connect(const Address& address,
+  std::unique_ptr<Attempt> connect(const actors::Peer& peer,
                                    Duration timeout,
                                    Events events) override;
 

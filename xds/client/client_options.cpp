@@ -10,7 +10,8 @@ ServerOptions options_of(const ServerConfig& server) {
   return {
       .name = server.server_uri,
       .fail_on_data_errors = server.has_feature("fail_on_data_errors"),
-      .resource_timer_is_transient_error = server.has_feature("resource_timer_is_transient_error")};
+      .resource_timer_is_transient_error = server.has_feature("resource_timer_is_transient_error"),
+      .trusted = server.has_feature("trusted_xds_server")};
 }
 
 }  // namespace
@@ -19,7 +20,9 @@ ClientOptions client_options(const Bootstrap& bootstrap) {
   ClientOptions options;
   options.node_id = bootstrap.node.id;
   options.servers.clear();
-  if (bootstrap.resources_file) options.servers.push_back({.name = *bootstrap.resources_file});
+  if (bootstrap.resources_file) {
+    options.servers.push_back({.name = *bootstrap.resources_file, .trusted = true});
+  }
   const std::size_t first = options.servers.size();
   const std::vector<ServerConfig> distinct = distinct_servers(bootstrap);
   for (const ServerConfig& server : distinct)

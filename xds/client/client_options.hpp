@@ -5,7 +5,7 @@
 //   Bootstrap ─▶ [client_options] ─▶ client_core
 //           └──▶ distinct_servers ─▶ a transport for each, in the same order
 //
-// Source: gRFC A47 (authorities), A71 (order of servers), A88 and A53 (server features).
+// Source: gRFC A47 (authorities), A71 (order of servers), A81, A88 and A53 (server features).
 // `ignore_resource_deletion` is accepted: a deletion never takes a resource away unless the server
 // has `fail_on_data_errors`.
 
@@ -28,6 +28,8 @@ struct ServerOptions {
   /// A resource that does not come in time is UNAVAILABLE rather than NOT_FOUND, and has twice the
   /// time (A88).
   bool resource_timer_is_transient_error = false;
+  /// It may say what authority calls have (A81): trusted_xds_server. A resource file may.
+  bool trusted = false;
 };
 
 struct ClientOptions {

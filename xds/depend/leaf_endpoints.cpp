@@ -49,10 +49,12 @@ EndpointsPtr endpoints_from_eds(const EndpointsPtr& received, const EndpointsPtr
   return share(std::move(fresh), before);
 }
 
-EndpointsPtr endpoints_from_dns(const std::vector<Address>& addresses, const EndpointsPtr& before) {
+EndpointsPtr endpoints_from_dns(const DnsName& name,
+                                const std::vector<Address>& addresses,
+                                const EndpointsPtr& before) {
   SIGNALBOX_INVARIANT(!addresses.empty(), "an endpoint has an address");
   Locality locality;
-  locality.endpoints.push_back(Endpoint{addresses});
+  locality.endpoints.push_back(Endpoint{.addresses = addresses, .hostname = name.str()});
   Endpoints fresh;
   fresh.priorities.push_back(Priority{{std::make_shared<const Locality>(std::move(locality))}});
   return share(std::move(fresh), before);

@@ -22,6 +22,8 @@ namespace signalbox::xds {
 EndpointsPtr endpoints_from_eds(const EndpointsPtr& received, const EndpointsPtr& before);
 
 /// One priority, one locality without a name, one endpoint. Precondition: there is an address.
-EndpointsPtr endpoints_from_dns(const std::vector<Address>& addresses, const EndpointsPtr& before);
+EndpointsPtr endpoints_from_dns(const DnsName& name,
+                                const std::vector<Address>& addresses,
+                                const EndpointsPtr& before);
 
 }  // namespace signalbox::xds

@@ -35,7 +35,7 @@ void NameResolution::resolved(const NameResolved& event, Instant now, Dependency
   } else if (event.addresses->empty()) {
     fail("the name has no addresses", effects);
   } else {
-    endpoints_ = endpoints_from_dns(*event.addresses, endpoints_);
+    endpoints_ = endpoints_from_dns(name_, *event.addresses, endpoints_);
     error_.clear();
     backoff_.reset();
     state_ = Resting{now};

@@ -99,7 +99,9 @@ struct RuntimeOptions {
   /// TCP's own, and every call on a channel() fails.
   EndpointTransport transport = EndpointTransport::kGrpc;
 
-  /// Of connections to endpoints; unset: insecure.
+  /// Of connections to endpoints whose cluster says nothing of security; unset: insecure. They are
+  /// never used where a cluster asks for TLS: that is had as CDS says, with the certificates of the
+  /// bootstrap's certificate_providers, or there is no connection (gRFC A29; conf/README.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   grpc::ChannelArguments channel_arguments;
 
@@ -119,8 +121,8 @@ struct RuntimeOptions {
   /// block. Called on a thread of the runtime.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Told what an operator should know, such as why a changed resource file is not used, or what a
-  /// custom policy died of; unset: a line on stderr. Called on a thread of the runtime: it must not
+  /// Told what an operator should know, such as why a changed resource file is not used, which
+  /// certificate file went bad, or what a custom policy died of; unset: a line on stderr. Called on a thread of the runtime: it must not
   /// throw, nor destroy the runtime.
   std::function<void(const std::string& text)> log;
 
@@ -163,7 +165,8 @@ class Runtime {
   ///   would repeat those, too, and calls that a server refused unseen (a GOAWAY).
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
   ///   the channel's interceptors see one call. The global one also sees the ADS streams.
-  /// - The authority of a call is the endpoint's address, unless the context sets another.
+  /// - The authority of a call is the one that the context sets; else the endpoint's hostname, where
+  ///   its route says so and the control plane is trusted (gRFC A81); else the endpoint's address.
   /// - No retry policies, no service config, no channelz; what gRPC does for grpc::Channel alone
   ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
   ///

@@ -146,13 +146,14 @@ class Shells {
     made.instruments = std::make_shared<metrics::Instruments>();
     made.detached_lookups = false;
     // What the bytes "poison" kill is the actor that reads them.
-    made.decode_response =
+    const xds::ResponseDecoder decode =
         [decoded = responses](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
       if (bytes == "poison") throw std::runtime_error("poison");
       if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
         return known->second;
       return xds::DecodedResponse{};  // Of listeners; none.
     };
+    made.make_decoder = [decode](ServerId) { return decode; };
     environment = std::make_shared<const Environment>(std::move(made));
   }
 

@@ -124,6 +124,25 @@ TEST_CASE("tls files: bad ones are an error that names the field, the file and w
   }
 }
 
+TEST_CASE("tls files: a reading may do for a while, good or bad", "[actors][io][A29]") {
+  Files files;
+  std::vector<std::string> complaints;
+  const auto complain = [&](const std::string& text) { complaints.push_back(text); };
+  TlsFiles lasting(files.names(), complain, std::chrono::hours(1));
+  const auto first = lasting.read();
+  REQUIRE(first.ok());
+  files.write(files.issue());
+  CHECK(lasting.read().value() == *first);
+  CHECK(files.tls().read().value().certificate_chain != first->certificate_chain);
+
+  files.folder.write("key.pem", "garbage");
+  TlsFiles bad(files.names(), complain, std::chrono::hours(1));
+  const absl::Status why = bad.read().status();
+  CHECK_FALSE(why.ok());
+  files.write(files.issue());
+  CHECK(bad.read().status() == why);
+}
+
 TEST_CASE("tls files: a pair that is half exchanged is not used", "[actors][io][A65]") {
   Files files;
   TlsFiles tls = files.tls();

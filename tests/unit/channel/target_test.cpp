@@ -21,8 +21,8 @@ actors::EnvironmentPtr environment(const actors::ReclaimerThread& reclaimer) {
   made.ads_transports = {std::make_shared<NoTransport>()};
   made.instruments = std::make_shared<metrics::Instruments>();
   made.reclaimer = reclaimer.handle();
-  made.decode_response = [](absl::string_view) -> absl::StatusOr<xds::DecodedResponse> {
-    return absl::UnimplementedError("nothing is received");
+  made.make_decoder = [](ServerId) -> xds::ResponseDecoder {
+    return [](absl::string_view) { return absl::UnimplementedError("nothing is received"); };
   };
   return std::make_shared<const actors::Environment>(std::move(made));
 }

@@ -53,6 +53,36 @@ TEST_CASE("cds: a leaf opens its subchannel map before, and settles it after, it
   }
 }
 
+TEST_CASE("cds: tells the subchannels how their cluster is secured", "[lb][cds][A29]") {
+  XdsWorld world;
+  world.eds("orders", {"east:a"});
+  PolicyHarness policy{make_cds()};
+  const auto served = [&] {
+    XdsConfig config = *world.config();
+    Cluster cluster = *(*config.clusters.at(ClusterName("orders")))->cluster;
+    cluster.tls = UpstreamTls{CertificateProvider{"files", ""}, std::nullopt, {}};
+    ClusterConfig secured = **config.clusters.at(ClusterName("orders"));
+    secured.cluster = std::make_shared<const Cluster>(std::move(cluster));
+    config.clusters.at(ClusterName("orders")) =
+        std::make_shared<const ClusterConfig>(std::move(secured));
+    return std::make_shared<const XdsConfig>(std::move(config));
+  };
+  const auto settings = [&] {
+    SubchannelSettings last;
+    for (const LbEffect& effect : policy.effects()) {
+      if (const auto* serve = std::get_if<ServeSubchannels>(&effect)) last = serve->settings;
+    }
+    return last;
+  };
+
+  policy.update(kOrders, world.config());
+  CHECK(settings().cluster == ClusterName("orders"));
+  CHECK(settings().tls == nullptr);
+  policy.update(kOrders, served());
+  REQUIRE(settings().tls != nullptr);
+  CHECK(std::get<CertificateProvider>(settings().tls->roots).instance_name == "files");
+}
+
 TEST_CASE("cds: a cluster that cannot be had fails its calls with UNAVAILABLE",
           "[lb][cds][A75-11]") {
   XdsWorld world;

@@ -404,6 +404,73 @@ TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", 
   CHECK(ref("a").stats().picks(PickOutcome::kDrop) == 0);
 }
 
+TEST_CASE_METHOD(RouterFixture,
+                 "router: the endpoint's hostname is the call's authority, where its route says so",
+                 "[lb][router][A81]") {
+  const std::string long_name(100, 'h');
+  auto locality = std::make_shared<Locality>();
+  locality->endpoints = {{.addresses = {Address("a:1")}, .hostname = "a.example"},
+                         {.addresses = {Address("b:1")}, .hostname = long_name},
+                         {.addresses = {Address("c:1")}}};
+  std::vector<ChosenEndpoint> chosen;
+  for (const Endpoint& endpoint : locality->endpoints)
+    chosen.push_back({locality, &endpoint, nullptr});
+  PickResult answer = result(Queue{});
+  const auto choose = [&](const ChosenEndpoint* endpoint) {
+    Complete complete{backend.get()};
+    complete.endpoint = endpoint;
+    answer = result(complete);
+  };
+  ForwardAction rewriting = to("a");
+  rewriting.auto_host_rewrite = true;
+  const XdsConfig config =
+      config_of({route(prefix("/s/Rewritten"), rewriting), route(prefix(""), to("a"))});
+  publish(config, answering([&](const PickArgs&) { return answer; }));
+
+  std::string authority = "of the call before";
+  const auto told = [&](const char* path) {
+    const Pick pick = router.pick({path, nullptr, 1, &authority});
+    CHECK(pick.outcome() == PickOutcome::kComplete);
+    return authority;
+  };
+  choose(&chosen[0]);
+  CHECK(told("/s/Rewritten") == "a.example");
+  CHECK(told("/s/Other").empty());
+  CHECK(router.pick({"/s/Rewritten"}).outcome() == PickOutcome::kComplete);  // Nobody asks.
+  choose(&chosen[2]);
+  authority = "of the call before";
+  CHECK(told("/s/Rewritten").empty());  // It has none.
+  choose(nullptr);
+  authority = "of the call before";
+  CHECK(told("/s/Rewritten").empty());  // The picker does not say.
+
+  SECTION("a call that waits has that of the endpoint that it goes to in the end") {
+    answer = result(Queue{});
+    authority = "of the call before";
+    Pick pick = router.pick({"/s/Rewritten", nullptr, 1, &authority});
+    CHECK(pick.outcome() == PickOutcome::kQueue);
+    CHECK(authority.empty());
+    choose(&chosen[0]);
+    // The route stays as it was chosen (A31-1).
+    publish(all_to(to("a")), answering([&](const PickArgs&) { return answer; }));
+    router.repick(pick, {"/s/Rewritten", nullptr, 1, &authority});
+    CHECK(authority == "a.example");
+    choose(&chosen[1]);
+    router.repick(pick, {"/s/Rewritten", nullptr, 1, &authority});
+    CHECK(authority == long_name);
+  }
+  SECTION("nothing is allocated for one that there is room for") {
+    choose(&chosen[1]);
+    authority.reserve(long_name.size());
+    REQUIRE(told("/s/Rewritten") == long_name);
+    const std::uint64_t before = allocations;
+    const Pick pick = router.pick({"/s/Rewritten", nullptr, 1, &authority});
+    const std::uint64_t after = allocations;
+    CHECK(authority == long_name);
+    CHECK(after == before);
+  }
+}
+
 // Complete ones, whatever they draw, and their ends.
 void check_allocates_nothing(const Router& router, const TestHeaders& headers) {
   const auto picks = [&] {

@@ -52,6 +52,16 @@ class MapHarness {
     step(MapGenerationStarted{{ClusterName{"orders"}, std::chrono::seconds(3)}, generation});
   }
 
+  /// As start(), with TLS and a matcher for this name.
+  void secure(Generation generation, const std::string& name, int seconds = 3) {
+    UpstreamTls tls{CertificateProvider{"files", ""}, std::nullopt, {}};
+    tls.subject_alt_names.push_back({TextMatcher::Kind::kExact, name, false});
+    step(MapGenerationStarted{{ClusterName{"orders"},
+                               std::chrono::seconds(seconds),
+                               std::make_shared<const UpstreamTls>(std::move(tls))},
+                              generation});
+  }
+
   void applied(Generation generation) { step(MapGenerationApplied{generation}); }
 
   void tell(const std::string& address, ConnectivityState state) {
@@ -124,6 +134,56 @@ TEST_CASE("subchannel_map: lives from the first acquisition to the last release"
   CHECK(map.living == kA);
   map.release("a", holder("y"));
   CHECK(map.living == kNothing);
+}
+
+TEST_CASE("subchannel_map: settings of TLS that change replace every subchannel",
+          "[lb][subchannel_map][A29]") {
+  MapHarness map;
+  map.start(1);
+  map.acquire("ready", holder("x"));
+  map.acquire("ready", holder("y"));
+  map.acquire("failed", holder("x"));
+  map.acquire("idle", holder("x"));
+  map.tell("ready", ConnectivityState::kReady);
+  map.tell("failed", ConnectivityState::kTransientFailure);
+  map.applied(1);
+
+  map.secure(2, "a");
+  CHECK(map.spawned == 6);
+  CHECK(map.living == std::set<std::string>{"failed", "idle", "ready"});
+  REQUIRE(map.last_settings.tls != nullptr);
+  CHECK(map.last_settings.tls->subject_alt_names.at(0).text == "a");
+  // Who holds them hears that they are idle, where they were not.
+  CHECK(map.names() == Strings{"x#1", "x#1", "y#1"});
+  for (const NotifyHolder& told : map.notified) {
+    CHECK(told.state.state == ConnectivityState::kIdle);
+    CHECK(told.state.connection == nullptr);
+    CHECK(told.state.status.ok());
+  }
+  CHECK(map.notified.at(0).state.address == Address{"failed"});
+  CHECK(map.counted.back().by_state.at(static_cast<std::size_t>(EndpointState::kIdle)) == 3);
+  map.tell("ready", ConnectivityState::kReady);
+
+  SECTION("equal settings keep them, whatever else changes") {
+    map.secure(3, "a", 7);
+    CHECK(map.spawned == 6);
+    CHECK(map.notified.empty());
+    map.acquire("new", holder("x"));
+    CHECK(map.last_settings.connect_timeout == std::chrono::seconds(7));
+  }
+  SECTION("other names are other settings") {
+    map.secure(3, "b");
+    CHECK(map.spawned == 9);
+  }
+  SECTION("no TLS is another setting too") {
+    map.start(3);
+    CHECK(map.spawned == 9);
+    CHECK(map.last_settings.tls == nullptr);
+  }
+  SECTION("what an older generation says comes too late") {
+    map.start(1);
+    CHECK(map.spawned == 6);
+  }
 }
 
 TEST_CASE("subchannel_map: who has a connection is told who counts its calls",

@@ -47,6 +47,19 @@ TEST_CASE("client options: each server has its own features", "[xds][client][A53
   CHECK(options.servers[2].resource_timer_is_transient_error);
 }
 
+TEST_CASE("client options: servers are trusted where the bootstrap says so, and its file is",
+          "[xds][client][A81]") {
+  Bootstrap bootstrap;
+  bootstrap.servers = {server("a", {"xds_v3"}), server("b", {"trusted_xds_server"})};
+  const ClientOptions options = client_options(bootstrap);
+  REQUIRE(options.servers.size() == 2);
+  CHECK_FALSE(options.servers[0].trusted);
+  CHECK(options.servers[1].trusted);
+  Bootstrap of_file;
+  of_file.resources_file = "resources.yaml";
+  CHECK(client_options(of_file).servers.at(0).trusted);
+}
+
 TEST_CASE("client options: a resource file is the server of all that have none",
           "[xds][client][file]") {
   Bootstrap bootstrap;

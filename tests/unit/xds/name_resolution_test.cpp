@@ -97,6 +97,13 @@ TEST_CASE("name resolution: a name is looked up at once, and rests when it has i
   CHECK(name.core().error().empty());
 }
 
+TEST_CASE("name resolution: the name is the hostname of its endpoint", "[xds][dns][A81]") {
+  Name name;
+  name.start();
+  name.succeed();
+  CHECK(name.core().endpoints()->priorities[0].localities[0]->endpoints[0].hostname == "h:1");
+}
+
 TEST_CASE("name resolution: what it answers when it is asked again, by where it stands",
           "[xds][dns][A74]") {
   Name name;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/cluster_credentials.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "actors/io/peer_certificate.hpp"
+#include "lb/peer_names.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
+
+// Ten thousand connections at once read each file once.
+constexpr Duration kLongestReuse = std::chrono::seconds(1);
+
+// More kinds of TLS at a time are possible, and cost what one connection each costs.
+constexpr std::size_t kMostKept = 1024;
+
+class NameVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  explicit NameVerifier(const std::vector<TextMatcher>& allowed) : check_(allowed) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/,
+              grpc::Status* sync_status) override {
+    const grpc::string_ref pem = request->peer_cert();
+    const absl::Status status = check_.check(names_in({pem.data(), pem.size()}));
+    if (!status.ok())
+      *sync_status = {grpc::StatusCode::UNAUTHENTICATED, std::string(status.message())};
+    return true;
+  }
+
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  const lb::PeerNameCheck check_;
+};
+
+// One instance. What one cluster has of it does not depend on what only another one needs.
+class Provider {
+ public:
+  Provider(const std::string& name,
+           const xds::CertificateFiles& files,
+           const TlsFiles::Complain& complain)
+      : name_(absl::StrCat("certificate provider instance \"", name, "\"")),
+        has_roots_(!files.ca_certificate_file.empty()),
+        has_identity_(!files.certificate_file.empty()),
+        roots_({.ca_certificate_file = files.ca_certificate_file},
+               prefixed(complain),
+               std::min(files.refresh_interval, kLongestReuse)),
+        identity_({.certificate_file = files.certificate_file,
+                   .private_key_file = files.private_key_file},
+                  prefixed(complain),
+                  std::min(files.refresh_interval, kLongestReuse)) {}
+
+  absl::StatusOr<PemTexts> roots() { return read(roots_, has_roots_, "ca_certificate_file"); }
+
+  absl::StatusOr<PemTexts> identity() { return read(identity_, has_identity_, "certificate_file"); }
+
+ private:
+  TlsFiles::Complain prefixed(const TlsFiles::Complain& complain) const {
+    return [name = name_, complain](const std::string& text) {
+      if (complain) complain(absl::StrCat(name, ": ", text));
+    };
+  }
+
+  // Nothing to be read would be the system's roots, or no certificate of ours.
+  absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
+    if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
+    auto texts = files.read();
+    if (texts.ok()) return texts;
+    return absl::FailedPreconditionError(absl::StrCat(name_, ": ", texts.status().message()));
+  }
+
+  const std::string name_;
+  const bool has_roots_;
+  const bool has_identity_;
+  TlsFiles roots_;
+  TlsFiles identity_;
+};
+
+Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
+  std::vector<grpc::experimental::IdentityKeyCertPair> identity;
+  if (tls.identity) identity.push_back({texts.private_key, texts.certificate_chain});
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(texts.roots, identity));
+  options.watch_root_certs();
+  if (tls.identity) options.watch_identity_key_cert_pairs();
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<NameVerifier>(tls.subject_alt_names));
+  options.set_check_call_host(false);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+class Source {
+ public:
+  Source(const std::map<std::string, xds::CertificateFiles>& providers,
+         const TlsFiles::Complain& complain) {
+    for (const auto& [name, files] : providers)
+      providers_.emplace(name, std::make_unique<Provider>(name, files, complain));
+  }
+
+  // The same credentials as long as nothing changed: connections share what they are made of.
+  absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
+    auto texts = read(tls);
+    if (!texts.ok()) return texts.status();
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() >= kMostKept && !kept_.contains(tls)) kept_.clear();
+    Kept& kept = kept_[tls];
+    if (kept.credentials == nullptr || kept.texts != *texts) kept = {*texts, make(tls, *texts)};
+    return kept.credentials;
+  }
+
+ private:
+  struct Kept {
+    PemTexts texts;
+    Credentials credentials;
+  };
+
+  absl::StatusOr<PemTexts> read(const UpstreamTls& tls) {
+    const auto* roots = std::get_if<CertificateProvider>(&tls.roots);
+    if (roots == nullptr)
+      return absl::UnimplementedError("system_root_certs cannot be used yet (A82)");
+    Provider* const from = find(*roots);
+    if (from == nullptr) return unknown(*roots);
+    auto texts = from->roots();
+    if (!texts.ok() || !tls.identity) return texts;
+    Provider* const shown = find(*tls.identity);
+    if (shown == nullptr) return unknown(*tls.identity);
+    auto identity = shown->identity();
+    if (!identity.ok()) return identity.status();
+    identity->roots = texts->roots;
+    return identity;
+  }
+
+  Provider* find(const CertificateProvider& wanted) {
+    const auto found = providers_.find(wanted.instance_name);
+    return found == providers_.end() ? nullptr : found->second.get();
+  }
+
+  // The parser has refused it; nobody else is to reach us either.
+  static absl::Status unknown(const CertificateProvider& wanted) {
+    return absl::FailedPreconditionError(absl::StrCat("certificate provider instance \"",
+                                                      wanted.instance_name,
+                                                      "\": the bootstrap has none of that name"));
+  }
+
+  std::map<std::string, std::unique_ptr<Provider>> providers_;
+  std::mutex mutex_;
+  std::map<UpstreamTls, Kept> kept_;
+};
+
+}  // namespace
+
+ClusterCredentials make_cluster_credentials(
+    const std::map<std::string, xds::CertificateFiles>& providers, TlsFiles::Complain complain) {
+  return [source = std::make_shared<Source>(providers, complain)](const UpstreamTls& tls) {
+    return source->get(tls);
+  };
+}
+
+}  // namespace signalbox::actors

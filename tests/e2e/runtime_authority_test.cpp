@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The :authority of calls, as a backend sees it: whose it is, and who may change it (gRFC A81).
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include <catch2/catch.hpp>
+#include <grpcpp/grpcpp.h>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+// Set as given for one runtime: it is read with each response.
+class RewriteSwitch {
+ public:
+  explicit RewriteSwitch(const char* value) { ::setenv(kSwitch, value, 1); }
+
+  ~RewriteSwitch() { ::unsetenv(kSwitch); }
+
+  RewriteSwitch(const RewriteSwitch&) = delete;
+  RewriteSwitch& operator=(const RewriteSwitch&) = delete;
+
+ private:
+  static constexpr const char* kSwitch = "GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE";
+};
+
+// Answers with the authority that it was called by.
+class AuthorityBackend {
+ public:
+  AuthorityBackend() {
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    REQUIRE(server_ != nullptr);
+  }
+
+  int port() const { return port_; }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  class Service final : public demo::v1::Orders::Service {
+    grpc::Status Place(grpc::ServerContext* context,
+                       const demo::v1::PlaceRequest* /*request*/,
+                       demo::v1::PlaceReply* reply) override {
+      const grpc::string_ref seen = context->ExperimentalGetAuthority();
+      reply->set_cluster(std::string(seen.data(), seen.size()));
+      return grpc::Status::OK;
+    }
+  };
+
+  Service service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+const char* const kTrusted = "trusted_xds_server";
+const char* const kRewrite = ", auto_host_rewrite: true";
+
+// One endpoint; `hostname` empty: it has none.
+std::string yaml_for(const std::string& address,
+                     const std::string& hostname,
+                     const std::string& action = kRewrite) {
+  std::string endpoints = endpoints_yaml("orders", {{address}});
+  if (!hostname.empty()) {
+    absl::StrReplaceAll(
+        {{"{endpoint: {", absl::StrCat("{endpoint: {hostname: \"", hostname, "\", ")}}, &endpoints);
+  }
+  return listener_yaml("orders", "orders") + routes_yaml("orders", "orders", action) +
+         cluster_yaml("orders") + endpoints;
+}
+
+struct World {
+  World(const std::string& yaml, const std::vector<std::string>& features)
+      : plane(start_plane(yaml)) {
+    RuntimeOptions options = options_for(plane->address());
+    options.bootstrap_json = bootstrap_for(plane->address(), kNodeId, features);
+    runtime = start_runtime(std::move(options));
+  }
+
+  std::string seen() const {
+    const Answer answer = call(runtime->channel("xds:///orders"));
+    INFO(answer.text());
+    REQUIRE(answer.ok());
+    return answer.cluster;
+  }
+
+  std::unique_ptr<ControlPlane> plane;
+  std::unique_ptr<Runtime> runtime;
+};
+
+}  // namespace
+
+TEST_CASE("runtime authority: the endpoint's hostname, where all agree to it",
+          "[e2e][runtime][A81]") {
+  struct Row {
+    const char* when;
+    const char* variable;
+    std::vector<std::string> features;
+    const char* action;
+    const char* hostname;
+    bool rewritten;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"all do", "true", {kTrusted}, kRewrite, "h.example", true},
+      {"the variable does not", "false", {kTrusted}, kRewrite, "h.example", false},
+      {"the bootstrap does not", "true", {"xds_v3"}, kRewrite, "h.example", false},
+      {"the route does not", "true", {kTrusted}, "", "h.example", false},
+      {"the endpoint has none", "true", {kTrusted}, kRewrite, "", false},
+  }));
+  const RewriteSwitch on(row.variable);
+  const AuthorityBackend backend;
+  const World world(yaml_for(backend.address(), row.hostname, row.action), row.features);
+  INFO(row.when);
+  CHECK(world.seen() == (row.rewritten ? "h.example" : backend.address()));
+}
+
+TEST_CASE("runtime authority: what the application sets comes first", "[e2e][runtime][A81]") {
+  const RewriteSwitch on("true");
+  const AuthorityBackend backend;
+  const World world(yaml_for(backend.address(), "h.example"), {kTrusted});
+  Stub stub(world.runtime->channel("xds:///orders"));
+  grpc::ClientContext context;
+  context.set_authority("own.example");
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  demo::v1::PlaceReply reply;
+  REQUIRE(stub.Place(&context, {}, &reply).ok());
+  CHECK(reply.cluster() == "own.example");
+}
+
+TEST_CASE("runtime authority: of a LOGICAL_DNS cluster, the name that is resolved",
+          "[e2e][runtime][A81]") {
+  const RewriteSwitch on("true");
+  const AuthorityBackend backend;
+  const World world(listener_yaml("orders", "orders") + routes_yaml("orders", "orders", kRewrite) +
+                        dns_yaml("orders", "localhost", backend.port()),
+                    {kTrusted});
+  CHECK(world.seen() == absl::StrCat("localhost:", backend.port()));
+}
+
+TEST_CASE("runtime authority: a call that had to wait has it too, and so has a router's pick",
+          "[e2e][runtime][A81]") {
+  const RewriteSwitch on("true");
+  const AuthorityBackend backend;
+  const World world(yaml_for(backend.address(), "h.example"), {kTrusted});
+  const auto channel = world.runtime->channel("xds:///orders");
+  CHECK(call(channel).cluster == "h.example");  // Nobody is connected yet.
+  CHECK(call(channel).cluster == "h.example");  // Somebody is.
+
+  const auto router = world.runtime->router("xds:///orders");
+  REQUIRE(router.ok());
+  std::string authority;
+  const Pick pick = (*router)->pick({.path = "/o/P", .seed = 1, .authority = &authority});
+  CHECK(pick.outcome() == PickOutcome::kComplete);
+  CHECK(authority == "h.example");
+}
+
+}  // namespace signalbox::test
