@@ -165,6 +165,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   const auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
+  if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   return selection;
 }
 

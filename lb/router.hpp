@@ -26,7 +26,7 @@ namespace signalbox::lb {
 struct CallArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
-  std::uint64_t seed = 0;  ///< Any well-spread number; the same for all picks of one call.
+  std::uint64_t seed = 0;  ///< Any well-spread number; the same for all picks of one attempt.
 };
 
 /// What became of a call, and the references that it holds until this is destroyed (on any
@@ -44,6 +44,9 @@ class Pick {
   /// The most that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
+  /// When the call may be tried again (A44); without a retry policy, never.
+  const RetryRules& retry() const { return retry_; }
+
   /// Why, in kFail and kDrop; never one of the codes that A54 forbids. UNAVAILABLE says in brackets
   /// what is wrong with the configuration (A88), and the node's id.
   const absl::Status& status() const { return status_; }
@@ -52,7 +55,8 @@ class Pick {
   /// not say so; its Pick is only destroyed.
   void end(int code) { tracking_.end({code}); }
 
-  /// The connection has gone before it was used: the call waits, and holds nothing but its cluster.
+  /// The connection has gone before it was used, or another attempt follows: the call waits, and
+  /// holds nothing but its cluster.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
@@ -71,6 +75,7 @@ class Pick {
   Tracking tracking_;
   std::optional<Duration> timeout_;
   std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does.
+  RetryRules retry_;                   // As the hash.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -83,8 +88,9 @@ class Router {
   /// kQueue waits for a later publication, then repick().
   Pick pick(const CallArgs& call) const;
 
-  /// Asks again for a call that waits. Once routed, cluster, timeout and hash stay as they were
-  /// (A31-1, A31-10, A42); a call that found no configuration is routed now.
+  /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
+  /// policy stay as they were (A31-1, A31-10, A42); a call that found no configuration is routed
+  /// now.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// The publication that a reader would see now.

@@ -32,6 +32,7 @@ struct Forward {
   Shares shares;
   std::optional<Duration> timeout;
   RequestHash hash;
+  RetryRules retry;
 };
 
 using Action = std::variant<Forward, absl::Status>;
@@ -60,7 +61,8 @@ Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
                 const Clusters& clusters,
                 std::uint64_t channel_id) {
-  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id)};
+  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id), {}};
+  if (action.retry) forward.retry = RetryRules(*action.retry);
   std::uint64_t end = 0;
   for (const WeightedCluster& choice : action.clusters) {
     if (choice.weight == 0) continue;
@@ -120,8 +122,11 @@ class RouteSelector final : public ConfigSelector {
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
     const Share& share = choose(forward.shares, args.seed);
-    return Selection{
-        share.cluster.get(), share.place, forward.timeout, forward.hash.of(args.headers)};
+    return Selection{share.cluster.get(),
+                     share.place,
+                     forward.timeout,
+                     forward.hash.of(args.headers),
+                     forward.retry.is_none() ? nullptr : &forward.retry};
   }
 
  private:
