@@ -175,6 +175,7 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
+  if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   return selection;
 }
 

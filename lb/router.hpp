@@ -32,7 +32,7 @@ struct CallArgs {
   const HeaderSource* headers = nullptr;
   /// All chance of the call: weighted clusters, fractions, drops, localities, endpoints, and where
   /// no route hashes anything its place on a ring. A number of its own for each call, and the same
-  /// for all its picks: equal seeds draw equally.
+  /// for all picks of one attempt: equal seeds draw equally.
   std::uint64_t seed = 0;
   /// Set by each pick: the :authority that the call is to have, where its route wants the hostname
   /// of the endpoint and that has one (A81); else it is made empty. An authority that the
@@ -56,6 +56,9 @@ class Pick {
   /// The most that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
+  /// When the call may be tried again (A44); without a retry policy, never.
+  const RetryRules& retry() const { return retry_; }
+
   /// Why, in kFail and kDrop; never one of the codes that A54 forbids. UNAVAILABLE says in brackets
   /// what is wrong with the configuration (A88), and the node's id.
   const absl::Status& status() const { return status_; }
@@ -64,7 +67,8 @@ class Pick {
   /// not say so; its Pick is only destroyed.
   void end(int code) { tracking_.end({code}); }
 
-  /// The connection has gone before it was used: the call waits, and holds nothing but its cluster.
+  /// The connection has gone before it was used, or another attempt follows: the call waits, and
+  /// holds nothing but its cluster.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
@@ -82,8 +86,10 @@ class Pick {
   Use connection_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  std::optional<std::uint64_t> hash_;  // Once routed it stays, as the cluster does,
-  bool auto_host_rewrite_ = false;     // and so does this.
+  // Once routed they stay, as the cluster does.
+  std::optional<std::uint64_t> hash_;
+  bool auto_host_rewrite_ = false;
+  RetryRules retry_;
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -96,8 +102,9 @@ class Router {
   /// kQueue waits for a later publication, then repick().
   Pick pick(const CallArgs& call) const;
 
-  /// Asks again for a call that waits. Once routed, cluster, timeout and hash stay as they were
-  /// (A31-1, A31-10, A42); a call that found no configuration is routed now.
+  /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
+  /// policy stay as they were (A31-1, A31-10, A42); a call that found no configuration is routed
+  /// now.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// The publication that a reader would see now.

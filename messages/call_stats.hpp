@@ -14,6 +14,18 @@ namespace signalbox {
 
 enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
 inline constexpr std::size_t kPickOutcomes = 4;
+/// What became of an attempt that failed with a code that its route's retry policy names: another
+/// follows, or why none does (gRFC A6).
+enum class RetryResult : std::uint8_t {
+  kRetried,
+  kExhausted,   ///< It was the last of max_attempts.
+  kThrottled,   ///< Too many calls of the target fail.
+  kPushedBack,  ///< The server asked for none.
+  kCommitted,   ///< Response headers had come.
+  kTooLarge,    ///< The request is beyond the limit of what is kept.
+  kTooLate,     ///< It would begin after the call's deadline.
+};
+inline constexpr std::size_t kRetryResults = 7;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
@@ -34,6 +46,10 @@ class CallStats {
     counters_.add(kCompleted + static_cast<std::size_t>(known ? code : 2), 1);
   }
 
+  void count_retry(RetryResult result) const {
+    counters_.add(kRetries + static_cast<std::size_t>(result), 1);
+  }
+
   std::int64_t picks(PickOutcome outcome) const {
     return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
   }
@@ -42,11 +58,16 @@ class CallStats {
 
   std::int64_t completed(std::size_t code) const { return counters_.sum(kCompleted + code); }
 
+  std::int64_t retries(RetryResult result) const {
+    return counters_.sum(kRetries + static_cast<std::size_t>(result));
+  }
+
  private:
   static constexpr std::size_t kPicks = 0;
   static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
   static constexpr std::size_t kCompleted = kStarted + 1;
-  StripedCounters<kCompleted + kStatusCodes> counters_;
+  static constexpr std::size_t kRetries = kCompleted + kStatusCodes;
+  StripedCounters<kRetries + kRetryResults> counters_;
 };
 
 }  // namespace signalbox

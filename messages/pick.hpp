@@ -80,7 +80,9 @@ enum class Salt : std::uint64_t {
   kLocality,
   kEndpoint,
   kRequestHash,
-  kDrop
+  kDrop,
+  kRetryBackOff,
+  kRetryPick
 };
 
 /// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that

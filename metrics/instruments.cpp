@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
+constexpr std::array<absl::string_view, kRetryResults> kRetryWords{
+    "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
     "ready", "connecting", "idle", "transient_failure", "draining", "ejected"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
@@ -64,6 +66,7 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
 
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
+  std::array<std::int64_t, kRetryResults> retries{};
   std::array<std::int64_t, kStatusCodes> completed{};
   std::int64_t started = 0;
   std::int64_t active = 0;
@@ -78,6 +81,8 @@ struct CallCounts {
       active -= count;
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
       picks[outcome] = stats.picks(static_cast<PickOutcome>(outcome));
+    for (std::size_t result = 0; result < kRetryResults; ++result)
+      retries[result] = stats.retries(static_cast<RetryResult>(result));
   }
 
   CallCounts() = default;
@@ -324,6 +329,7 @@ std::vector<Family> Instruments::collect_calls() const {
   Family completed{&row_of(Metric::kRpcsCompleted), {}};
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family picks{&row_of(Metric::kPicks), {}};
+  Family retries{&row_of(Metric::kRetries), {}};
   Family messages{&row_of(Metric::kActorMessages), {}};
   Family pick_failures{&row_of(Metric::kPickFailures), {}};
   std::map<ClusterName, CallCounts> by_cluster;
@@ -343,6 +349,8 @@ std::vector<Family> Instruments::collect_calls() const {
     sum.active += counts.active;
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
       sum.picks[outcome] += counts.picks[outcome];
+    for (std::size_t result = 0; result < kRetryResults; ++result)
+      sum.retries[result] += counts.retries[result];
   }
   for (const auto& [cluster, sum] : by_cluster) {
     active.series.push_back(one({cluster.str()}, sum.active));
@@ -350,12 +358,18 @@ std::vector<Family> Instruments::collect_calls() const {
       picks.series.push_back(
           one({cluster.str(), std::string(kResults[outcome])}, sum.picks[outcome]));
     }
+    for (std::size_t result = 0; result < kRetryResults; ++result) {
+      // Most clusters have no retry policy.
+      if (sum.retries[result] == 0) continue;
+      retries.series.push_back(
+          one({cluster.str(), std::string(kRetryWords[result])}, sum.retries[result]));
+    }
   }
   for (const auto& [actor, count] : actor_messages_)
     messages.series.push_back(one({actor}, count->sum(0)));
   for (const auto& [policy, count] : pick_failures_)
     pick_failures.series.push_back(one({policy}, count->sum(0)));
-  return {started, completed, active, picks, messages, pick_failures};
+  return {started, completed, active, picks, retries, messages, pick_failures};
 }
 
 std::vector<Family> Instruments::collect() const {

@@ -33,6 +33,7 @@ struct Forward {
   std::optional<Duration> timeout;
   RequestHash hash;
   bool auto_host_rewrite = false;
+  RetryRules retry;
 };
 
 using Action = std::variant<Forward, absl::Status>;
@@ -61,7 +62,9 @@ Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
                 const Clusters& clusters,
                 std::uint64_t channel_id) {
-  Forward forward{{}, {}, RequestHash(action.hash_policies, channel_id), action.auto_host_rewrite};
+  Forward forward{
+      {}, {}, RequestHash(action.hash_policies, channel_id), action.auto_host_rewrite, {}};
+  if (action.retry) forward.retry = RetryRules(*action.retry);
   std::uint64_t end = 0;
   for (const WeightedCluster& choice : action.clusters) {
     if (choice.weight == 0) continue;
@@ -125,7 +128,8 @@ class RouteSelector final : public ConfigSelector {
                      share.place,
                      forward.timeout,
                      forward.hash.of(args.headers),
-                     forward.auto_host_rewrite};
+                     forward.auto_host_rewrite,
+                     forward.retry.is_none() ? nullptr : &forward.retry};
   }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31),
-// and its place on a ring (gRFC A42).
+// its place on a ring (gRFC A42), and whether it is retried (gRFC A44).
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //
@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 
+#include "lb/route/retry.hpp"
 #include "messages/call_stats.hpp"
 #include "messages/pick.hpp"
 #include "messages/xds_config.hpp"
@@ -55,6 +56,7 @@ struct Selection {
   std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
   /// The endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
+  const RetryRules* retry = nullptr;  ///< The selector's; null: no retries.
 };
 
 class ConfigSelector {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/instruments.hpp"
 
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -215,6 +216,24 @@ TEST_CASE("instruments: sum calls over targets where the metric has no target",
   CHECK(value(instruments, Metric::kPicks, {"orders", "queue"}) == 2);
   CHECK(value(instruments, Metric::kPicks, {"orders", "complete"}) == 2);
   CHECK(value(instruments, Metric::kPicks, {"orders", "drop"}) == 0);
+}
+
+TEST_CASE("instruments: show what became of attempts that could be retried",
+          "[metrics][instruments][A6][A44]") {
+  constexpr std::array kWords{
+      "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
+  static_assert(kWords.size() == kRetryResults);
+  Instruments instruments;
+  for (const char* target : {"shop", "till"}) {
+    const auto stats = instruments.call_stats(target, kOrders);
+    CHECK(series_count(instruments, Metric::kRetries) == 0);
+  }
+  for (std::size_t i = 0; i < kRetryResults; ++i) {
+    for (const char* target : {"shop", "till"})
+      instruments.call_stats(target, kOrders)->count_retry(static_cast<RetryResult>(i));
+    CHECK(value(instruments, Metric::kRetries, {"orders", kWords[i]}) == 2);
+    CHECK(series_count(instruments, Metric::kRetries) == i + 1);
+  }
 }
 
 TEST_CASE("instruments: name every status code", "[metrics][instruments]") {

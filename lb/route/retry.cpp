@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/route/retry.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+constexpr std::int64_t kToken = 1000;  // In thousandths: A6 has three decimal places.
+
+std::int64_t thousandths(double tokens) {
+  return std::max<std::int64_t>(1, std::llround(tokens * kToken));
+}
+
+// A6: what is negative, or no 32-bit number, asks for no retry. nullopt is that.
+std::optional<Duration> pushed_back(absl::string_view value) {
+  std::int32_t milliseconds = 0;
+  if (!absl::SimpleAtoi(value, &milliseconds) || milliseconds < 0) return std::nullopt;
+  return std::chrono::milliseconds(milliseconds);
+}
+
+}  // namespace
+
+RetryRules::RetryRules(const RetryPolicy& policy)
+    : max_attempts_(policy.max_attempts), base_(policy.base_interval), max_(policy.max_interval) {
+  for (const absl::StatusCode code : policy.retry_on)
+    codes_ |= std::uint32_t{1} << static_cast<std::uint32_t>(code);
+}
+
+Duration RetryRules::longest_delay(std::uint32_t earlier) const {
+  Duration delay = std::min(base_, max_);
+  for (; earlier > 0 && delay < max_; --earlier)
+    delay = delay > max_ / 2 ? max_ : delay * 2;
+  return delay;
+}
+
+RetryThrottle::RetryThrottle(double max_tokens, double token_ratio)
+    : most_(thousandths(max_tokens)), ratio_(thousandths(token_ratio)), tokens_(most_) {}
+
+void RetryThrottle::succeeded() {
+  std::int64_t tokens = tokens_.load(std::memory_order_relaxed);
+  while (tokens < most_ &&
+         !tokens_.compare_exchange_weak(
+             tokens, std::min(most_, tokens + ratio_), std::memory_order_relaxed)) {
+  }
+}
+
+bool RetryThrottle::failed() {
+  std::int64_t tokens = tokens_.load(std::memory_order_relaxed);
+  std::int64_t left = 0;
+  do {
+    left = std::max<std::int64_t>(0, tokens - kToken);
+  } while (!tokens_.compare_exchange_weak(tokens, left, std::memory_order_relaxed));
+  return left > most_ / 2;
+}
+
+// A6: random(0, min(base * 2^(n-1), max)).
+Duration RetryState::back_off(const RetryRules& rules, std::uint64_t seed) {
+  const Duration most = rules.longest_delay(back_offs_++);
+  const auto bound = static_cast<std::uint64_t>(most.count()) + 1;
+  return Duration(
+      static_cast<Duration::rep>(draw_below(seed, Salt::kRetryBackOff, bound, retries_)));
+}
+
+RetryDecision RetryState::after(const AttemptEnd& end,
+                                const RetryRules& rules,
+                                std::uint64_t seed,
+                                RetryThrottle* throttle) {
+  const auto no_more = [](RetryResult why) { return RetryDecision{std::nullopt, why}; };
+  // A6: a transparent retry is no attempt, and says nothing of the server's load.
+  if (end.is_unsent) return {Duration::zero(), std::nullopt};
+  if (end.code == 0) {
+    if (throttle != nullptr) throttle->succeeded();
+    return {};
+  }
+  const std::optional<Duration> pushback = end.pushback ? pushed_back(*end.pushback) : std::nullopt;
+  const bool refuses = end.pushback && !pushback;
+  const bool covered = rules.covers(end.code);
+  // Every such failure counts, whatever else forbids the retry.
+  const bool throttled = (covered || refuses) && throttle != nullptr && !throttle->failed();
+  if (!covered) return {};
+  if (end.is_committed) return no_more(RetryResult::kCommitted);
+  if (!end.is_kept) return no_more(RetryResult::kTooLarge);
+  if (retries_ + 1 >= rules.max_attempts()) return no_more(RetryResult::kExhausted);
+  if (throttled) return no_more(RetryResult::kThrottled);
+  if (refuses) return no_more(RetryResult::kPushedBack);
+  if (pushback) back_offs_ = 0;
+  const Duration delay = pushback ? *pushback : back_off(rules, seed);
+  if (delay >= end.time_left) return no_more(RetryResult::kTooLate);
+  ++retries_;
+  return {delay, RetryResult::kRetried};
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Retry — whether a call whose attempt has ended is tried again, and after how long (gRFCs A6,
+// A44).
+//
+//   RouteConfig ─▶ RetryRules in the selector ─▶ Selection, Pick ─┐
+//   data plane: AttemptEnd ─────────────────────▶ [RetryState] ◀──┘─▶ RetryDecision: again, or not
+//                                                      └── RetryThrottle, of all calls of a target
+//
+// RetryRules are a RetryPolicy as calls carry it: a value without memory of its own, so that a call
+// may keep it for as long as it likes, and no two calls share a count.
+//
+// Invariants
+//   R1  No more than max_attempts attempts; one that no transport had is none of them. (A6)
+//   R2  Nothing is tried again of which the application may have seen something.      (A6)
+//   R3  An attempt never begins after the call's deadline.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/call_stats.hpp"
+#include "messages/route_config.hpp"
+
+namespace signalbox::lb {
+
+class RetryRules {
+ public:
+  /// Never retries.
+  RetryRules() = default;
+  explicit RetryRules(const RetryPolicy& policy);
+
+  /// Whether an attempt that ended with this gRPC status code may be followed by another.
+  bool covers(int code) const { return code >= 0 && code < 32 && ((codes_ >> code) & 1U) != 0; }
+
+  bool is_none() const { return codes_ == 0; }
+
+  std::uint32_t max_attempts() const { return max_attempts_; }
+
+  /// The most that the retry may be put off that follows `earlier` ones.
+  Duration longest_delay(std::uint32_t earlier) const;
+
+  friend bool operator==(const RetryRules&, const RetryRules&) = default;
+
+ private:
+  std::uint32_t codes_ = 0;  // A bit for each.
+  std::uint32_t max_attempts_ = 1;
+  Duration base_{};
+  Duration max_{};
+};
+
+/// A6's token bucket: while too many calls of a target fail, none is retried. Thread-safe. A full
+/// bucket is only read by calls that succeed.
+class RetryThrottle {
+ public:
+  /// Both more than 0; counted in thousandths.
+  RetryThrottle(double max_tokens, double token_ratio);
+
+  void succeeded();
+
+  /// A retriable failure. Whether it may be retried.
+  bool failed();
+
+ private:
+  const std::int64_t most_;
+  const std::int64_t ratio_;
+  std::atomic<std::int64_t> tokens_;
+};
+
+/// How an attempt ended, as its data plane knows it.
+struct AttemptEnd {
+  int code = 0;               ///< A gRPC status code.
+  bool is_unsent = false;     ///< It is certain that no transport had it.
+  bool is_committed = false;  ///< Response headers came: not Trailers-Only.
+  bool is_kept = true;        ///< The request is there to be sent again.
+  /// Of the trailer grpc-retry-pushback-ms, if it came.
+  std::optional<absl::string_view> pushback = std::nullopt;
+  Duration time_left = Duration::max();  ///< Until the call's deadline.
+};
+
+struct RetryDecision {
+  std::optional<Duration> delay;      ///< Set: another attempt follows, after that.
+  std::optional<RetryResult> result;  ///< What is counted; nullopt: nothing to be decided.
+};
+
+/// What one call remembers of its attempts.
+class RetryState {
+ public:
+  /// Precondition: an attempt has ended, and none runs. `seed`: the call's chance. `throttle`: null
+  /// is none.
+  RetryDecision after(const AttemptEnd& end,
+                      const RetryRules& rules,
+                      std::uint64_t seed,
+                      RetryThrottle* throttle);
+
+  /// The attempts that came before the next one: grpc-previous-rpc-attempts.
+  std::uint32_t previous_attempts() const { return retries_; }
+
+ private:
+  Duration back_off(const RetryRules& rules, std::uint64_t seed);
+
+  std::uint32_t retries_ = 0;
+  std::uint32_t back_offs_ = 0;  // In a row; a pushback begins anew.
+};
+
+}  // namespace signalbox::lb
