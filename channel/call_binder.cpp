@@ -30,7 +30,9 @@ class ContextHeaders final : public HeaderSource {
   void each(absl::string_view name,
             absl::FunctionRef<void(absl::string_view value)> visit) const override {
     if (metadata_.empty()) return;
-    const auto [first, last] = metadata_.equal_range(std::string(name));
+    thread_local std::string key;  // A long name is not to allocate in each call.
+    key.assign(name.data(), name.size());
+    const auto [first, last] = metadata_.equal_range(key);
     for (auto header = first; header != last; ++header)
       visit(header->second);
   }

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "lb/route/request_hash.hpp"
@@ -79,6 +80,13 @@ Forward compile(const ForwardAction& action,
   return forward;
 }
 
+// For a text: printable, and of a length that can be read.
+std::string shown(absl::string_view path) {
+  constexpr std::size_t kMost = 256;
+  const std::string text = absl::StrCat("\"", absl::CEscape(path.substr(0, kMost)), "\"");
+  return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
+}
+
 // A31-9: by weight alone; whether the cluster can serve is not looked at.
 const Share& choose(const Shares& shares, std::uint64_t seed) {
   if (shares.size() == 1) return shares.front();
@@ -118,7 +126,7 @@ class RouteSelector final : public ConfigSelector {
     const std::optional<std::size_t> position = table_.find(args);
     if (!position) {
       return absl::UnavailableError(
-          absl::StrCat("no route for \"", args.path, "\" in virtual host \"", host_name_, "\""));
+          absl::StrCat("no route for ", shown(args.path), " in virtual host \"", host_name_, "\""));
     }
     const Action& action = actions_[*position];
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;

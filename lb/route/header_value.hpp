@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeaderValue — the value of a call's header as routes and hashes see it.
+// HeaderValue, CallHeaders — the value of a call's header as routes and hashes see it.
 //
 //   HeaderSource ─▶ [HeaderValue] ─▶ one text, or none
+//               └─▶ [CallHeaders] ─▶ the same, read once for all the routes that ask
 //
 // Several values are one text, joined by ","; a single one is not copied. "-bin" headers count as
 // absent; "content-type" is "application/grpc", whatever was sent (gRFC A28 and gRPC's practice).
 
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -50,6 +54,26 @@ class HeaderValue {
 
   std::optional<absl::string_view> view_;
   std::string joined_;
+};
+
+/// The headers of one call. Headers are told apart by places, which whoever asks has given them,
+/// from 0; those in the first places are remembered.
+class CallHeaders {
+ public:
+  static constexpr std::size_t kRemembered = 4;
+
+  explicit CallHeaders(const HeaderSource* source) : source_(source) {}
+
+  /// Valid until the next call, at least.
+  const std::optional<absl::string_view>& get(std::size_t place, absl::string_view name) {
+    std::optional<HeaderValue>& value = values_[std::min(place, kRemembered)];
+    if (!value || place >= kRemembered) value.emplace(source_, name);
+    return value->get();
+  }
+
+ private:
+  const HeaderSource* source_;
+  std::array<std::optional<HeaderValue>, kRemembered + 1> values_;
 };
 
 }  // namespace signalbox::lb

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/regex.hpp"
 
+#include <algorithm>
 #include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 
 namespace signalbox::lb {
 namespace {
@@ -10,19 +14,64 @@ namespace {
 constexpr std::int64_t kRegexMemory = 1 << 20;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;
 
+re2::RE2::Options options_with(std::int64_t memory) {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(memory);
+  return options;
+}
+
 }  // namespace
 
 // The parser has compiled it within the user's max_regex_memory, which is not known here: a pattern
 // that needs more than the rule was allowed more.
 std::unique_ptr<const re2::RE2> compile_regex(const std::string& pattern) {
-  re2::RE2::Options options;
-  options.set_log_errors(false);
   for (std::int64_t memory = kRegexMemory;; memory *= 2) {
-    options.set_max_mem(memory);
-    auto regex = std::make_unique<const re2::RE2>(pattern, options);
+    auto regex = std::make_unique<const re2::RE2>(pattern, options_with(memory));
     const bool too_large = regex->error_code() == re2::RE2::ErrorPatternTooLarge;
     if (!too_large || memory >= kMostRegexMemory) return regex;
   }
+}
+
+// Letters and escaped signs up to whatever else there is. The last letter goes if it may be
+// repeated, or left out.
+std::string literal_prefix(absl::string_view pattern) {
+  std::string prefix;
+  if (absl::StrContains(pattern, '|')) return prefix;
+  std::size_t at = absl::StartsWith(pattern, "^") ? 1 : 0;
+  for (; at < pattern.size(); ++at) {
+    const bool is_escape = pattern[at] == '\\' && at + 1 < pattern.size();
+    const char letter = is_escape ? pattern[at + 1] : pattern[at];
+    if (!absl::ascii_isascii(static_cast<unsigned char>(letter))) break;
+    const bool is_sign = absl::StrContains("\\.+*?()[]{}^$", letter);
+    if (is_escape ? !absl::ascii_ispunct(static_cast<unsigned char>(letter)) : is_sign) break;
+    prefix += letter;
+    at += is_escape ? 1 : 0;
+  }
+  const bool may_vary = at < pattern.size() && absl::StrContains("*?{+", pattern[at]);
+  if (may_vary && !prefix.empty()) prefix.pop_back();
+  return prefix;
+}
+
+RegexSet::RegexSet(const std::vector<std::string>& patterns)
+    : set_(options_with(std::min(kMostRegexMemory,
+                                 static_cast<std::int64_t>(patterns.size()) * kRegexMemory)),
+           re2::RE2::ANCHOR_BOTH) {
+  for (const std::string& pattern : patterns)
+    set_.Add(pattern, nullptr);
+  fits_ = set_.Compile();
+}
+
+std::optional<absl::Span<const int>> RegexSet::match(absl::string_view text) const {
+  thread_local std::vector<int> matched;
+  if (!fits_) return std::nullopt;
+  re2::RE2::Set::ErrorInfo error{re2::RE2::Set::kNoError};
+  if (!set_.Match(re2::StringPiece(text.data(), text.size()), &matched, &error)) {
+    if (error.kind != re2::RE2::Set::kNoError) return std::nullopt;
+    matched.clear();
+  }
+  std::ranges::sort(matched);
+  return matched;
 }
 
 }  // namespace signalbox::lb

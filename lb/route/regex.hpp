@@ -1,19 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compile_regex — the regular expressions of routes, which the parser has allowed already.
+// The regular expressions of routes, which the parser has allowed already.
 //
-//   pattern, within the user's max_regex_memory ─▶ [compile_regex] ─▶ RE2
+//   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
+//   pattern                                     ─▶ [literal_prefix] ─▶ who begins otherwise is out
+//   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
+//
+// RE2 looks at each byte of a text once, whatever the pattern: no pattern and no text explode.
 
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "re2/re2.h"
+#include "re2/set.h"
 
 namespace signalbox::lb {
 
 /// With as much memory as the pattern needs, up to 64 MiB. Never null; check ok().
 std::unique_ptr<const re2::RE2> compile_regex(const std::string& pattern);
+
+/// What every text that the whole pattern matches begins with, as far as it is easily seen; of
+/// patterns with alternatives nothing is.
+std::string literal_prefix(absl::string_view pattern);
+
+/// Many patterns, matched as one: a text costs what it costs one of them. Immutable; match() runs
+/// on any thread, and allocates what RE2 needs.
+class RegexSet {
+ public:
+  /// Every pattern compiles. Together they may take 1 MiB for each of them and 64 MiB in all; in
+  /// these is what match() learns of texts.
+  explicit RegexSet(const std::vector<std::string>& patterns);
+
+  /// Which patterns match the whole text, in ascending order; valid until this thread's next call,
+  /// of any set. nullopt: they do not fit into the memory, so each must be tried alone.
+  std::optional<absl::Span<const int>> match(absl::string_view text) const;
+
+ private:
+  re2::RE2::Set set_;
+  bool fits_ = false;
+};
 
 }  // namespace signalbox::lb

@@ -2,6 +2,9 @@
 #include "lb/route/route_match.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -9,13 +12,18 @@
 #include "absl/strings/numbers.h"
 
 #include "lb/route/header_value.hpp"
-#include "lb/route/regex.hpp"
+#include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
+// So many routes are looked at one by one, in order: that is faster than to look for candidates.
+constexpr std::size_t kFewRoutes = 8;
+// So many regular expressions that begin alike are tried one by one; more are asked as one.
+constexpr std::size_t kFewRegexes = 8;
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 bool contains(absl::string_view text, absl::string_view part, bool ignore_case) {
   if (!ignore_case) return absl::StrContains(text, part);
@@ -73,15 +81,14 @@ CompiledHeader::CompiledHeader(const HeaderMatcher& matcher)
           matcher.matcher)),
       invert_(matcher.invert) {}
 
-bool CompiledHeader::matches(const HeaderSource* headers) const {
-  const HeaderValue value(headers, name_);
+bool CompiledHeader::matches(const std::optional<absl::string_view>& value) const {
   if (const auto* presence = std::get_if<PresenceMatcher>(&matcher_)) {
-    return (value.get().has_value() == presence->present) != invert_;
+    return (value.has_value() == presence->present) != invert_;
   }
-  return value.get().has_value() && matches_value(*value.get()) != invert_;
+  return value.has_value() && matches_text(*value) != invert_;
 }
 
-bool CompiledHeader::matches_value(absl::string_view value) const {
+bool CompiledHeader::matches_text(absl::string_view value) const {
   if (const auto* text = std::get_if<CompiledText>(&matcher_)) return text->matches(value);
   const auto& range = std::get<IntegerRange>(matcher_);
   std::int64_t number = 0;
@@ -90,29 +97,132 @@ bool CompiledHeader::matches_value(absl::string_view value) const {
 
 // --- routes ---------------------------------------------------------------
 
+struct RouteTable::Asked {
+  // Without it all of the headers' room would be cleared for each call.
+  explicit Asked(const PickArgs& call_args) : args(call_args) {}
+
+  const PickArgs& args;
+  std::optional<CallHeaders> headers;  ///< Once a route has asked for one.
+};
+
 RouteTable::RouteTable(const VirtualHost& host) {
+  std::map<std::string, std::size_t> places;
   entries_.reserve(host.routes.size());
   for (const Route& route : host.routes) {
-    Entry entry{CompiledText(route.match.path), {}, route.match.fraction_per_million};
+    Entry& entry = entries_.emplace_back();
+    entry.fraction_per_million = route.match.fraction_per_million;
     entry.headers.reserve(route.match.headers.size());
-    for (const HeaderMatcher& header : route.match.headers)
-      entry.headers.emplace_back(header);
-    entries_.push_back(std::move(entry));
+    for (const HeaderMatcher& header : route.match.headers) {
+      entry.headers.push_back(
+          {places.try_emplace(header.name, places.size()).first->second, CompiledHeader(header)});
+    }
   }
+  if (entries_.size() > kFewRoutes) {
+    build_index(host);
+    return;
+  }
+  for (std::size_t position = 0; position < entries_.size(); ++position)
+    entries_[position].path.emplace(host.routes[position].match.path);
+}
+
+void RouteTable::build_index(const VirtualHost& host) {
+  std::vector<PathIndex::Entry> as_written;
+  std::vector<PathIndex::Entry> in_any_case;
+  std::map<std::string, std::vector<std::uint32_t>> alike;
+  for (std::uint32_t position = 0; position < entries_.size(); ++position) {
+    const TextMatcher& path = host.routes[position].match.path;
+    const bool is_exact = path.kind == TextMatcher::Kind::kExact;
+    if (is_exact || path.kind == TextMatcher::Kind::kPrefix) {
+      (path.ignore_case ? in_any_case : as_written).push_back({path.text, is_exact, position});
+      continue;
+    }
+    SIGNALBOX_INVARIANT(path.kind == TextMatcher::Kind::kRegex,
+                        "a route's path is exact, a prefix or a regex");
+    if (entries_[position].path.emplace(path).can_match())
+      alike[literal_prefix(path.text)].push_back(position);
+  }
+  for (auto& [prefix, positions] : alike) {
+    if (positions.size() > kFewRegexes) positions = {group(std::move(positions), host)};
+    for (const std::uint32_t position : positions)
+      as_written.push_back({prefix, false, position});
+  }
+  as_written_ = PathIndex(std::move(as_written), false);
+  in_any_case_ = PathIndex(std::move(in_any_case), true);
+}
+
+// The first of the routes, which stands for all of them.
+std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions, const VirtualHost& host) {
+  std::vector<std::string> patterns;
+  for (const std::uint32_t position : positions)
+    patterns.push_back(host.routes[position].match.path.text);
+  const std::uint32_t first = positions.front();
+  entries_[first].group =
+      std::make_unique<const Group>(Group{std::move(positions), RegexSet(patterns)});
+  return first;
 }
 
 std::optional<std::size_t> RouteTable::find(const PickArgs& args) const {
-  for (std::size_t position = 0; position < entries_.size(); ++position) {
-    const Entry& entry = entries_[position];
-    const auto header_matches = [&](const CompiledHeader& header) {
-      return header.matches(args.headers);
-    };
-    if (entry.path.matches(args.path) && std::ranges::all_of(entry.headers, header_matches) &&
-        within_fraction(entry.fraction_per_million, args.seed, position)) {
-      return position;
-    }
+  Asked call(args);
+  if (entries_.size() > kFewRoutes) return find_in_index(call);
+  for (std::uint32_t position = 0; position < entries_.size(); ++position) {
+    if (matches(position, call)) return position;
   }
   return std::nullopt;
+}
+
+// Of all lists the least position is next. What a group has found waits for those before it.
+std::optional<std::size_t> RouteTable::find_in_index(Asked& call) const {
+  Candidates found;
+  as_written_.collect(call.args.path, found);
+  in_any_case_.collect(call.args.path, found);
+
+  std::uint32_t best = kNone;
+  while (!found.empty()) {
+    const auto next = std::ranges::min_element(found, {}, &Positions::front);
+    const std::uint32_t position = next->front();
+    if (position >= best) break;
+    if (const auto& group = entries_[position].group) {
+      best = std::min(best, first_of(*group, call));
+    } else if (matches(position, call)) {
+      return position;
+    }
+    next->remove_prefix(1);
+    if (next->empty()) {
+      *next = found.back();
+      found.pop_back();
+    }
+  }
+  return best == kNone ? std::nullopt : std::optional<std::size_t>(best);
+}
+
+bool RouteTable::matches(std::uint32_t position, Asked& call) const {
+  const auto& path = entries_[position].path;
+  return (!path || path->matches(call.args.path)) && others_match(position, call);
+}
+
+bool RouteTable::others_match(std::uint32_t position, Asked& call) const {
+  const Entry& entry = entries_[position];
+  if (!entry.headers.empty() && !call.headers) call.headers.emplace(call.args.headers);
+  const auto header_matches = [&](const PlacedHeader& placed) {
+    return placed.header.matches(call.headers->get(placed.place, placed.header.name()));
+  };
+  return std::ranges::all_of(entry.headers, header_matches) &&
+         within_fraction(entry.fraction_per_million, call.args.seed, position);
+}
+
+// Where the set cannot say, one pattern after the other can.
+std::uint32_t RouteTable::first_of(const Group& group, Asked& call) const {
+  const auto matched = group.set.match(call.args.path);
+  if (!matched) {
+    const auto found = std::ranges::find_if(
+        group.positions, [&](std::uint32_t position) { return matches(position, call); });
+    return found == group.positions.end() ? kNone : *found;
+  }
+  for (const int i : *matched) {
+    const std::uint32_t position = group.positions[static_cast<std::size_t>(i)];
+    if (others_match(position, call)) return position;
+  }
+  return kNone;
 }
 
 }  // namespace signalbox::lb

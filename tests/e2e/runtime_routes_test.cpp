@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes that move between clusters, under load: nobody notices (gRFC A31).
+// Routes that move between clusters, under load: nobody notices (gRFC A31). And calls that nobody
+// would expect, among as many routes as there may be (gRFC A28).
+#include <future>
+
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <grpcpp/generic/generic_stub.h>
 
 #include "tests/e2e/runtime_world.hpp"
 
@@ -115,6 +119,64 @@ TEST_CASE("runtime: a new cluster is routable with the very configuration that n
   }
   CHECK(traffic.finish() == std::vector<std::string>{});
   CHECK(plane->record().nacks.empty());
+}
+
+TEST_CASE("runtime: odd calls are answered, and clearly, among ten thousand routes",
+          "[e2e][runtime][A28][limits]") {
+  const BackendProcess backend("orders");
+  const std::string place = "{path: /signalbox.demo.v1.Orders/Place, headers: ";
+  std::string routes;
+  for (int i = 0; i < 9'998; ++i)
+    absl::StrAppend(&routes, "{match: {prefix: /s", i, "/}, route: {cluster: orders}}, ");
+  absl::StrAppend(&routes,
+                  "{match: ",
+                  place,
+                  "[{name: many, suffix_match: \",v9999\"}]}, redirect: {}}, {match: ",
+                  place,
+                  "[{name: env, exact_match: \"a,b\"}]}, route: {cluster: orders}}");
+  const auto plane = start_plane(
+      listener_yaml("orders", "routes") +
+      "  - {\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: routes, "
+      "virtual_hosts: [{name: all, domains: [\"*\"], routes: [" +
+      routes + "]}]}\n" + cluster_yaml("orders") + endpoints_yaml("orders", {{backend.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  const CallOptions ordinary{.headers = {{"env", "a"}, {"env", "b"}}};
+  CHECK(call(channel, ordinary).cluster == "orders");
+
+  const Answer none = call(channel, {.wait_for_ready = true});
+  CHECK(none.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(none.status.error_message(),
+             Catch::Contains("no route for \"/signalbox.demo.v1.Orders/Place\" in virtual host "
+                             "\"all\""));
+
+  CallOptions many;
+  for (int i = 0; i < 10'000; ++i)
+    many.headers.emplace_back("many", absl::StrCat("v", i));
+  const Answer redirected = call(channel, many);
+  CHECK(redirected.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(redirected.status.error_message(),
+             Catch::Contains("has an unsupported action: redirect"));
+
+  grpc::TemplatedGenericStub<demo::v1::PlaceRequest, demo::v1::PlaceReply> generic(channel);
+  grpc::ClientContext context;
+  const demo::v1::PlaceRequest request;
+  demo::v1::PlaceReply reply;
+  std::promise<grpc::Status> answered;
+  generic.UnaryCall(&context,
+                    "/" + std::string(std::size_t{1} << 20U, 'a'),
+                    {},
+                    &request,
+                    &reply,
+                    [&](grpc::Status status) { answered.set_value(std::move(status)); });
+  const grpc::Status status = answered.get_future().get();
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(status.error_message(),
+             Catch::Contains("no route for \"/aaa") &&
+                 Catch::Contains("a\"… (1048577 bytes) in virtual host"));
+  CHECK(status.error_message().size() < 1'000);
+
+  CHECK(call(channel, ordinary).cluster == "orders");
 }
 
 }  // namespace signalbox::test

@@ -22,8 +22,13 @@ namespace signalbox::testing {
 /// Headers of a call, in the order of their sending.
 class TestHeaders final : public HeaderSource {
  public:
-  TestHeaders(std::initializer_list<std::pair<std::string, std::string>> headers)
-      : headers_(headers) {}
+  using List = std::vector<std::pair<std::string, std::string>>;
+
+  TestHeaders(std::initializer_list<List::value_type> headers) : headers_(headers) {}
+
+  explicit TestHeaders(List headers) : headers_(std::move(headers)) {}
+
+  const List& all() const { return headers_; }
 
   void each(absl::string_view name,
             absl::FunctionRef<void(absl::string_view)> visit) const override {
@@ -33,7 +38,7 @@ class TestHeaders final : public HeaderSource {
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> headers_;
+  List headers_;
 };
 
 inline TextMatcher exact(std::string text) {

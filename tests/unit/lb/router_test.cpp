@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/load_stats.hpp"
@@ -501,6 +502,34 @@ TEST_CASE_METHOD(RouterFixture, "router: a complete pick allocates nothing", "[l
   publish(config, answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
   const TestHeaders headers{{"env", "canary"}, {"shard", "4"}};
   check_allocates_nothing(router, headers);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a complete pick allocates nothing among ten thousand routes",
+                 "[lb][router][A28]") {
+  std::vector<Route> routes;
+  for (int i = 0; i < 3'333; ++i) {
+    const std::string service = absl::StrCat("/s", i);
+    routes.push_back(route(regex(service + "/[A-Z]+"), to("a")));
+    routes.push_back(route(exact(service + "/m"), to("a")));
+    routes.push_back(route(in_any_case(prefix(service + "/")), to("a")));
+  }
+  routes.push_back(route(prefix(""), to("a")));
+  publish(config_of(std::move(routes)),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  const auto picks = [&] {
+    bool complete = true;
+    for (const char* path : {"/s7/M", "/s3332/m", "/S5/x", "/t/M", "/s1"})
+      complete = complete && router.pick({path}).outcome() == PickOutcome::kComplete;
+    return complete;
+  };
+
+  REQUIRE(picks());
+  const std::uint64_t before = allocations;
+  const bool complete = picks();
+  const std::uint64_t after = allocations;
+  CHECK(complete);
+  CHECK(after == before);
 }
 
 TEST_CASE_METHOD(RouterFixture,
