@@ -27,8 +27,8 @@ namespace signalbox::lb {
 struct CallArgs {
   /// What routes match: "/package.Service/Method", or the path of a URL without its query.
   absl::string_view path;
-  /// What header matchers and hash policies (A42) read: names in lower case, each name at most once
-  /// for each value. Asked on the thread that picks, only for headers that routes name. Null: none.
+  /// What header matchers and hash policies (A42) read, such as a user's id that keeps a user on
+  /// one endpoint. Asked on the thread that picks, only for headers that routes name. Null: none.
   const HeaderSource* headers = nullptr;
   /// All chance of the call: weighted clusters, fractions, drops, localities, endpoints, and where
   /// no route hashes anything its place on a ring. A number of its own for each call, and the same

@@ -160,7 +160,8 @@ TEST_CASE("router: a pick that nobody can answer waits until its deadline",
 TEST_CASE("router: the route's timeout ends a pick that waits", "[e2e][runtime][router][A31-24]") {
   const BlackHole nobody;
   const auto plane = start_plane(
-      listener_yaml("orders", "routes") + routes_yaml("routes", "c", ", max_stream_duration: {max_stream_duration: 0.2s}") +
+      listener_yaml("orders", "routes") +
+      routes_yaml("routes", "c", ", max_stream_duration: {max_stream_duration: 0.2s}") +
       cluster_yaml("c", "", ", connect_timeout: 600s") + endpoints_yaml("c", {{nobody.address()}}));
   auto options = options_for(plane->address());
   options.failover_timeout = std::chrono::minutes(10);
@@ -204,7 +205,15 @@ TEST_CASE("router: who waits without blocking is called", "[e2e][runtime][router
   }
   SECTION("when the runtime ends") {
     router->pick_async({.path = kPath, .seed = 1}, never, keep, OnFail::kWait);
+    std::promise<void> begun;
+    auto blocked = std::async(std::launch::async, [&] {
+      begun.set_value();
+      return router->pick_until({.path = kPath, .seed = 1}, never);
+    });
+    begun.get_future().wait();
     runtime = nullptr;
+    REQUIRE(blocked.wait_for(kPatience) == std::future_status::ready);
+    CHECK(blocked.get().outcome() == PickOutcome::kFail);
     REQUIRE(result.wait_for(kPatience) == std::future_status::ready);
     const Pick pick = result.get();
     CHECK(pick.outcome() == PickOutcome::kFail);
