@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/router.hpp"
 
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -89,6 +90,15 @@ Answer completed(const Complete& complete, const TrackerList& trackers) {
   return {PickOutcome::kComplete, complete, {}, trackers};
 }
 
+// What filters said comes first; nullopt: nothing that stands in the way of a pick.
+std::optional<Answer> held_back(const Filtered* filtered) {
+  if (filtered == nullptr) return std::nullopt;
+  if (filtered->delay > Duration::zero()) return Answer{};
+  if (!filtered->end) return std::nullopt;
+  // A54 "purposefully does not limit interceptors": any code may be injected.
+  return Answer{PickOutcome::kDrop, {}, *filtered->end, {}};
+}
+
 Answer ask(const Snapshot& snapshot, const PickArgs& args) {
   if (snapshot.picker == nullptr) return without(snapshot.failure);
   PickResult result = snapshot.picker->pick(args);
@@ -112,6 +122,7 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
+  if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // What it held is not to stand in its own way.
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
@@ -126,13 +137,17 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // asked for while the picker is busy.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
-  Answer answer = ask(*snapshot,
-                      {.path = call.path,
-                       .headers = call.headers,
-                       .cluster = &cluster->name(),
-                       .seed = call.seed,
-                       .hash = selected.hash,
-                       .cluster_place = selected.place});
+  const Filtered* const filtered = pick.filtered_.get();
+  const FilteredHeaders headers(call.headers, filtered);
+  std::optional<Answer> of_filters = held_back(filtered);
+  Answer answer = of_filters ? *std::move(of_filters)
+                             : ask(*snapshot,
+                                   {.path = call.path,
+                                    .headers = filtered != nullptr ? &headers : call.headers,
+                                    .cluster = &cluster->name(),
+                                    .seed = call.seed,
+                                    .hash = selected.hash,
+                                    .cluster_place = selected.place});
   // Both references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
@@ -142,7 +157,8 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   pick.tracking_ = Tracking(answer.trackers);
   pick.outcome_ = answer.outcome;
   pick.status_ = std::move(answer.status);
-  if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);
+  const bool was_ended = filtered != nullptr && filtered->end;
+  if (!pick.status_.ok() && !was_ended) add_notes(pick.status_, *snapshot, cluster);
   cluster->stats().count_pick(answer.outcome);
 }
 
@@ -162,9 +178,12 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
     add_notes(pick.status_, snapshot, nullptr);
     return {};
   }
-  const auto& selection = std::get<Selection>(selected);
+  auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
+  // Before the cluster's reference is taken: they may change it (A60).
+  if (selection.filters != nullptr)
+    pick.filtered_ = apply_filters({call.path, call.headers, nullptr, call.seed}, selection);
   return selection;
 }
 

@@ -80,7 +80,10 @@ enum class Salt : std::uint64_t {
   kLocality,
   kEndpoint,
   kRequestHash,
-  kDrop
+  kDrop,
+  kFaultDelay,
+  kFaultAbort,
+  kFilter  ///< For filters of the user's own.
 };
 
 /// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that
