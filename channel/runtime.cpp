@@ -20,6 +20,7 @@
 #include "actors/io/grpc_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
+#include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
 #include "channel/policy_options.hpp"
 #include "channel/target.hpp"
@@ -145,12 +146,16 @@ std::shared_ptr<actors::Connector> make_connector(const RuntimeOptions& options,
 // endpoints cannot use them yet, and a cluster that asks for TLS is refused rather than reached in
 // plaintext (A29).
 xds::ResponseDecoder make_decoder(const xds::Limits& limits,
-                                  std::shared_ptr<const xds::CustomPolicyParsers> custom) {
-  return [limits, custom = std::move(custom), known = xds::KnownResources()](
-             absl::string_view bytes) mutable {
+                                  std::shared_ptr<const xds::CustomPolicyParsers> custom,
+                                  std::shared_ptr<const xds::CustomFilters> filters) {
+  return [limits,
+          custom = std::move(custom),
+          filters = std::move(filters),
+          known = xds::KnownResources()](absl::string_view bytes) mutable {
     auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
     options.limits = limits;
     options.custom_lb_policies = custom;
+    options.custom_http_filters = filters;
     return xds::decode_response(bytes, options, &known);
   };
 }
@@ -228,6 +233,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   state->bootstrap = *std::move(bootstrap);
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
   if (!custom.ok()) return custom.status();
+  auto filters = channel::register_http_filters(options.http_filters, *state->instruments);
+  if (!filters.ok()) return filters.status();
   auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
@@ -236,7 +243,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.decode_response = make_decoder(options.limits, custom->parsers);
+  environment.decode_response = make_decoder(options.limits, custom->parsers, *std::move(filters));
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
@@ -249,6 +256,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = state->instruments;
   environment.policy.custom = custom->policies;
+  environment.faults = {lb::active_faults_of_process(), state->instruments->faults()};
   environment.log = options.log ? options.log : log_to_stderr;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;

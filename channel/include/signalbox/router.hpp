@@ -35,20 +35,26 @@ class Router {
  public:
   explicit Router(std::shared_ptr<channel::Target> target);
 
-  /// The first pick of a call. kComplete: use connection(). kQueue: wait() and repick(). kFail:
-  /// fails, or waits too if the call would rather wait than fail. kDrop: fails in any case.
-  Pick pick(const CallArgs& call) const { return router_.pick(call); }
+  /// The first pick of a call. kComplete: use connection(). kQueue: wait() and repick(), also where
+  /// a filter delays it (Pick::delay). kFail: fails, or waits too if the call would rather wait
+  /// than fail. kDrop: fails in any case; with OK, where a filter ended it so.
+  Pick pick(const CallArgs& call) const {
+    Pick pick = router_.pick(call);
+    if (pick.delay() > Duration::zero()) pick.begin_delay(std::chrono::steady_clock::now());
+    return pick;
+  }
 
-  /// Picks again for a call that waits; route, cluster and timeout stay (gRFC A31).
-  void repick(Pick& pick, const CallArgs& call) const { router_.repick(pick, call); }
+  /// Picks again for a call that waits; route, cluster and timeout stay (gRFC A31). One that is
+  /// delayed stays as it is until the delay is over.
+  void repick(Pick& pick, const CallArgs& call) const;
 
-  /// Blocks until something newer than `pick` saw is published: true; or until the deadline, or
-  /// the end of the runtime: false.
+  /// Blocks until something newer than `pick` saw is published, or its delay is over: true; or
+  /// until the deadline, or the end of the runtime: false.
   bool wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const;
 
-  /// Calls `changed` once, on a thread of the runtime or this one, when something newer than
-  /// `pick` saw is published or the runtime ends. It must not block, nor destroy the runtime.
-  /// An empty function is never called.
+  /// Calls `changed` once, on a thread of the runtime or of gRPC or this one, when something newer
+  /// than `pick` saw is published, or its delay is over, or the runtime ends. It must not block,
+  /// nor destroy the runtime. An empty function is never called.
   void on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.
