@@ -15,6 +15,7 @@
 #include "actors/io/name_lookup.hpp"
 #include "actors/reclaimer.hpp"
 #include "lb/policy.hpp"
+#include "lb/route/fault.hpp"
 #include "lb/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/client_options.hpp"
@@ -41,6 +42,8 @@ struct Environment {
   /// What an aggregate makes of an underlying cluster that cannot be had.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
+  /// Where faults that filters inject are counted.
+  lb::FaultOptions faults = {};
   /// Back-off of subchannels; address, settings and seed are the subchannel's own.
   lb::SubchannelOptions subchannel;
   /// Told, by an actor, what an operator should know; empty: nobody is. Does not throw.

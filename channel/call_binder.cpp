@@ -115,6 +115,8 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
       intent.started = gpr_now(GPR_CLOCK_REALTIME);
     }
   }
+  for (const auto& [name, value] : intent.pick.take_headers())
+    context.AddMetadata(name, value);
   if (intent.is_limited || !intent.pick.timeout()) return false;
   intent.is_limited = true;
   const gpr_timespec limit = gpr_time_add(

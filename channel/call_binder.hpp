@@ -74,8 +74,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// wait there for ever, so the waiting is ours to do.
   static CallIntent begin(grpc::ClientContext& context);
 
-  /// Asks the router (again), and shortens the context's deadline once the route's timeout is
-  /// known. Returns true when it shortened it.
+  /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
+  /// timeout, and its metadata gets what filters add. Returns true when it shortened it.
   bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
   /// What follows from the intent's pick. A connection that has died since is worth waiting for:

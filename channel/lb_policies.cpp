@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "channel/lb_policy_name.hpp"
+#include "channel/extension_name.hpp"
 
 namespace signalbox::channel {
 namespace {

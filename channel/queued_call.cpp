@@ -140,7 +140,12 @@ Verdict QueuedCall::pick_again() {
     end_early(binder_->closed());
     return Verdict::kFail;
   }
-  if (binder_->sequence() == intent_.pick.sequence()) return Verdict::kWait;
+  if (intent_.pick.delay() > Duration::zero()) {
+    if (!has_waited()) return Verdict::kWait;
+    intent_.pick.end_delay();
+  } else if (binder_->sequence() == intent_.pick.sequence()) {
+    return Verdict::kWait;
+  }
   if (binder_->pick(intent_, name_.c_str(), context_)) limit();
   return CallBinder::judge(intent_);
 }
@@ -148,12 +153,37 @@ Verdict QueuedCall::pick_again() {
 // Gives the claim back. False: there is news that found the call claimed, and went by.
 bool QueuedCall::keep_waiting() {
   const std::uint64_t seen = intent_.pick.sequence();  // Others may own the pick in a moment.
+  const bool is_delayed = intent_.pick.delay() > Duration::zero();
   {
     const std::lock_guard lock(mutex_);
     state_ = State::kWaiting;
     if (ended_) return false;
+    if (is_delayed && delay_ != Delay::kRunning) return false;
   }
-  return !binder_->waiting().is_closed() && binder_->sequence() == seen;
+  return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
+}
+
+// Precondition: claimed, and delayed. The delay begins when this is asked first: with the call's
+// first batch, or when its route becomes known after that.
+bool QueuedCall::has_waited() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (delay_ != Delay::kNone) return delay_ == Delay::kOver;
+    delay_ = Delay::kRunning;
+  }
+  const gpr_timespec due = gpr_time_add(
+      gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_nanos(intent_.pick.delay().count(), GPR_TIMESPAN));
+  const std::weak_ptr<QueuedCall> weak = weak_from_this();
+  delay_alarm_.Set(due, [weak](bool is_over) {
+    const auto self = weak.lock();
+    if (!is_over || self == nullptr) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->delay_ = Delay::kOver;
+    }
+    self->try_bind();
+  });
+  return false;
 }
 
 // The holding call's deadline was fixed when nothing was known of the route.
@@ -176,9 +206,14 @@ void QueuedCall::holding_ended(const absl::Status& status) {
       return;
     }
   }
-  end_early(binder_->explained(
-      {status.code(), absl::StrCat(status.message(), " while waiting for a connection")}));
+  end_early(
+      binder_->explained({status.code(), absl::StrCat(status.message(), " ", while_doing_what())}));
   try_bind();
+}
+
+const char* QueuedCall::while_doing_what() {
+  const std::lock_guard lock(mutex_);
+  return delay_ == Delay::kRunning ? "while delayed by a filter" : "while waiting for a connection";
 }
 
 bool QueuedCall::is_cancelled() const {
@@ -197,7 +232,8 @@ void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
   // The holding call's watch says so too, but perhaps later.
-  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED while waiting for a connection"));
+  if (is_cancelled())
+    end_early(absl::CancelledError(absl::StrCat("CANCELLED ", while_doing_what())));
   std::unique_lock lock(mutex_);
   if (ended_) verdict = Verdict::kFail;
   const absl::Status failure = ended_ ? *ended_ : binder_->failure(intent_.pick);

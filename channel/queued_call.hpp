@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueuedCall — a call that has no connection yet (drawn below), as the application sees it: it can
-// be started, cancelled, and run into its deadline.
+// be started, cancelled, and run into its deadline. One that a filter delays (A33) waits as well,
+// for the end of the delay instead of for a publication.
 //
 //            first op              a pick, or its end          all ops replayed
 //   Prepared ────────▶ Waiting ──────────────────▶ Replaying ──────────────▶ Bound ─▶ Gone
@@ -68,6 +69,7 @@ class QueuedCall final : public grpc::internal::CallHook,
 
  private:
   enum class State { kPrepared, kWaiting, kClaimed, kReplaying, kBound, kGone };
+  enum class Delay { kNone, kRunning, kOver };
   struct ContextOwner;
 
   void count();
@@ -77,10 +79,12 @@ class QueuedCall final : public grpc::internal::CallHook,
   bool claim();
   Verdict pick_again();
   bool keep_waiting();
+  bool has_waited();
   void bind(Verdict verdict);
   void replay(std::unique_lock<std::mutex> lock);
   void limit();
   void holding_ended(const absl::Status& status);
+  const char* while_doing_what();
   bool is_cancelled() const;
   void end_early(const absl::Status& status);
   void context_gone();
@@ -92,9 +96,11 @@ class QueuedCall final : public grpc::internal::CallHook,
   CallIntent intent_;
   Interception interception_;
   grpc::Alarm alarm_;  ///< For a route's timeout that was learnt only while waiting.
+  grpc::Alarm delay_alarm_;
 
   std::mutex mutex_;  ///< Guards all below.
   State state_ = State::kPrepared;
+  Delay delay_ = Delay::kNone;
   std::optional<absl::Status> ended_;  ///< Cancelled, or out of time, before it was bound.
   std::deque<grpc::internal::CallOpSetInterface*> stored_;
   grpc_call* holding_ = nullptr;

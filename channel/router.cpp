@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signalbox/router.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -21,24 +22,39 @@ class Change final : public channel::OnceWaiter {
  public:
   Change(std::shared_ptr<channel::WaitList> list,
          lb::Router router,
-         std::uint64_t seen,
+         const Pick& pick,
          std::function<void()> changed)
       : OnceWaiter(std::move(list)),
         router_(std::move(router)),
-        seen_(seen),
+        seen_(pick.sequence()),
+        is_delayed_(channel::is_delayed(pick)),
         changed_(std::move(changed)) {}
 
+  void begin(const Pick& pick) {
+    wait();
+    if (!is_delayed_) return;
+    alarm_.Set(actors::grpc_deadline(pick.due()), [weak = weak_from_this()](bool is_over) {
+      const auto self = weak.lock();
+      if (is_over && self != nullptr) self->end();
+    });
+  }
+
  private:
-  bool is_over() override { return router_.sequence() != seen_ || list().is_closed(); }
+  bool is_over() override {
+    return list().is_closed() || (!is_delayed_ && router_.sequence() != seen_);
+  }
 
   void call() override { changed_(); }
 
   const lb::Router router_;
   const std::uint64_t seen_;
+  const bool is_delayed_;
   const std::function<void()> changed_;
+  grpc::Alarm alarm_;
 };
 
-// Of pick_async(): a pick that waits, with its time limit, which a route may shorten.
+// Of pick_async(): a pick that waits, with its time limit, which a route may shorten, and the delay
+// that a filter may ask for.
 class TimedPick final : public channel::WaitingPick {
  public:
   template <typename... Args>
@@ -47,15 +63,20 @@ class TimedPick final : public channel::WaitingPick {
 
   void limit(const Pick& pick) override {
     const auto until = channel::limited(deadline_, begun_, pick);
-    if (until == Instant::max()) return;
-    alarms_.emplace_back().Set(actors::grpc_deadline(until),
-                               [weak = weak_from_this()](bool is_over) {
-                                 const auto self = weak.lock();
-                                 if (is_over && self != nullptr) self->end();
-                               });
+    if (until != Instant::max()) at(until, &OnceWaiter::end);
+    // Not a moment before it is over: nothing else wakes a delayed call.
+    if (channel::is_delayed(pick)) at(pick.due() + std::chrono::milliseconds(1), &OnceWaiter::wake);
   }
 
  private:
+  void at(Instant instant, void (OnceWaiter::*act)()) {
+    alarms_.emplace_back().Set(actors::grpc_deadline(instant),
+                               [weak = weak_from_this(), act](bool is_over) {
+                                 const auto self = weak.lock();
+                                 if (is_over && self != nullptr) (self.get()->*act)();
+                               });
+  }
+
   const Instant begun_;
   const Instant deadline_;
   std::deque<grpc::Alarm> alarms_;
@@ -86,6 +107,14 @@ bool Registration::cancel() const {
 Router::Router(std::shared_ptr<channel::Target> target)
     : target_(std::move(target)), router_(target_->router()) {}
 
+Pick Router::pick(const CallArgs& call) const {
+  return channel::pick(router_, call);
+}
+
+void Router::repick(Pick& pick, const CallArgs& call) const {
+  channel::repick(router_, pick, call);
+}
+
 bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const {
   struct Sleeper final : channel::Waiter {
     void wake() override {
@@ -99,7 +128,8 @@ bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadli
     bool woken = false;
   };
 
-  const auto newer = [&] { return router_.sequence() != pick.sequence(); };
+  const auto newer = [&] { return channel::may_repick(router_, pick); };
+  if (channel::is_delayed(pick)) deadline = std::min(deadline, pick.due());
   channel::WaitList& waiting = *target_->waiting();
   const auto sleeper = std::make_shared<Sleeper>();
   waiting.add(sleeper);
@@ -118,23 +148,22 @@ bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadli
 
 Registration Router::on_change(const Pick& pick, std::function<void()> changed) const {
   if (changed == nullptr) return {};
-  const auto waiter =
-      std::make_shared<Change>(list_of(target_), router_, pick.sequence(), std::move(changed));
-  waiter->wait();
+  const auto waiter = std::make_shared<Change>(list_of(target_), router_, pick, std::move(changed));
+  waiter->begin(pick);
   return Registration(waiter);
 }
 
 Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
-  Pick pick = router_.pick(call);
+  Pick pick = this->pick(call);
   if (!channel::has_to_wait(pick, on_fail)) return pick;
   const auto begun = Clock::now();
   while (channel::has_to_wait(pick, on_fail) &&
          wait(pick, channel::limited(deadline, begun, pick))) {
-    router_.repick(pick, call);
+    repick(pick, call);
   }
   // The runtime has ended, and the last snapshot says so.
   if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
-    router_.repick(pick, call);
+    channel::repick_last(router_, pick, call);
   return pick;
 }
 
@@ -142,7 +171,7 @@ Registration Router::pick_async(const CallArgs& call,
                                 Clock::time_point deadline,
                                 std::function<void(Pick)> picked,
                                 OnFail on_fail) const {
-  Pick pick = router_.pick(call);
+  Pick pick = this->pick(call);
   if (picked == nullptr) return {};
   if (!channel::has_to_wait(pick, on_fail)) {
     picked(std::move(pick));

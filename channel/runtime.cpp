@@ -21,6 +21,7 @@
 #include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/grpc_channel.hpp"
+#include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
 #include "channel/policy_options.hpp"
 #include "channel/target.hpp"
@@ -166,6 +167,7 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
 struct DecoderTerms {
   xds::Limits limits;
   std::shared_ptr<const xds::CustomPolicyParsers> custom;
+  std::shared_ptr<const xds::CustomFilters> filters;
   xds::NameSet certificate_providers;
 };
 
@@ -178,17 +180,21 @@ xds::ResponseDecoder make_decoder(std::shared_ptr<const DecoderTerms> terms, boo
         xds::parse_options_from([](const char* name) { return std::getenv(name); }, trusted_server);
     options.limits = terms->limits;
     options.custom_lb_policies = terms->custom;
+    options.custom_http_filters = terms->filters;
     options.certificate_providers = terms->certificate_providers;
     return xds::decode_response(bytes, options, &known);
   };
 }
 
-std::function<xds::ResponseDecoder(ServerId)> decoders(const xds::Limits& limits,
-                                                       const channel::RegisteredLbPolicies& custom,
-                                                       const xds::Bootstrap& bootstrap) {
+std::function<xds::ResponseDecoder(ServerId)> decoders(
+    const xds::Limits& limits,
+    const channel::RegisteredLbPolicies& custom,
+    std::shared_ptr<const xds::CustomFilters> filters,
+    const xds::Bootstrap& bootstrap) {
   auto terms = std::make_shared<DecoderTerms>();
   terms->limits = limits;
   terms->custom = custom.parsers;
+  terms->filters = std::move(filters);
   for (const auto& [name, files] : bootstrap.certificate_providers)
     terms->certificate_providers.insert(name);
   return [terms = std::shared_ptr<const DecoderTerms>(std::move(terms)),
@@ -272,6 +278,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   state->transport = options.transport;
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
   if (!custom.ok()) return custom.status();
+  auto filters = channel::register_http_filters(options.http_filters, *state->instruments);
+  if (!filters.ok()) return filters.status();
   auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
@@ -283,7 +291,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.make_decoder = decoders(options.limits, *custom, state->bootstrap);
+  environment.make_decoder =
+      decoders(options.limits, *custom, *std::move(filters), state->bootstrap);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
@@ -296,6 +305,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = state->instruments;
   environment.policy.custom = custom->policies;
+  environment.faults = {lb::active_faults_of_process(), state->instruments->faults()};
   environment.log = options.log ? options.log : log_to_stderr;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;

@@ -26,6 +26,40 @@ inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
 }
 
+/// Whether a filter delays the call (A33): then it is its time that it waits for, and no
+/// publication.
+inline bool is_delayed(const lb::Pick& pick) {
+  return pick.delay() > Duration::zero();
+}
+
+/// Whether there is anything new for a call that waits.
+inline bool may_repick(const lb::Router& router, const lb::Pick& pick) {
+  return is_delayed(pick) ? std::chrono::steady_clock::now() >= pick.due()
+                          : router.sequence() != pick.sequence();
+}
+
+/// Once the last snapshot is there: it concerns those, too, who are delayed.
+inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
+  pick.end_delay();
+  router.repick(pick, call);
+}
+
+/// Picks again, unless the call is delayed still.
+inline void repick(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
+  if (is_delayed(pick)) {
+    if (std::chrono::steady_clock::now() < pick.due()) return;
+    pick.end_delay();
+  }
+  router.repick(pick, call);
+  if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
+}
+
+inline lb::Pick pick(const lb::Router& router, const lb::CallArgs& call) {
+  lb::Pick pick = router.pick(call);
+  if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
+  return pick;
+}
+
 /// The caller's deadline, or the end of the route's timeout (A31-24) where that is sooner.
 inline Instant limited(Instant deadline, Instant begun, const lb::Pick& pick) {
   const bool is_sooner = pick.timeout() && deadline > begun && *pick.timeout() < deadline - begun;
@@ -59,18 +93,22 @@ class WaitingPick : public OnceWaiter {
  private:
   bool is_over() override {
     const bool is_closed = list().is_closed();  // Asked first: the last snapshot is there then.
-    if (router_.sequence() != pick_.sequence()) {
-      const bool was_limited = pick_.timeout().has_value();
-      router_.repick(pick_, call_);
-      if (!was_limited && pick_.timeout() && has_to_wait(pick_, on_fail_)) limit(pick_);
+    if (is_closed) {
+      repick_last(router_, pick_, call_);
+    } else if (may_repick(router_, pick_)) {
+      const bool was_routed = pick_.cluster() != nullptr;
+      repick(router_, pick_, call_);
+      const bool is_timed = pick_.timeout() || is_delayed(pick_);
+      if (!was_routed && is_timed && has_to_wait(pick_, on_fail_)) limit(pick_);
     }
     return is_closed || !has_to_wait(pick_, on_fail_);
   }
 
   void call() override { picked_(std::move(pick_)); }
 
-  /// Calls end() when `pick` may wait no longer. Once for the caller's deadline, and once more when
-  /// the route, and so its timeout, is learnt only while waiting.
+  /// Calls end() when `pick` may wait no longer, and wake() when its delay is over. Once for the
+  /// caller's deadline, and once more when the route, and so its timeout, is learnt only while
+  /// waiting.
   virtual void limit(const lb::Pick& pick) = 0;
 
   const lb::Router router_;

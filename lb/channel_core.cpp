@@ -9,9 +9,13 @@
 
 namespace signalbox::lb {
 
-ChannelCore::ChannelCore(MakeRef make_ref, const Snapshot& last, std::uint64_t channel_id)
+ChannelCore::ChannelCore(MakeRef make_ref,
+                         const Snapshot& last,
+                         std::uint64_t channel_id,
+                         FaultOptions faults)
     : make_ref_(std::move(make_ref)),
       channel_id_(channel_id),
+      faults_(std::move(faults)),
       generation_(last.generation),
       sequence_(last.sequence),
       predecessor_serves_(last.generation != 0),
@@ -45,7 +49,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
     refs_[name] = kept->second.ref;
   }
   note_refs();
-  next.selector = make_config_selector(*xds_, refs_, channel_id_);
+  next.selector = make_config_selector(*xds_, refs_, channel_id_, faults_);
   begin(std::move(next));
 }
 

@@ -105,8 +105,11 @@ class ChannelCore {
 
   /// `last`: what the cell holds. A channel that was restarted goes on where that ends: sequence
   /// and generation rise, and the clusters that calls may refer to stay. `channel_id`: see
-  /// RequestHash; the same after a restart.
-  ChannelCore(MakeRef make_ref, const Snapshot& last, std::uint64_t channel_id = 0);
+  /// RequestHash; the same after a restart. `faults`: see make_config_selector.
+  ChannelCore(MakeRef make_ref,
+              const Snapshot& last,
+              std::uint64_t channel_id = 0,
+              FaultOptions faults = {});
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 
@@ -156,6 +159,7 @@ class ChannelCore {
 
   MakeRef make_ref_;
   std::uint64_t channel_id_;
+  FaultOptions faults_;
   Generation generation_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t grace_passed_ = 0;

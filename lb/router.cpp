@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/router.hpp"
 
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -84,6 +85,17 @@ void Pick::complete(const Complete& chosen, const TrackerList& trackers) {
   tracking_.begin(trackers);
 }
 
+// What filters said comes first: whether it stands in the way of a pick.
+bool Pick::is_held_back() {
+  if (filtered_ == nullptr) return false;
+  if (filtered_->delay > Duration::zero()) return true;
+  if (!filtered_->end) return false;
+  // A54 "purposefully does not limit interceptors": any code may be injected.
+  outcome_ = PickOutcome::kDrop;
+  status_ = *filtered_->end;
+  return true;
+}
+
 // In place: what a pick holds is not moved, and what it does not hold costs nothing.
 void Pick::ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority) {
   if (snapshot.picker == nullptr) return fail_without(snapshot);
@@ -113,6 +125,7 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
+  if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // What it held is not to stand in its own way.
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
@@ -130,18 +143,23 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // asked for while the picker is busy.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
-  pick.ask(*snapshot,
-           {.path = call.path,
-            .headers = call.headers,
-            .cluster = &cluster->name(),
-            .seed = call.seed,
-            .hash = selected.hash,
-            .cluster_place = selected.place},
-           pick.auto_host_rewrite_ ? call.authority : nullptr);
+  const Filtered* const filtered = pick.filtered_.get();
+  const FilteredHeaders headers(call.headers, filtered);
+  if (!pick.is_held_back()) {
+    pick.ask(*snapshot,
+             {.path = call.path,
+              .headers = filtered != nullptr ? &headers : call.headers,
+              .cluster = &cluster->name(),
+              .seed = call.seed,
+              .hash = selected.hash,
+              .cluster_place = selected.place},
+             pick.auto_host_rewrite_ ? call.authority : nullptr);
+  }
   // All references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
-  if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);
+  const bool was_ended = filtered != nullptr && filtered->end;
+  if (!pick.status_.ok() && !was_ended) add_notes(pick.status_, *snapshot, cluster);
   cluster->stats().count_pick(pick.outcome_);
 }
 
@@ -158,11 +176,14 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
     add_notes(pick.status_, snapshot, nullptr);
     return {};
   }
-  const auto& selection = std::get<Selection>(selected);
+  auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
+  // Before the cluster's reference is taken: they may change it (A60).
+  if (selection.filters != nullptr)
+    pick.filtered_ = apply_filters({call.path, call.headers, nullptr, call.seed}, selection);
   return selection;
 }
 

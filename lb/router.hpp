@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router — one call, one answer: route, then pick, out of one snapshot.
+// Router — one call, one answer: route, filters, then pick, out of one snapshot.
 //
 //   data plane ─▶ Router::pick ─▶ Pick (a receipt: keep it while the call runs)
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
+//                                ◀─ delayed, after end_delay()
 //
 // Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the cluster's
 // CallStats. Asks of pickers are told here, and never waited for.
@@ -19,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
+#include "lb/route/filtered_call.hpp"
 #include "lb/snapshot_cell.hpp"
 
 namespace signalbox::lb {
@@ -59,9 +61,33 @@ class Pick {
   /// When the call may be tried again (A44); without a retry policy, never.
   const RetryRules& retry() const { return retry_; }
 
-  /// Why, in kFail and kDrop; never one of the codes that A54 forbids. UNAVAILABLE says in brackets
-  /// what is wrong with the configuration (A88), and the node's id.
+  /// Why, in kFail and kDrop; never one of the codes that A54 forbids, unless a filter ended the
+  /// call: that may be with any, and with OK, as if the server had answered with nothing else
+  /// (A33). UNAVAILABLE says in brackets what is wrong with the configuration (A88), and the node's
+  /// id.
   const absl::Status& status() const { return status_; }
+
+  /// How long the call is to wait before it is picked, from the pick that said so: a filter delays
+  /// it (A33). It is kQueue, and publications do not concern it. 0: it need not wait, or has.
+  Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
+
+  /// When that is over, as begin_delay() was told.
+  Instant due() const { return filtered_ == nullptr ? Instant() : filtered_->due; }
+
+  /// For those who keep its time here. Precondition: delay() > 0.
+  void begin_delay(Instant now) { filtered_->due = now + filtered_->delay; }
+
+  /// It has waited: repick() goes on with it.
+  void end_delay() {
+    if (filtered_ == nullptr) return;
+    filtered_->delay = Duration::zero();
+    filtered_->holds.clear();
+  }
+
+  /// What filters want sent beside the call's own headers; empty from the second time on.
+  AddedHeaders take_headers() {
+    return filtered_ == nullptr ? AddedHeaders() : std::exchange(filtered_->headers, {});
+  }
 
   /// The call ended: tells those who count it, once. A call that never reached its endpoint does
   /// not say so; its Pick is only destroyed.
@@ -85,6 +111,7 @@ class Pick {
   // The steps of a pick that begins as queued, and empty but for its cluster.
   // Writes the endpoint's hostname, if it has one, where `authority` is not null.
   void ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority);
+  bool is_held_back();
   void complete(const Complete& chosen, const TrackerList& trackers);
   void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
   void fail_without(const Snapshot& snapshot);
@@ -98,6 +125,7 @@ class Pick {
   std::optional<std::uint64_t> hash_;
   bool auto_host_rewrite_ = false;
   RetryRules retry_;
+  std::unique_ptr<Filtered> filtered_;  // What filters said; null: nothing.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -111,15 +139,15 @@ class Router {
   Pick pick(const CallArgs& call) const;
 
   /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
-  /// policy stay as they were (A31-1, A31-10, A42); a call that found no configuration is routed
-  /// now.
+  /// policy stay as they were (A31-1, A31-10, A42), and its filters are not asked again; a call
+  /// that found no configuration is routed now. Changes nothing while the call is delayed.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// The publication that a reader would see now.
   std::uint64_t sequence() const;
 
  private:
-  /// Chooses the cluster. Without one it cannot, and `pick` says why.
+  /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   Selection route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
 
   std::shared_ptr<const SnapshotCell> cell_;

@@ -5,6 +5,8 @@
 //   cluster_impl ─▶ drops(), breaker_drops() ─▶ EventCount, kept by its picker ─▶ add()
 //                                               └──────────▶ metrics/exporter ─▶ Prometheus
 //
+// lb/route/fault counts what it does to calls in a FaultCount.
+//
 // Asked when a configuration comes, never on the path of calls. Thread-safe.
 
 #pragma once
@@ -21,6 +23,12 @@ namespace signalbox {
 /// How often one thing happened: add(0, 1) for each time.
 using EventCount = StripedCounters<1>;
 using EventCountPtr = std::shared_ptr<const EventCount>;
+
+/// Calls that were delayed and aborted on purpose (A33): add(kDelayFault, 1) for each.
+using FaultCount = StripedCounters<2>;
+using FaultCountPtr = std::shared_ptr<const FaultCount>;
+inline constexpr std::size_t kDelayFault = 0;
+inline constexpr std::size_t kAbortFault = 1;
 
 class DropCounters {
  public:

@@ -8,8 +8,8 @@
 //
 // The most specific override wins: weighted cluster, route, virtual host, then the chain's own.
 // Nothing is merged (A39). An override whose name is none of the chain's means nothing; one that
-// holds another filter's configuration cannot be seen where it is parsed, so readers look at the
-// variant.
+// holds another filter's configuration cannot be seen where it is parsed: lb/route/filter_chain
+// finds it.
 //
 // Source: gRFC A39 (filters), A55 (stateful_session), A33 (fault).
 
@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 
+#include "messages/call_filter.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
@@ -86,7 +87,27 @@ struct FaultFilter {
   friend bool operator==(const FaultFilter&, const FaultFilter&) = default;
 };
 
-using HttpFilterConfig = std::variant<RouterFilter, StatefulSessionFilter, FaultFilter>;
+/// What a filter registered by the user is configured with, as the control plane wrote it.
+struct RawFilterConfig {
+  bool is_json = false;  ///< The value of a TypedStruct, as a JSON object; else a message's bytes.
+  std::string text;
+
+  friend bool operator==(const RawFilterConfig&, const RawFilterConfig&) = default;
+};
+
+/// A filter registered by the user. Equal texts are equal configurations.
+struct CustomFilter {
+  std::string type;  ///< As registered: that of the chain, in an override too.
+  RawFilterConfig raw;
+  CallFilterPtr filter = nullptr;  ///< What its parser made of `raw`; null: it does nothing.
+
+  friend bool operator==(const CustomFilter& left, const CustomFilter& right) {
+    return left.type == right.type && left.raw == right.raw;
+  }
+};
+
+using HttpFilterConfig =
+    std::variant<RouterFilter, StatefulSessionFilter, FaultFilter, CustomFilter>;
 
 /// By the filter's name in the chain; nullopt: the filter is disabled there
 /// (envoy.config.route.v3.FilterConfig.disabled).

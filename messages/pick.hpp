@@ -82,7 +82,10 @@ enum class Salt : std::uint64_t {
   kRequestHash,
   kDrop,
   kRetryBackOff,
-  kRetryPick
+  kRetryPick,
+  kFaultDelay,
+  kFaultAbort,
+  kFilter  ///< For filters of the user's own.
 };
 
 /// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that

@@ -92,6 +92,14 @@ Series one(LabelValues labels, std::int64_t value) {
   return {std::move(labels), static_cast<double>(value), {}};
 }
 
+// Precondition: the registry is locked.
+const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
+                              absl::string_view name) {
+  EventCountPtr& count = counts[std::string(name)];
+  if (count == nullptr) count = std::make_shared<const EventCount>();
+  return count;
+}
+
 }  // namespace
 
 Instruments::Instruments() {
@@ -317,11 +325,14 @@ std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_vie
   return count;
 }
 
-std::shared_ptr<const PickFailureCount> Instruments::pick_failures(absl::string_view policy) {
+EventCountPtr Instruments::pick_failures(absl::string_view policy) {
   const std::lock_guard lock(registry_mutex_);
-  auto& count = pick_failures_[std::string(policy)];
-  if (count == nullptr) count = std::make_shared<const PickFailureCount>();
-  return count;
+  return count_of(pick_failures_, policy);
+}
+
+EventCountPtr Instruments::filter_failures(absl::string_view filter) {
+  const std::lock_guard lock(registry_mutex_);
+  return count_of(filter_failures_, filter);
 }
 
 std::vector<Family> Instruments::collect_calls() const {
@@ -332,6 +343,8 @@ std::vector<Family> Instruments::collect_calls() const {
   Family retries{&row_of(Metric::kRetries), {}};
   Family messages{&row_of(Metric::kActorMessages), {}};
   Family pick_failures{&row_of(Metric::kPickFailures), {}};
+  Family filter_failures{&row_of(Metric::kFilterFailures), {}};
+  Family faults{&row_of(Metric::kFaultsInjected), {}};
   std::map<ClusterName, CallCounts> by_cluster;
 
   const std::lock_guard lock(registry_mutex_);
@@ -369,7 +382,12 @@ std::vector<Family> Instruments::collect_calls() const {
     messages.series.push_back(one({actor}, count->sum(0)));
   for (const auto& [policy, count] : pick_failures_)
     pick_failures.series.push_back(one({policy}, count->sum(0)));
-  return {started, completed, active, picks, retries, messages, pick_failures};
+  for (const auto& [filter, count] : filter_failures_)
+    filter_failures.series.push_back(one({filter}, count->sum(0)));
+  faults.series.push_back(one({"delay"}, faults_->sum(kDelayFault)));
+  faults.series.push_back(one({"abort"}, faults_->sum(kAbortFault)));
+  return {
+      started, completed, active, picks, retries, messages, pick_failures, filter_failures, faults};
 }
 
 std::vector<Family> Instruments::collect() const {

@@ -35,9 +35,6 @@ namespace signalbox::metrics {
 /// Messages that actors of one kind have handled; add(0, 1) for each.
 using MessageCount = StripedCounters<1>;
 
-/// Picks that a custom policy's pickers failed at; add(0, 1) for each.
-using PickFailureCount = StripedCounters<1>;
-
 class Instruments final : public DropCounters {
  public:
   Instruments();
@@ -58,7 +55,13 @@ class Instruments final : public DropCounters {
 
   /// The count of this custom policy: the same one for as long as the Instruments live. Policies
   /// are those that the program registers.
-  std::shared_ptr<const PickFailureCount> pick_failures(absl::string_view policy);
+  EventCountPtr pick_failures(absl::string_view policy);
+
+  /// The count of this custom filter, in the same way.
+  EventCountPtr filter_failures(absl::string_view filter);
+
+  /// Of all fault filters: the same one for as long as the Instruments live.
+  const FaultCountPtr& faults() const { return faults_; }
 
   /// Who told this PriorityActive decides for the cluster no more.
   void forget_priority(const ClusterName& cluster, int told);
@@ -109,7 +112,9 @@ class Instruments final : public DropCounters {
   std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
-  std::map<std::string, std::shared_ptr<const PickFailureCount>> pick_failures_;
+  std::map<std::string, EventCountPtr> pick_failures_;
+  std::map<std::string, EventCountPtr> filter_failures_;
+  const FaultCountPtr faults_ = std::make_shared<const FaultCount>();
 };
 
 }  // namespace signalbox::metrics

@@ -33,8 +33,8 @@ std::string counted(std::size_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// As a runtime would, here and now. What a custom policy's configuration may be, only the program
-// knows that has it.
+// As a runtime would, here and now. What the configuration of a custom policy or filter may be,
+// only the program knows that has it.
 xds::ParseOptions parse_options(const CheckOptions& asked) {
   auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
   options.limits = asked.limits;
@@ -42,6 +42,10 @@ xds::ParseOptions parse_options(const CheckOptions& asked) {
   for (const std::string& name : asked.lb_policies)
     custom.emplace(name, nullptr);
   options.custom_lb_policies = std::make_shared<const xds::CustomPolicyParsers>(std::move(custom));
+  xds::CustomFilters filters;
+  for (const std::string& type : asked.http_filters)
+    filters.emplace(type, xds::CustomFilterParsers{nullptr, type, nullptr});
+  options.custom_http_filters = std::make_shared<const xds::CustomFilters>(std::move(filters));
   return options;
 }
 

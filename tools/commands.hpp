@@ -52,7 +52,8 @@ int run_serve(const ServeOptions& options);
 struct CheckOptions {
   std::vector<std::string> files;
   xds::Limits limits;
-  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
+  std::vector<std::string> lb_policies;   ///< Custom ones that resources may name.
+  std::vector<std::string> http_filters;  ///< So are these: the types of their configurations.
   bool json = false;
 };
 

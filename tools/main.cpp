@@ -16,7 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "channel/admin_address.hpp"
-#include "channel/lb_policy_name.hpp"
+#include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
 #include "tools/stop_signals.hpp"
 
@@ -113,6 +113,13 @@ CLI::Validator admin_address() {
 CLI::Validator lb_policy_name() {
   const auto check = [](std::string& text) -> std::string {
     return signalbox::channel::what_is_wrong_with_lb_policy_name(text);
+  };
+  return {check, ""};
+}
+
+CLI::Validator http_filter_type() {
+  const auto check = [](std::string& text) -> std::string {
+    return signalbox::channel::what_is_wrong_with_http_filter_type(text);
   };
   return {check, ""};
 }
@@ -257,6 +264,15 @@ void add_check(CLI::App& app, CommandLine& line) {
                    "TypedStruct's type URL. Its\nconfiguration is not checked")
       ->type_name("NAME")
       ->check(lb_policy_name())
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--http-filter",
+                   options.http_filters,
+                   "A custom HTTP filter that listeners, and overrides,\nmay name: the type of its "
+                   "configuration. That is not\nchecked")
+      ->type_name("TYPE")
+      ->check(http_filter_type())
       ->expected(1)
       ->take_all();
   command->callback([&line] { line.status = run_check(line.check); });

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
@@ -19,15 +20,8 @@
 namespace signalbox::lb {
 namespace {
 
-// One cluster that a route can choose, and the sum of the weights up to and with it.
-struct Share {
-  std::uint64_t end = 0;
-  ClusterRefPtr cluster;
-  std::size_t place = 0;
-};
-
 // One is the rule, and needs no memory of its own.
-using Shares = absl::InlinedVector<Share, 1>;
+using Shares = absl::InlinedVector<RouteCluster, 1>;
 
 struct Forward {
   Shares shares;
@@ -45,10 +39,10 @@ class Clusters {
   explicit Clusters(const ClusterRefs& refs) {
     shares_.reserve(refs.size());
     for (const auto& [name, ref] : refs)
-      shares_.emplace(name, Share{0, ref, shares_.size()});
+      shares_.emplace(name, RouteCluster{0, ref, shares_.size()});
   }
 
-  Share share_of(const ClusterName& cluster, std::uint64_t end) const {
+  RouteCluster share_of(const ClusterName& cluster, std::uint64_t end) const {
     const auto found = shares_.find(cluster);
     SIGNALBOX_INVARIANT(found != shares_.end() && found->second.cluster != nullptr,
                         absl::StrCat("there is a reference for ", cluster.str()));
@@ -56,13 +50,14 @@ class Clusters {
   }
 
  private:
-  absl::flat_hash_map<ClusterName, Share> shares_;
+  absl::flat_hash_map<ClusterName, RouteCluster> shares_;
 };
 
 Forward compile(const ForwardAction& action,
                 std::optional<Duration> default_duration,
                 const Clusters& clusters,
-                std::uint64_t channel_id) {
+                std::uint64_t channel_id,
+                absl::FunctionRef<FilterChainPtr(const WeightedCluster&)> filters_of) {
   Forward forward{
       {}, {}, RequestHash(action.hash_policies, channel_id), action.auto_host_rewrite, {}};
   if (action.retry) forward.retry = RetryRules(*action.retry);
@@ -71,6 +66,7 @@ Forward compile(const ForwardAction& action,
     if (choice.weight == 0) continue;
     end += choice.weight;
     forward.shares.push_back(clusters.share_of(choice.cluster, end));
+    forward.shares.back().filters = filters_of(choice);
   }
   SIGNALBOX_INVARIANT(end > 0, "the weights of a route sum to more than 0");
   forward.timeout = effective_timeout(
@@ -88,26 +84,33 @@ std::string shown(absl::string_view path) {
 }
 
 // A31-9: by weight alone; whether the cluster can serve is not looked at.
-const Share& choose(const Shares& shares, std::uint64_t seed) {
+const RouteCluster& choose(const Shares& shares, std::uint64_t seed) {
   if (shares.size() == 1) return shares.front();
   const std::uint64_t point = draw_below(seed, Salt::kWeightedCluster, shares.back().end);
-  return *std::ranges::upper_bound(shares, point, {}, &Share::end);
+  return *std::ranges::upper_bound(shares, point, {}, &RouteCluster::end);
 }
 
 class RouteSelector final : public ConfigSelector {
  public:
   RouteSelector(const VirtualHost& host,
-                std::optional<Duration> default_duration,
+                const Listener& listener,
                 const ClusterRefs& refs,
-                std::uint64_t channel_id)
+                std::uint64_t channel_id,
+                const FaultOptions& faults)
       : host_name_(host.name), table_(host) {
     const Clusters clusters(refs);
+    FilterChains chains(listener.filters, faults);
     actions_.reserve(host.routes.size());
     for (const Route& route : host.routes) {
       actions_.push_back(std::visit(
           Overloaded{
               [&](const ForwardAction& action) -> Action {
-                return compile(action, default_duration, clusters, channel_id);
+                const auto filters_of = [&](const WeightedCluster& choice) {
+                  return chains.with(
+                      {&choice.filter_overrides, &route.filter_overrides, &host.filter_overrides});
+                };
+                return compile(
+                    action, listener.max_stream_duration, clusters, channel_id, filters_of);
               },
               [&](const UnsupportedAction& action) -> Action {
                 return absl::UnavailableError(absl::StrCat("route \"",
@@ -131,13 +134,15 @@ class RouteSelector final : public ConfigSelector {
     const Action& action = actions_[*position];
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
-    const Share& share = choose(forward.shares, args.seed);
+    const RouteCluster& share = choose(forward.shares, args.seed);
     return Selection{share.cluster.get(),
                      share.place,
                      forward.timeout,
                      forward.hash.of(args.headers),
                      forward.auto_host_rewrite,
-                     forward.retry.is_none() ? nullptr : &forward.retry};
+                     forward.retry.is_none() ? nullptr : &forward.retry,
+                     share.filters.get(),
+                     forward.shares};
   }
 
  private:
@@ -167,11 +172,12 @@ std::set<ClusterName> clusters_of(const XdsConfig& config) {
 
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,
                                        const ClusterRefs& refs,
-                                       std::uint64_t channel_id) {
-  const std::optional<Duration> default_duration =
-      config.listener != nullptr ? config.listener->max_stream_duration : std::nullopt;
+                                       std::uint64_t channel_id,
+                                       const FaultOptions& faults) {
+  static const Listener without_settings;
+  const Listener& listener = config.listener != nullptr ? *config.listener : without_settings;
   return std::make_shared<const RouteSelector>(
-      virtual_host_of(config), default_duration, refs, channel_id);
+      virtual_host_of(config), listener, refs, channel_id, faults);
 }
 
 }  // namespace signalbox::lb

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31),
-// its place on a ring (gRFC A42), and whether it is retried (gRFC A44).
+// its place on a ring (gRFC A42), whether it is retried (gRFC A44), and the filters that it passes
+// (gRFC A39).
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //
@@ -15,12 +16,14 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
 
+#include "lb/route/filter_chain.hpp"
 #include "lb/route/retry.hpp"
 #include "messages/call_stats.hpp"
 #include "messages/pick.hpp"
@@ -47,6 +50,15 @@ class ClusterRef : public Tracked {
 using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
 using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
 
+/// One cluster that a route can choose, the sum of the weights up to and with it, and what its
+/// calls pass before they are picked.
+struct RouteCluster {
+  std::uint64_t end = 0;
+  ClusterRefPtr cluster;
+  std::size_t place = 0;
+  FilterChainPtr filters = nullptr;
+};
+
 /// The route's answer for one call.
 struct Selection {
   const ClusterRef* cluster = nullptr;
@@ -56,7 +68,9 @@ struct Selection {
   std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
   /// The endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
-  const RetryRules* retry = nullptr;  ///< The selector's; null: no retries.
+  const RetryRules* retry = nullptr;           ///< The selector's; null: no retries.
+  const FilterChain* filters = nullptr;        ///< Null: none has anything to do.
+  std::span<const RouteCluster> choices = {};  ///< All of the route: what a filter may change to.
 };
 
 class ConfigSelector {
@@ -73,9 +87,10 @@ using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
 std::set<ClusterName> clusters_of(const XdsConfig& config);
 
 /// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see
-/// RequestHash.
+/// RequestHash; `faults`: where its fault filters count.
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,
                                        const ClusterRefs& refs,
-                                       std::uint64_t channel_id = 0);
+                                       std::uint64_t channel_id = 0,
+                                       const FaultOptions& faults = {});
 
 }  // namespace signalbox::lb

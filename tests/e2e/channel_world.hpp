@@ -39,16 +39,19 @@ class ScriptedPicker final : public Picker {
 /// Sends all calls to one cluster.
 class OneRoute final : public lb::ConfigSelector {
  public:
-  OneRoute(lb::ClusterRefPtr cluster, std::optional<Duration> timeout)
-      : cluster_(std::move(cluster)), timeout_(timeout) {}
+  OneRoute(lb::ClusterRefPtr cluster,
+           std::optional<Duration> timeout,
+           lb::FilterChainPtr filters = nullptr)
+      : cluster_(std::move(cluster)), timeout_(timeout), filters_(std::move(filters)) {}
 
   std::variant<lb::Selection, absl::Status> select(const PickArgs&) const override {
-    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_};
+    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_, .filters = filters_.get()};
   }
 
  private:
   lb::ClusterRefPtr cluster_;
   std::optional<Duration> timeout_;
+  lb::FilterChainPtr filters_;
 };
 
 class FakeConnectivity final : public channel::ConnectivitySource {
@@ -150,7 +153,7 @@ class ChannelWorld {
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
-      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout);
+      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout, filters);
       snapshot->picker = std::make_shared<ScriptedPicker>(std::move(script));
     }
     const std::lock_guard lock(publishing_);
@@ -215,6 +218,7 @@ class ChannelWorld {
   std::shared_ptr<const CallStats> stats = std::make_shared<CallStats>();
   lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
   std::optional<Duration> timeout;
+  lb::FilterChainPtr filters;  ///< Of what is published from now on.
   std::shared_ptr<grpc::ChannelInterface> channel;
   std::unique_ptr<Echo::Stub> stub;
 

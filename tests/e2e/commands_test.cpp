@@ -201,6 +201,32 @@ TEST_CASE("signalbox check: a custom LB policy is called as a runtime would let 
   CHECK(run({"check", "--lb-policy", "", file}).status == 2);
 }
 
+TEST_CASE("signalbox check: a custom HTTP filter may be named", "[e2e][tools][A39]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("custom.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+    name: orders
+    virtual_hosts:
+      - name: all
+        domains: ["*"]
+        routes: [{match: {prefix: ""}, route: {cluster: c}}]
+        typed_per_filter_config:
+          tenant:
+            "@type": type.googleapis.com/xds.type.v3.TypedStruct
+            type_url: type.googleapis.com/com.example.Tenant
+            value: {anything: [1, 2]}
+)");
+  const Finished unknown = run({"check", file});
+  CHECK(unknown.status == 1);
+  CHECK(contains(unknown.output, "found \"com.example.Tenant\""));
+  CHECK(run({"check", "--http-filter", "com.example.Other", file}).status == 1);
+  CHECK(run({"check", "--http-filter", "com.example.Tenant", file}).status == 0);
+  const Finished wrong = run({"check", "--http-filter", "envoy.Any", file});
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.errors, "must be none of the API's own, found \"envoy.Any\""));
+}
+
 TEST_CASE("signalbox check: obeys the environment, and its help says so", "[e2e][tools][A75-8]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("aggregate.yaml", R"(

@@ -55,7 +55,9 @@ bool hangs(const std::string& address, std::vector<int>& sockets) {
 
 }  // namespace
 
-std::string listener_yaml(const std::string& name, const std::string& routes) {
+std::string listener_yaml(const std::string& name,
+                          const std::string& routes,
+                          const std::string& filters) {
   return absl::StrCat("  - {\"@type\": ",
                       kConfig,
                       "listener.v3.Listener, name: ",
@@ -65,8 +67,9 @@ std::string listener_yaml(const std::string& name, const std::string& routes) {
                       "filters.network.http_connection_manager.v3.HttpConnectionManager, "
                       "rds: {route_config_name: ",
                       routes,
-                      ", config_source: {ads: {}}}, http_filters: [{name: router, typed_config: "
-                      "{\"@type\": ",
+                      ", config_source: {ads: {}}}, http_filters: [",
+                      filters,
+                      "{name: router, typed_config: {\"@type\": ",
                       kExtensions,
                       "filters.http.router.v3.Router}}]}}}\n");
 }

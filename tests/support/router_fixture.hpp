@@ -59,7 +59,7 @@ class RouterFixture {
     if (config) {
       for (const auto& [name, ref] : refs_for(*config))
         refs.try_emplace(name, ref);
-      snapshot->selector = lb::make_config_selector(*config, refs);
+      snapshot->selector = lb::make_config_selector(*config, refs, 0, faults);
     }
     snapshot->picker = std::move(picker);
     snapshot->failure = std::move(failure);
@@ -76,6 +76,7 @@ class RouterFixture {
   lb::ClusterRefs refs;
   std::uint64_t sequence = 0;
   ResolutionNotesPtr notes;  ///< Of what is published from now on.
+  lb::FaultOptions faults;   ///< So is this.
   std::shared_ptr<Connection> backend = std::make_shared<Connection>(Address("10.0.0.1:80"));
 };
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "signalbox/xds/type/v3/typed_struct.pb.h"
 #include "xds/parse/well_known.hpp"
 #include "xds/type_url.hpp"
+#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -109,6 +111,17 @@ bool decode(const Extension& extension, protobuf::Message& message, const Field&
   if (extension.structure.has_value())
     return decode_structure(*extension.structure, message, field);
   return decode(extension.bytes, message, field);
+}
+
+// The user's own words, in a form that may be sent.
+void add_refused(const Extension& extension, const absl::Status& why, const Field& field) {
+  constexpr std::size_t kMaxBytes = 1000;
+  const absl::string_view words = why.message();
+  field.add(absl::StrCat("must be a configuration of ",
+                         extension.type,
+                         ": ",
+                         is_utf8(words) ? std::string(utf8_prefix(words, kMaxBytes))
+                                        : absl::CEscape(words.substr(0, kMaxBytes))));
 }
 
 std::string json_text(const protobuf::Struct& structure) {

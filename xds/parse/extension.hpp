@@ -8,6 +8,8 @@
 // type and gives its fields as a JSON structure. Both read the same (A39): a structure is turned
 // into the message by the rules of protobuf's JSON, fields that we do not have left aside.
 //
+// Of a type that the user registered, a parser of his own makes something.
+//
 // Source: gRFC A39 (filters), A52 (custom LB policies).
 
 #pragma once
@@ -15,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/message.h>
@@ -37,6 +40,10 @@ std::optional<Extension> read_extension(const ::google::protobuf::Any& any, cons
 [[nodiscard]] bool decode(const Extension& extension,
                           ::google::protobuf::Message& message,
                           const Field& field);
+
+/// The parser of an extension of the user's own refused it: the error has its words, at most 1000
+/// bytes of them.
+void add_refused(const Extension& extension, const absl::Status& why, const Field& field);
 
 /// As JSON: equal structures have equal texts.
 std::string json_text(const ::google::protobuf::Struct& structure);

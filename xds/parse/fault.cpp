@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "messages/http_status.hpp"
 #include "signalbox/envoy/extensions/filters/http/fault/v3/fault.pb.h"
 #include "xds/parse/well_known.hpp"
 
@@ -17,8 +18,6 @@ using envoy::extensions::filters::common::fault::v3::FaultDelay;
 using envoy::extensions::filters::http::fault::v3::FaultAbort;
 using envoy::extensions::filters::http::fault::v3::HTTPFault;
 using envoy::type::v3::FractionalPercent;
-
-constexpr std::uint32_t kLastStatus = 16;  // UNAUTHENTICATED
 
 std::uint32_t denominator_of(const FractionalPercent& proto) {
   switch (proto.denominator()) {
@@ -38,44 +37,24 @@ FaultShare parse_share(const FractionalPercent& proto, const Field& field) {
   return {std::min(proto.numerator(), denominator), denominator};
 }
 
-// What a call without grpc-status means by its HTTP status.
-absl::StatusCode from_http(std::uint32_t status) {
-  switch (status) {
-    case 400:
-      return absl::StatusCode::kInternal;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kUnimplemented;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-      return absl::StatusCode::kUnavailable;
-    default:
-      return absl::StatusCode::kUnknown;
-  }
-}
-
 std::optional<FaultFilter::Abort> parse_abort(const FaultAbort& proto, const Field& field) {
   FaultFilter::Abort abort;
   abort.share = parse_share(proto.percentage(), field.at("percentage"));
   switch (proto.error_type_case()) {
     case FaultAbort::kGrpcStatus:
-      if (proto.grpc_status() > kLastStatus) {
+      if (proto.grpc_status() > kLastStatusCode) {
         field.at("grpc_status")
-            .add(absl::StrCat("must be in [0, ", kLastStatus, "], found ", proto.grpc_status()));
+            .add(
+                absl::StrCat("must be in [0, ", kLastStatusCode, "], found ", proto.grpc_status()));
       }
       abort.status = static_cast<absl::StatusCode>(proto.grpc_status());
       return abort;
     case FaultAbort::kHttpStatus:
-      if (proto.http_status() < 200 || proto.http_status() >= 600) {
+      if (!is_http_status(proto.http_status())) {
         field.at("http_status")
             .add(absl::StrCat("must be in [200, 599], found ", proto.http_status()));
       }
-      abort.status = from_http(proto.http_status());
+      abort.status = status_of_http(proto.http_status());
       return abort;
     case FaultAbort::kHeaderAbort:
       return abort;

@@ -71,6 +71,38 @@ const KnownFilter* find_filter(absl::string_view type,
   return nullptr;
 }
 
+// The user's filter of this type, or with overrides of it; null: there is none.
+const CustomFilters::value_type* find_custom(absl::string_view type,
+                                             bool as_override,
+                                             const ParseOptions& options) {
+  if (options.custom_http_filters == nullptr) return nullptr;
+  for (const auto& known : *options.custom_http_filters) {
+    const auto& [name, parsers] = known;
+    if ((as_override ? parsers.override_type : name) == type) return &known;
+  }
+  return nullptr;
+}
+
+std::optional<HttpFilterConfig> parse_custom(const std::string& type,
+                                             const CustomFilterParser& parse,
+                                             const Extension& extension,
+                                             const Field& field) {
+  CustomFilter custom;
+  custom.type = type;
+  custom.raw.is_json = extension.structure.has_value();
+  custom.raw.text =
+      custom.raw.is_json ? json_text(*extension.structure) : std::string(extension.bytes);
+  if (parse) {
+    auto filter = parse(custom.raw);
+    if (!filter.ok()) {
+      add_refused(extension, filter.status(), field);
+      return std::nullopt;
+    }
+    custom.filter = *std::move(filter);
+  }
+  return custom;
+}
+
 void add_unknown(absl::string_view type, const Field& field) {
   field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type)));
 }
@@ -87,12 +119,16 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
   }
   const auto extension = read_extension(proto.typed_config(), config);
   if (!extension.has_value()) return std::nullopt;
-  const KnownFilter* known = find_filter(extension->type, &KnownFilter::type, field.options());
-  if (known == nullptr) {
-    if (!proto.is_optional()) add_unknown(extension->type, config);
-    return std::nullopt;
+  const Field value = config.at("value");
+  std::optional<HttpFilterConfig> parsed;
+  if (const KnownFilter* known =
+          find_filter(extension->type, &KnownFilter::type, field.options())) {
+    parsed = known->parse(*extension, value);
+  } else if (const auto* custom = find_custom(extension->type, false, field.options())) {
+    parsed = parse_custom(custom->first, custom->second.parse, *extension, value);
+  } else if (!proto.is_optional()) {
+    add_unknown(extension->type, config);
   }
-  auto parsed = known->parse(*extension, config.at("value"));
   if (!parsed.has_value()) return std::nullopt;
   return HttpFilter{proto.name(), extension->type, *std::move(parsed), proto.disabled()};
 }
@@ -101,7 +137,8 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
 void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& field) {
   for (const HttpFilter& filter : filters) {
     const bool last = &filter == &filters.back();
-    const bool terminal = find_filter(filter.type, &KnownFilter::type, field.options())->terminal;
+    const KnownFilter* known = find_filter(filter.type, &KnownFilter::type, field.options());
+    const bool terminal = known != nullptr && known->terminal;
     if (terminal && !last) {
       field.add(absl::StrCat("terminal filter ", quoted(filter.name), " must be the last"));
     }
@@ -162,7 +199,12 @@ void add_override(const std::string& name,
           find_filter(extension->type, &KnownFilter::override_type, options)) {
     auto config = known->parse_override(*extension, field.at("value"));
     if (config.has_value()) overrides.emplace(name, *std::move(config));
-  } else if (find_filter(extension->type, &KnownFilter::type, options) != nullptr) {
+  } else if (const auto* custom = find_custom(extension->type, true, options)) {
+    auto config =
+        parse_custom(custom->first, custom->second.parse_override, *extension, field.at("value"));
+    if (config.has_value()) overrides.emplace(name, *std::move(config));
+  } else if (find_filter(extension->type, &KnownFilter::type, options) != nullptr ||
+             find_custom(extension->type, false, options) != nullptr) {
     field.add(absl::StrCat("must be what overrides a filter, found ", extension->type));
   } else if (!unwrapped->is_optional) {
     add_unknown(extension->type, field);

@@ -7,7 +7,7 @@
 //   xds/parse/route_config ─▶ [parse_filter_overrides] ─▶ filter_overrides of host, route, cluster
 //
 // A new filter is one row of the registry in the .cpp, and a name in ParseOptions::http_filters
-// once the runtime runs it.
+// once the runtime runs it. Those that the user registered are ParseOptions::custom_http_filters.
 //
 // Source: gRFC A39.
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -16,7 +15,6 @@
 #include "xds/parse/extension.hpp"
 #include "xds/parse/lb_policy_config.hpp"
 #include "xds/parse/well_known.hpp"
-#include "xds/utf8.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -96,13 +94,6 @@ const CustomPolicyParser* find_custom(const Extension& extension, const Field& f
   return found == known->end() ? nullptr : &found->second;
 }
 
-// The user's own words, in a form that may be sent.
-std::string in_a_message(absl::string_view words) {
-  constexpr std::size_t kMaxBytes = 1000;
-  return is_utf8(words) ? std::string(utf8_prefix(words, kMaxBytes))
-                        : absl::CEscape(words.substr(0, kMaxBytes));
-}
-
 LbConfigPtr parse_custom(const Extension& extension,
                          const CustomPolicyParser& parse,
                          const Field& field) {
@@ -110,10 +101,7 @@ LbConfigPtr parse_custom(const Extension& extension,
   if (parse) {
     auto parsed = parse(config.config);
     if (!parsed.ok()) {
-      field.add(absl::StrCat("must be a configuration of ",
-                             extension.type,
-                             ": ",
-                             in_a_message(parsed.status().message())));
+      add_refused(extension, parsed.status(), field);
       return nullptr;
     }
     config.parsed = *std::move(parsed);

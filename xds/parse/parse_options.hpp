@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "messages/http_filter.hpp"
 #include "messages/lb_config.hpp"
 #include "xds/limits.hpp"
 
@@ -33,14 +34,31 @@ using CustomPolicyParser =
 /// By the last segment of their TypedStruct's type URL (A52).
 using CustomPolicyParsers = std::map<std::string, CustomPolicyParser, std::less<>>;
 
+/// Reads a configuration of a filter that the user registered; as CustomPolicyParser.
+using CustomFilterParser =
+    std::function<absl::StatusOr<CallFilterPtr>(const RawFilterConfig& config)>;
+
+/// A filter that the user registered (A39). It is never terminal.
+struct CustomFilterParsers {
+  CustomFilterParser parse;
+  std::string override_type;  ///< Empty: it has no overrides.
+  CustomFilterParser parse_override;
+};
+
+/// By the full name of their configuration's type: what stands behind the slash of the type URL, of
+/// the Any itself or of the TypedStruct in it.
+using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
+
 struct ParseOptions {
   /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
   /// weighted_round_robin.
   NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
-  /// HTTP filters that the runtime has. The parser knows also stateful_session and fault.
-  NameSet http_filters = {"router"};
+  /// HTTP filters that the runtime has. The parser knows also stateful_session.
+  NameSet http_filters = {"fault", "router"};
+  /// HTTP filters registered by the user; null: none. As custom_lb_policies.
+  std::shared_ptr<const CustomFilters> custom_http_filters;
   /// The instances of the bootstrap's certificate_providers (A29).
   NameSet certificate_providers;
   /// Connections can be checked against the system's root certificates (A82). Where they cannot, a

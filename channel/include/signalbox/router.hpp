@@ -77,13 +77,14 @@ class Router {
   explicit Router(std::shared_ptr<channel::Target> target);
 
   /// The first pick of a call; never blocks. kComplete: use connection(). kQueue: wait() and
-  /// repick(). kFail: fails, or waits too if the call would rather wait than fail. kDrop: fails in
-  /// any case.
-  Pick pick(const CallArgs& call) const { return router_.pick(call); }
+  /// repick(), also where a filter delays it (Pick::delay). kFail: fails, or waits too if the call
+  /// would rather wait than fail. kDrop: fails in any case; with OK, where a filter ended it so.
+  Pick pick(const CallArgs& call) const;
 
   /// Picks again for a call that waits; route, cluster, timeout and hash stay (gRFC A31, A42). Give
-  /// it the same CallArgs. What a complete pick held is let go of first.
-  void repick(Pick& pick, const CallArgs& call) const { router_.repick(pick, call); }
+  /// it the same CallArgs. What a complete pick held is let go of first. One that is delayed stays
+  /// as it is until the delay is over.
+  void repick(Pick& pick, const CallArgs& call) const;
 
   /// Picks, and blocks while the call has to wait: until `deadline`, or until the route's timeout
   /// is over, counted from now (A31), whichever is first. kQueue: nobody was ready in time. kFail
@@ -103,14 +104,15 @@ class Router {
                           std::function<void(Pick)> picked,
                           OnFail on_fail = OnFail::kReturn) const;
 
-  /// Blocks until something newer than `pick` saw is published: true; or until the deadline, or
-  /// the end of the runtime: false. It may be about something else: pick again and see.
+  /// Blocks until something newer than `pick` saw is published, or its delay is over: true; or
+  /// until the deadline, or the end of the runtime: false. It may be about something else: pick
+  /// again and see.
   bool wait(const Pick& pick, Clock::time_point deadline) const;
 
-  /// Calls `changed` once, when something newer than `pick` saw is published or the runtime ends:
-  /// no publication is missed, however soon it comes. On which thread, and what it may do: as
-  /// pick_async(). Until then, or until it is cancelled, the target is served even when no Router
-  /// is left. An empty function is never called.
+  /// Calls `changed` once, when something newer than `pick` saw is published, or its delay is over,
+  /// or the runtime ends: no publication is missed, however soon it comes. On which thread, and
+  /// what it may do: as pick_async(). Until then, or until it is cancelled, the target is served
+  /// even when no Router is left. An empty function is never called.
   Registration on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that were routed.

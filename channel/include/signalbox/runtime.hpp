@@ -36,6 +36,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "messages/resource_dump.hpp"
+#include "signalbox/filter.hpp"
 #include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
@@ -123,6 +124,11 @@ struct RuntimeOptions {
   /// Their names are unique. A wrong one is an error of start() that names it.
   std::vector<CustomLbPolicy> lb_policies;
 
+  /// HTTP filters of the program's own, beside those that signalbox has: router and fault (gRFC
+  /// A39): see filter.hpp. Their types are unique. A wrong one is an error of start() that names
+  /// it.
+  std::vector<CustomHttpFilter> http_filters;
+
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May
   /// block. Called on a thread of the runtime.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
@@ -164,7 +170,8 @@ class Runtime {
   /// generic stubs, and go as on gRPC's own channel, with everything that a ClientContext can be
   /// told. What is different:
   /// - Route and connection are chosen when the call is made, from the metadata that the context
-  ///   has then. What interceptors add is sent, but routes do not see it.
+  ///   has then. What interceptors add is sent, but routes and HTTP filters do not see it. What
+  ///   filters add, the context has from then on.
   /// - A call whose connection dies before the call's first batch is picked again. Later than that
   ///   but still unsent, a unary call of a generated stub, without initial metadata apart, is made
   ///   again; a stream, and a call through a generic stub, fails UNAVAILABLE. gRPC's own channel

@@ -15,6 +15,7 @@
 #include "lb/policy/cluster_impl_picker.hpp"
 #include "lb/policy_registry.hpp"
 #include "lb/xx_hash.hpp"
+#include "tests/support/filter_fixture.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
@@ -530,6 +531,27 @@ TEST_CASE_METHOD(RouterFixture,
   const std::uint64_t after = allocations;
   CHECK(complete);
   CHECK(after == before);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick that filters let pass allocates nothing either",
+                 "[lb][router][A39][A33]") {
+  const FaultShare rare{1, 1'000'000};
+  const auto quiet = scripted("quiet", [](FilterCall& call) { call.send_to("b"); });
+  publish(with_filters(all_to(to({{"a", 1}, {"b", 2}})),
+                       {filter("fault", both(delaying(1s, rare), aborting(std::nullopt))),
+                        filter("quiet", quiet)}),
+          answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+  const TestHeaders headers{{"env", "canary"}};
+  REQUIRE(router.pick(kCall).outcome() == PickOutcome::kComplete);
+  const std::uint64_t before = allocations;
+  bool complete = true;
+  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    const Pick pick = router.pick({"/s/M", &headers, seed});
+    complete = complete && pick.outcome() == PickOutcome::kComplete;
+  }
+  CHECK(allocations == before);
+  CHECK(complete);
 }
 
 TEST_CASE_METHOD(RouterFixture,

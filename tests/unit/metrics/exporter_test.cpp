@@ -50,6 +50,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->drops(cluster, "lb")->add(0, 1);
   instruments->breaker_drops(cluster)->add(0, 1);
   instruments->pick_failures("com.example.Nearest")->add(0, 1);
+  instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
   stats->count_started();

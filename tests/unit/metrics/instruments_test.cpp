@@ -266,6 +266,19 @@ TEST_CASE("instruments: count what a custom policy's pickers fail at", "[metrics
   CHECK(value(instruments, Metric::kPickFailures, {"com.example.Two"}) == 0);
 }
 
+TEST_CASE("instruments: count what custom filters throw at, and faults",
+          "[metrics][instruments][A33]") {
+  Instruments instruments;
+  instruments.filter_failures("com.example.One")->add(0, 1);
+  instruments.filter_failures("com.example.One")->add(0, 1);
+  CHECK(value(instruments, Metric::kFilterFailures, {"com.example.One"}) == 2);
+  CHECK(value(instruments, Metric::kFaultsInjected, {"abort"}) == 0);
+  instruments.faults()->add(kDelayFault, 1);
+  instruments.faults()->add(kAbortFault, 2);
+  CHECK(value(instruments, Metric::kFaultsInjected, {"delay"}) == 1);
+  CHECK(value(instruments, Metric::kFaultsInjected, {"abort"}) == 2);
+}
+
 TEST_CASE("instruments: a full metric counts newcomers under other, M1", "[metrics][instruments]") {
   Instruments instruments;
   const auto name = [](std::size_t i) { return ClusterName("c" + std::to_string(i)); };

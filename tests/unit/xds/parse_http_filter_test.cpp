@@ -492,4 +492,119 @@ TEST_CASE("parse_route_config: the override of a filter that the runtime lacks i
             .resource.ok());
 }
 
+// --- filters that the user registered -------------------------------------------------
+
+namespace {
+
+struct Idle final : CallFilter {
+  void apply(FilterCall&) const override {}
+};
+
+// com.example.Tenant takes every configuration but "no"; its overrides are PerRoute.
+ParseOptions with_tenant() {
+  const CustomFilterParser parse =
+      [](const RawFilterConfig& config) -> absl::StatusOr<CallFilterPtr> {
+    if (config.text == "no" || config.text == R"({"tenant":"no"})")
+      return absl::InvalidArgumentError("tenant: must be another, found \"no\"");
+    return std::make_shared<const Idle>();
+  };
+  ParseOptions options;
+  options.custom_http_filters = std::make_shared<const CustomFilters>(
+      CustomFilters{{"com.example.Tenant", {parse, "com.example.PerRoute", parse}},
+                    {"com.example.Plain", {parse, "", nullptr}}});
+  return options;
+}
+
+std::string bytes_of(const std::string& type, const std::string& bytes) {
+  return "type_url: \"" + kApi + type + "\" value: \"" + bytes + "\"";
+}
+
+std::string structure_of(const std::string& type, const std::string& tenant) {
+  return of(kApi + "xds.type.v3.TypedStruct",
+            "type_url: \"" + kApi + type +
+                "\" value { fields { key: \"tenant\" value { string_value: \"" + tenant +
+                "\" } } }");
+}
+
+}  // namespace
+
+TEST_CASE("parse_listener: a registered filter is read from bytes, or from a structure",
+          "[xds][parse][custom][A39]") {
+  const auto read = [](const std::string& config) {
+    const auto filters = value_of<Listener>(parse(config, "", with_tenant())).filters;
+    REQUIRE(filters.size() == 2);
+    CHECK(filters[0].type == "com.example.Tenant");
+    return std::get<CustomFilter>(filters[0].config);
+  };
+  const CustomFilter bytes = read(bytes_of("com.example.Tenant", "yes"));
+  CHECK(bytes.type == "com.example.Tenant");
+  CHECK(bytes.raw == RawFilterConfig{false, "yes"});
+  CHECK(bytes.filter != nullptr);
+  const CustomFilter structure = read(structure_of("com.example.Tenant", "yes"));
+  CHECK(structure.raw == RawFilterConfig{true, R"({"tenant":"yes"})"});
+  CHECK(structure.filter != nullptr);
+  CHECK(bytes == read(bytes_of("com.example.Tenant", "yes")));
+  CHECK_FALSE(bytes == read(bytes_of("com.example.Tenant", "other")));
+  CHECK_FALSE(bytes == structure);
+}
+
+TEST_CASE("parse_listener: what a registered filter's parser refuses is an error of the resource",
+          "[xds][parse][custom][A39]") {
+  const std::string error = R"(LDS resource "orders": )" + kValue +
+                            ": must be a configuration of com.example.Tenant: tenant: must be "
+                            "another, found \"no\"";
+  CHECK(error_of(parse(bytes_of("com.example.Tenant", "no"), "", with_tenant())) == error);
+  CHECK(error_of(parse(structure_of("com.example.Tenant", "no"), "", with_tenant())) == error);
+  // Optional is a filter that is not known.
+  CHECK_FALSE(parse(bytes_of("com.example.Tenant", "no"), "is_optional: true", with_tenant())
+                  .resource.ok());
+}
+
+TEST_CASE("parse_listener: a filter that nobody registered is unknown",
+          "[xds][parse][custom][A39]") {
+  for (const char* type : {"com.example.Other", "com.example.PerRoute"}) {
+    CHECK(error_of(parse(bytes_of(type, ""), "", with_tenant())) ==
+          R"(LDS resource "orders": )" + kPlace +
+              ".typed_config: must be a known filter or is_optional, found \"" + type + "\"");
+    CHECK(value_of<Listener>(parse(bytes_of(type, ""), "is_optional: true", with_tenant()))
+              .filters.size() == 1);
+  }
+}
+
+TEST_CASE("parse_listener: a registered filter cannot be the last", "[xds][parse][custom][A39]") {
+  const auto received = parse_listener(
+      serialise<ListenerProto>(
+          R"(name: "orders" api_listener { api_listener { [)" + kApi +
+          "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager] { "
+          "rds { config_source { ads {} } route_config_name: \"r\" } http_filters { name: \"it\" "
+          "typed_config { " +
+          bytes_of("com.example.Tenant", "") + " } } } } }"),
+      with_tenant());
+  CHECK(error_of(received) ==
+        R"(LDS resource "orders": api_listener.api_listener.http_filters: the last filter must be )"
+        R"(terminal, found "it" of type com.example.Tenant)");
+}
+
+TEST_CASE("parse_route_config: a registered filter's overrides are of their own type",
+          "[xds][parse][custom][A39]") {
+  const std::string place = R"(RDS resource "r": virtual_hosts[0].typed_per_filter_config["it"])";
+  const auto read = [](const std::string& config) {
+    return parse_routes(override_with(config), with_tenant());
+  };
+  const auto received = read(bytes_of("com.example.PerRoute", "yes"));
+  const auto& overrides = value_of<RouteConfig>(received).virtual_hosts.at(0).filter_overrides;
+  const auto& custom = std::get<CustomFilter>(*overrides.at("it"));
+  CHECK(custom.type == "com.example.Tenant");  // The filter that it is for.
+  CHECK(custom.raw == RawFilterConfig{false, "yes"});
+  CHECK(custom.filter != nullptr);
+  CHECK(error_of(read(bytes_of("com.example.PerRoute", "no"))) ==
+        place +
+            ".value: must be a configuration of com.example.PerRoute: tenant: must be another, "
+            "found \"no\"");
+  CHECK(error_of(read(bytes_of("com.example.Plain", ""))) ==
+        place + ": must be what overrides a filter, found com.example.Plain");
+  CHECK(error_of(read(bytes_of("com.example.Other", ""))) ==
+        place + ": must be a known filter or is_optional, found \"com.example.Other\"");
+}
+
 }  // namespace signalbox::xds

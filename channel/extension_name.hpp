@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lb_policy_name — what a policy of the user's may be called.
+// extension_name — what policies and filters of the user's may be called.
 //
 //   RuntimeOptions::lb_policies, signalbox check --lb-policy ─▶ [what_is_wrong_with_lb_policy_name]
+//   RuntimeOptions::http_filters, check --http-filter ─▶ [what_is_wrong_with_http_filter_type]
+//
+// "must be …, found …"; empty: nothing is wrong. Whether it is unique, only the caller knows.
 
 #pragma once
 
@@ -12,7 +15,7 @@
 
 namespace signalbox::channel {
 
-/// "must be …, found …"; empty: nothing is wrong. Whether it is unique, only the caller knows.
 std::string what_is_wrong_with_lb_policy_name(absl::string_view name);
+std::string what_is_wrong_with_http_filter_type(absl::string_view type);
 
 }  // namespace signalbox::channel

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/extension_name.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "messages/lb_config.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+// Every policy of our own, by its name.
+template <std::size_t... index>
+std::set<std::string, std::less<>> own_names(std::index_sequence<index...>) {
+  return {std::string(
+      policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
+}
+
+bool may_be_in_a_name(char c) {
+  return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '/' && c != '"' && c != '\\';
+}
+
+std::string found(absl::string_view name) {
+  return absl::StrCat(", found \"", absl::CEscape(name), "\"");
+}
+
+std::string what_is_wrong_with_its_letters(absl::string_view name) {
+  if (name.empty()) return "must be set, found none";
+  if (std::ranges::all_of(name, may_be_in_a_name)) return "";
+  return absl::StrCat("must be printable, without spaces, slashes and quotes", found(name));
+}
+
+}  // namespace
+
+std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
+  static const auto ours =
+      own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
+  std::string wrong = what_is_wrong_with_its_letters(name);
+  // gRPC's names for them end so, in its structures (A76).
+  const bool is_ours =
+      ours.contains(absl::StripSuffix(name, "_experimental")) || absl::StartsWith(name, "envoy.");
+  if (wrong.empty() && is_ours)
+    wrong = absl::StrCat("must be none of signalbox's own", found(name));
+  return wrong;
+}
+
+// The API's own types: filters, and what is wrapped around one.
+std::string what_is_wrong_with_http_filter_type(absl::string_view type) {
+  std::string wrong = what_is_wrong_with_its_letters(type);
+  for (const absl::string_view prefix : {"envoy.", "xds.", "udpa.", "google.protobuf."}) {
+    if (wrong.empty() && absl::StartsWith(type, prefix))
+      wrong = absl::StrCat("must be none of the API's own", found(type));
+  }
+  return wrong;
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/route/fault.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+
+#include "messages/http_status.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The first value of the header that is a number of this type and `makes_sense`.
+template <typename Number, typename Sense>
+std::optional<Number> number_in(const HeaderSource& headers, absl::string_view name, Sense sense) {
+  std::optional<Number> number;
+  headers.each(name, [&](absl::string_view value) {
+    Number found = 0;
+    if (!number && absl::SimpleAtoi(value, &found) && sense(found)) number = found;
+  });
+  return number;
+}
+
+// A33: "the percentage value is capped by" the configured one.
+std::uint32_t numerator_in(const HeaderSource& headers,
+                           absl::string_view name,
+                           std::uint32_t configured) {
+  const auto any = [](std::uint32_t) { return true; };
+  return std::min(configured, number_in<std::uint32_t>(headers, name, any).value_or(configured));
+}
+
+// As Envoy, an HTTP status goes before gRPC's.
+std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
+  const auto http =
+      number_in<std::uint32_t>(headers, "x-envoy-fault-abort-request", is_http_status);
+  if (http) return status_of_http(*http);
+  const auto is_known = [](std::uint32_t code) { return code <= kLastStatusCode; };
+  const auto grpc = number_in<std::uint32_t>(headers, "x-envoy-fault-abort-grpc-request", is_known);
+  if (grpc) return static_cast<absl::StatusCode>(*grpc);
+  return std::nullopt;
+}
+
+// Beyond a century it makes no difference, but would overflow.
+Duration delay_in(const HeaderSource& headers) {
+  constexpr std::int64_t kMost = milliseconds(std::chrono::hours(24 * 365 * 100)).count();
+  const auto is_positive = [](std::int64_t count) { return count >= 0; };
+  const auto found =
+      number_in<std::int64_t>(headers, "x-envoy-fault-delay-request", is_positive).value_or(0);
+  return milliseconds(std::min(found, kMost));
+}
+
+bool drawn(const FilterCall& call, Salt salt, std::uint32_t numerator, std::uint32_t denominator) {
+  return numerator > 0 && call.draw_below(salt, denominator) < numerator;
+}
+
+// One call's place among the active faults.
+class Active {
+ public:
+  Active(RequestLimitPtr among, std::uint32_t most) : among_(std::move(among)), most_(most) {}
+
+  ~Active() { among_->put_back(most_); }
+
+  Active(const Active&) = delete;
+  Active& operator=(const Active&) = delete;
+
+ private:
+  const RequestLimitPtr among_;
+  const std::uint32_t most_;
+};
+
+class Fault final : public CallFilter {
+ public:
+  Fault(const FaultFilter& config, FaultOptions options)
+      : config_(config),
+        most_(config.max_active_faults.value_or(std::numeric_limits<std::uint32_t>::max())),
+        options_(std::move(options)) {
+    if (options_.active == nullptr) options_.active = std::make_shared<const RequestLimit>();
+  }
+
+  void apply(FilterCall& call) const override {
+    const Duration delay = delay_of(call);
+    const std::optional<absl::StatusCode> code = abort_of(call);
+    if (delay == Duration::zero() && !code) return;
+    if (!options_.active->take(most_)) return;
+    auto active = std::make_shared<const Active>(options_.active, most_);
+    if (delay > Duration::zero()) {
+      count(kDelayFault);
+      call.delay(delay, std::move(active));
+    }
+    if (!code) return;
+    count(kAbortFault);
+    call.end(absl::Status(*code, "Fault injected"));
+  }
+
+ private:
+  Duration delay_of(const FilterCall& call) const {
+    if (!config_.delay) return Duration::zero();
+    const auto& [fixed, share] = *config_.delay;
+    Duration delay;
+    std::uint32_t numerator = share.numerator;
+    if (fixed) {
+      delay = *fixed;
+    } else {
+      delay = delay_in(call.headers());
+      numerator = numerator_in(call.headers(), "x-envoy-fault-delay-request-percentage", numerator);
+    }
+    return drawn(call, Salt::kFaultDelay, numerator, share.denominator) ? delay : Duration::zero();
+  }
+
+  std::optional<absl::StatusCode> abort_of(const FilterCall& call) const {
+    if (!config_.abort) return std::nullopt;
+    const auto& [status, share] = *config_.abort;
+    std::optional<absl::StatusCode> code = status;
+    std::uint32_t numerator = share.numerator;
+    if (!code) {
+      code = code_in(call.headers());
+      numerator = numerator_in(call.headers(), "x-envoy-fault-abort-request-percentage", numerator);
+    }
+    return drawn(call, Salt::kFaultAbort, numerator, share.denominator) ? code : std::nullopt;
+  }
+
+  void count(std::size_t kind) const {
+    if (options_.injected != nullptr) options_.injected->add(kind, 1);
+  }
+
+  const FaultFilter config_;
+  const std::uint32_t most_;
+  FaultOptions options_;
+};
+
+}  // namespace
+
+const RequestLimitPtr& active_faults_of_process() {
+  static const auto shared = std::make_shared<const RequestLimit>();
+  return shared;
+}
+
+CallFilterPtr make_fault_filter(const FaultFilter& config, const FaultOptions& options) {
+  const bool delays =
+      config.delay && config.delay->share.numerator > 0 && config.delay->fixed != Duration::zero();
+  const bool aborts = config.abort && config.abort->share.numerator > 0;
+  if ((!delays && !aborts) || config.max_active_faults == 0U) return nullptr;
+  return std::make_shared<const Fault>(config, options);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fault — delays and aborts calls on purpose (gRFC A33).
+//
+//   FaultFilter ─▶ [make_fault_filter] ─▶ CallFilter in the chains of routes
+//
+//   delay  drawn ─┐                        ┌▶ both: the call waits, then ends
+//                 ├▶ max_active_faults ────┤
+//   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
+//
+// Where a header decides, its share can only be less than the configured one. Headers that make no
+// sense (no whole number, negative, out of range) are as if they were not there; of several values
+// the first that makes sense counts.
+//
+// Invariants
+//   F1  Delay and abort are drawn independently of each other.
+//   F2  A call counts once against max_active_faults, from its delay until that is over or the call
+//       has ended; an abort without a delay is over at once, but needs room.
+
+#pragma once
+
+#include "lb/request_limit.hpp"
+#include "messages/call_filter.hpp"
+#include "messages/drop_counts.hpp"
+#include "messages/http_filter.hpp"
+
+namespace signalbox::lb {
+
+/// Where faults are counted.
+struct FaultOptions {
+  /// Calls with a fault that is going on. Null: each filter counts for itself alone.
+  RequestLimitPtr active = nullptr;
+  FaultCountPtr injected = nullptr;  ///< For operators. Null: nobody counts.
+};
+
+/// The one that all runtimes of the process share: A33 limits "for the entire process".
+const RequestLimitPtr& active_faults_of_process();
+
+/// Null when no call can ever have a fault.
+CallFilterPtr make_fault_filter(const FaultFilter& config, const FaultOptions& options);
+
+}  // namespace signalbox::lb

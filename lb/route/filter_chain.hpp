@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FilterChain — the filters of a route and one of its clusters, compiled (gRFC A39).
+//
+//   Listener::filters, filter_overrides ─▶ [FilterChains], while a selector is built ─▶ FilterChain
+//
+// Of each filter the most specific configuration counts: weighted cluster, route, virtual host,
+// then the chain's own; nothing is merged. What is disabled falls out, and so does what has nothing
+// to do: a chain of which nothing is left is null, and costs its calls nothing. The router filter
+// ends the chain; it is the pick itself. Equal chains are one.
+//
+// An override for one filter that holds the configuration of another is an error that only this
+// can see: the calls that it concerns fail UNAVAILABLE rather than go on without their filter.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lb/route/fault.hpp"
+#include "messages/call_filter.hpp"
+#include "messages/http_filter.hpp"
+
+namespace signalbox::lb {
+
+using FilterChain = std::vector<CallFilterPtr>;
+using FilterChainPtr = std::shared_ptr<const FilterChain>;
+
+/// Makes the chains of one configuration, which must outlive it.
+class FilterChains {
+ public:
+  FilterChains(std::span<const HttpFilter> filters, FaultOptions options);
+
+  /// With these overrides, the most specific first. Null: there is nothing to do.
+  FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
+
+ private:
+  /// One for each filter; null: it is off.
+  using Configs = std::vector<const HttpFilterConfig*>;
+
+  FilterChainPtr compile(const Configs& configs) const;
+
+  const std::span<const HttpFilter> filters_;  // Without the router.
+  const FaultOptions options_;
+  std::unordered_multimap<std::size_t, std::pair<Configs, FilterChainPtr>> made_;
+};
+
+}  // namespace signalbox::lb

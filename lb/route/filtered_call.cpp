@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/route/filtered_call.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+
+#include "messages/call_filter.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// What no call waits for, and no sum of delays may overflow at.
+constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
+
+bool may_be_in_a_name(char c) {
+  return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+         absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+}
+
+// What gRPC refuses to send ends the process there, not the call.
+bool may_be_sent(absl::string_view name, absl::string_view value) {
+  const auto is_printable = [](char c) {
+    return absl::ascii_isprint(static_cast<unsigned char>(c));
+  };
+  return !name.empty() && std::ranges::all_of(name, may_be_in_a_name) &&
+         !absl::StartsWith(name, "grpc-") &&
+         (absl::EndsWith(name, "-bin") || std::ranges::all_of(value, is_printable));
+}
+
+class FilteredCall final : public FilterCall {
+ public:
+  FilteredCall(const PickArgs& args, Selection& selection)
+      : args_(args), selection_(selection), headers_(args.headers, nullptr) {}
+
+  /// True: it ended the call.
+  bool ask(const CallFilter& filter, std::uint64_t position) {
+    position_ = position;
+    filter.apply(*this);
+    return said_ != nullptr && said_->end.has_value();
+  }
+
+  std::unique_ptr<Filtered> said() { return std::move(said_); }
+
+  absl::string_view path() const override { return args_.path; }
+
+  const HeaderSource& headers() const override { return headers_; }
+
+  std::uint64_t draw_below(Salt salt, std::uint64_t bound) const override {
+    return signalbox::draw_below(args_.seed, salt, bound, position_);
+  }
+
+  const ClusterName& cluster() const override { return selection_.cluster->name(); }
+
+  bool send_to(absl::string_view cluster) override {
+    const auto found = std::ranges::find_if(selection_.choices, [&](const RouteCluster& choice) {
+      return choice.cluster->name().str() == cluster;
+    });
+    if (found == selection_.choices.end()) return false;
+    selection_.cluster = found->cluster.get();
+    selection_.place = found->place;
+    return true;
+  }
+
+  void delay(Duration duration, std::shared_ptr<const void> hold) override {
+    if (duration <= Duration::zero()) return;
+    Filtered& filtered = say();
+    filtered.delay += std::min(duration, kLongest - filtered.delay);
+    if (hold != nullptr) filtered.holds.push_back(std::move(hold));
+  }
+
+  void end(absl::Status status) override { say().end = std::move(status); }
+
+  bool add_header(std::string name, std::string value) override {
+    if (!may_be_sent(name, value)) return false;
+    say().headers.emplace_back(std::move(name), std::move(value));
+    return true;
+  }
+
+ private:
+  Filtered& say() {
+    if (said_ == nullptr) {
+      said_ = std::make_unique<Filtered>();
+      headers_ = FilteredHeaders(args_.headers, said_.get());
+    }
+    return *said_;
+  }
+
+  const PickArgs& args_;
+  Selection& selection_;
+  FilteredHeaders headers_;
+  std::uint64_t position_ = 0;
+  std::unique_ptr<Filtered> said_;
+};
+
+}  // namespace
+
+void FilteredHeaders::each(absl::string_view name,
+                           absl::FunctionRef<void(absl::string_view value)> visit) const {
+  if (own_ != nullptr) own_->each(name, visit);
+  if (filtered_ == nullptr) return;
+  for (const auto& [added, value] : filtered_->headers) {
+    if (added == name) visit(value);
+  }
+}
+
+std::unique_ptr<Filtered> apply_filters(const PickArgs& args, Selection& selection) {
+  FilteredCall call(args, selection);
+  std::uint64_t position = 0;
+  for (const CallFilterPtr& filter : *selection.filters) {
+    if (call.ask(*filter, position++)) break;
+  }
+  return call.said();
+}
+
+}  // namespace signalbox::lb

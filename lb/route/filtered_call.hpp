@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// apply_filters — one call through the chain of its route.
+//
+//   router ─▶ [apply_filters](args, selection) ─┬▶ selection: perhaps another cluster
+//                                               └▶ Filtered: wait, end, headers; as a rule null
+//
+// Allocates nothing for a call that is let pass as it is.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "lb/route/config_selector.hpp"
+#include "messages/ids.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
+
+/// What the filters said about one call.
+struct Filtered {
+  Duration delay{};                                ///< Still to be waited.
+  Instant due{};                                   ///< For who keeps the time.
+  std::vector<std::shared_ptr<const void>> holds;  ///< Of the delays: gone when it is over.
+  std::optional<absl::Status> end;                 ///< After the delay; nullopt: it is picked.
+  AddedHeaders headers;
+};
+
+/// The call's own headers, and what filters have added.
+class FilteredHeaders final : public HeaderSource {
+ public:
+  /// Either may be null; both are borrowed.
+  FilteredHeaders(const HeaderSource* own, const Filtered* filtered)
+      : own_(own), filtered_(filtered) {}
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override;
+
+ private:
+  const HeaderSource* own_;
+  const Filtered* filtered_;
+};
+
+/// Null: nothing but what became of `selection`. Precondition: it has a cluster.
+std::unique_ptr<Filtered> apply_filters(const PickArgs& args, Selection& selection);
+
+}  // namespace signalbox::lb

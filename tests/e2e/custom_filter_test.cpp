@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HTTP filters of the program's own, written against signalbox/filter.hpp: over a control plane, to
+// real backends. CONTRIBUTING.md's example is one of them.
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "tests/e2e/runtime_world.hpp"
+
+// CONTRIBUTING.md's example.
+signalbox::CustomHttpFilter canary_filter();
+
+namespace signalbox::test {
+namespace {
+
+using Catch::Matchers::StartsWith;
+
+// CONTRIBUTING.md's, as a listener in flow style has it.
+std::string canary_yaml() {
+  std::ifstream file(SIGNALBOX_EXAMPLE_FILTER_YAML);
+  std::stringstream text;
+  text << file.rdbuf();
+  // A field of the listener with one entry: everything behind the dash, in one line each.
+  std::string entry = text.str();
+  REQUIRE(absl::StrContains(entry, "http_filters:\n  - "));
+  return entry;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  REQUIRE(absl::StrContains(text, what));
+  return text.replace(text.find(what), what.size(), by);
+}
+
+// The route names both clusters; as good as no call takes the second one by itself.
+std::string both_clusters_yaml() {
+  return replaced(routes_yaml("orders", "unused"),
+                  "route: {cluster: unused}",
+                  "route: {weighted_clusters: {clusters: [{name: stable, weight: 4000000000}, "
+                  "{name: canary, weight: 1}]}}");
+}
+
+std::string listener_with(const std::string& value) {
+  return listener_yaml("orders",
+                       "orders",
+                       absl::StrCat("{name: canary, typed_config: {\"@type\": "
+                                    "type.googleapis.com/xds.type.v3.TypedStruct, type_url: "
+                                    "type.googleapis.com/com.example.Canary, value: ",
+                                    value,
+                                    "}}, "));
+}
+
+const char kValue[] = "{header: x-canary, cluster: canary}";
+
+struct CanaryWorld {
+  explicit CanaryWorld(const std::string& routes = both_clusters_yaml(),
+                       CustomHttpFilter filter = canary_filter())
+      : plane(start_plane(listener_with(kValue) + routes + cluster_yaml("stable") +
+                          cluster_yaml("canary") + endpoints_yaml("stable", {{stable.address}}) +
+                          endpoints_yaml("canary", {{canary.address}}))) {
+    RuntimeOptions options = options_for(plane->address());
+    options.http_filters.push_back(std::move(filter));
+    runtime = start_runtime(std::move(options));
+    channel = runtime->channel("xds:///orders");
+  }
+
+  Answer call_as(const std::string& value) const {
+    return call(channel, {.headers = {{"x-canary", value}}});
+  }
+
+  BackendProcess stable{"stable"};
+  BackendProcess canary{"canary"};
+  std::unique_ptr<ControlPlane> plane;
+  std::unique_ptr<Runtime> runtime;
+  std::shared_ptr<grpc::ChannelInterface> channel;
+};
+
+}  // namespace
+
+TEST_CASE("custom filter: CONTRIBUTING's example sends calls to another cluster of their route",
+          "[e2e][custom][A39][A60]") {
+  // What stands there is what this test configures.
+  CHECK(absl::StrContains(canary_yaml(), absl::StrCat("value: ", kValue)));
+  CHECK(absl::StrContains(canary_yaml(), "type_url: type.googleapis.com/com.example.Canary"));
+  const CanaryWorld world;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(world.call_as("yes").cluster == "canary");
+    CHECK(world.call_as("no").cluster == "stable");
+    CHECK(call(world.channel).cluster == "stable");
+  }
+}
+
+TEST_CASE("custom filter: ends a call whose route has no such cluster", "[e2e][custom][A39]") {
+  const CanaryWorld world(routes_yaml("orders", "stable"));
+  CHECK(world.call_as("no").cluster == "stable");
+  const Answer answer = world.call_as("yes");
+  CHECK(answer.status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(answer.status.error_message(), StartsWith("this route has no canary"));
+}
+
+TEST_CASE("custom filter: a route's override takes its place", "[e2e][custom][A39]") {
+  const std::string routes = replaced(
+      routes_yaml("orders", "stable"),
+      "domains: [\"*\"]",
+      "domains: [\"*\"], typed_per_filter_config: {canary: {\"@type\": "
+      "type.googleapis.com/xds.type.v3.TypedStruct, type_url: "
+      "type.googleapis.com/com.example.Canary, value: {header: x-other, cluster: canary}}}");
+  const CanaryWorld world(routes);
+  CHECK(world.call_as("yes").cluster == "stable");
+  CHECK(call(world.channel, {.headers = {{"x-other", "yes"}}}).status.error_code() ==
+        grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_CASE("custom filter: a configuration that it refuses is a NACK, and the last good one serves",
+          "[e2e][custom][A39]") {
+  const CanaryWorld world;
+  REQUIRE(world.call_as("yes").cluster == "canary");
+  world.plane->update(resources(listener_with("{header: x-canary}")));
+  const std::string text =
+      "LDS resource \"orders\": api_listener.api_listener.http_filters[0].typed_config.value: must "
+      "be a configuration of com.example.Canary: cluster: must be set, found none";
+  CHECK(world.plane->wait_for(
+      [&](const DiscoveryRecord& record) {
+        return !record.nacks.empty() && absl::StrContains(record.nacks.back().detail, text);
+      },
+      kPatience));
+  CHECK(world.call_as("yes").cluster == "canary");
+}
+
+TEST_CASE("custom filter: what it adds is sent, and it may delay", "[e2e][custom][A39]") {
+  // Fault, behind it, ends the call as the added header says.
+  CustomHttpFilter adding = canary_filter();
+  adding.parse = [](const RawFilterConfig&) -> CallFilterPtr {
+    struct Adding final : CallFilter {
+      void apply(FilterCall& call) const override {
+        call.delay(std::chrono::milliseconds(5));
+        call.add_header("x-envoy-fault-abort-grpc-request", "10");
+      }
+    };
+    return std::make_shared<const Adding>();
+  };
+  CanaryWorld world(both_clusters_yaml(), adding);
+  REQUIRE(call(world.channel).ok());
+  world.plane->update(resources(replaced(
+      listener_with(kValue),
+      "{name: router",
+      "{name: fault, typed_config: {\"@type\": "
+      "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, abort: {header_abort: "
+      "{}, percentage: {numerator: 100}}}}, {name: router")));
+  CHECK(eventually(
+      [&] { return call(world.channel).status.error_code() == grpc::StatusCode::ABORTED; }));
+}
+
+TEST_CASE("custom filter: one that throws costs its call alone", "[e2e][custom]") {
+  static std::atomic<bool> throws{false};
+  CustomHttpFilter fragile = canary_filter();
+  fragile.parse = [](const RawFilterConfig&) -> CallFilterPtr {
+    struct Fragile final : CallFilter {
+      void apply(FilterCall&) const override {
+        if (throws) throw std::runtime_error("told to throw");
+      }
+    };
+    return std::make_shared<const Fragile>();
+  };
+  const CanaryWorld world(both_clusters_yaml(), fragile);
+  REQUIRE(call(world.channel).ok());
+  const std::vector<std::string> label = {"filter=\"com.example.Canary\""};
+  CHECK(metric(*world.runtime, "signalbox_custom_filter_failures_total", label) == 0);
+  throws = true;
+  const Answer answer = call(world.channel);
+  throws = false;
+  CHECK(answer.status.error_code() == grpc::StatusCode::INTERNAL);
+  CHECK_THAT(answer.status.error_message(),
+             StartsWith("the custom HTTP filter com.example.Canary threw: told to throw"));
+  CHECK(metric(*world.runtime, "signalbox_custom_filter_failures_total", label) == 1);
+  CHECK(call(world.channel).ok());
+}
+
+TEST_CASE("custom filter: who has not registered it refuses the listener", "[e2e][custom][A39]") {
+  const auto plane = start_plane(listener_with(kValue) + both_clusters_yaml());
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const Answer answer = call(runtime->channel("xds:///orders"));
+  CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(
+      answer.status.error_message(),
+      Catch::Contains("must be a known filter or is_optional, found \"com.example.Canary\""));
+}
+
+TEST_CASE("custom filter: one that cannot be registered is an error of start", "[e2e][custom]") {
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  options.http_filters = {canary_filter(), canary_filter()};
+  CHECK(Runtime::start(std::move(options)).status() ==
+        absl::InvalidArgumentError(
+            "http_filters[1].type: must be unique, found \"com.example.Canary\""));
+}
+
+}  // namespace signalbox::test
