@@ -68,6 +68,28 @@ class Calls(Experiment):
         return self._world.measure(side, self._measure, **options)
 
 
+class ManyRoutes(Calls):
+    """A pick among 10,000 routes, each call another one's: ours. In the peer's place stands our own pick with a single
+    route: what routes cost is the ratio."""
+
+    ROUTES = 10_000  # With that of the calls.
+
+    def __init__(self) -> None:
+        super().__init__("pick", 2)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        _, self._port = world.start_backend("0.0.0.0:0", "bench")
+        world.serve(resources.route_to("bench")
+                    + resources.route_to("bench", "many", resources.mixed_matches(self.ROUTES - 1))
+                    + resources.eds_cluster("bench", resources.loopback(self._endpoints, self._port)))
+        return "1 thread, closed loop; the peer is signalbox with one route"
+
+    def run(self, side: str, pair: int) -> dict:
+        options = {"target": "xds:///many", "routes": self.ROUTES - 1} if side == "ours" else {}
+        return self.measure("ours", **options)
+
+
 class CallsAtRate(Calls):
     """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
 

@@ -25,6 +25,8 @@ struct MeasureOptions {
   std::size_t threads = 1;
   std::chrono::duration<double> length{1};
   double rate = 1000;  ///< Calls a second, of open loops.
+  /// So many routes take picks, number n those of /bench.v1.Service<n>/Get; 0: that of the calls.
+  std::size_t routes = 0;
   int updates = 1;     ///< How often the driver will change the endpoints.
   double work_ms = 0;  ///< That each call keeps its backend busy.
   int calls = 1000;    ///< That wait.
@@ -32,7 +34,8 @@ struct MeasureOptions {
 
 using Measured = absl::StatusOr<nlohmann::json>;
 
-/// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. The peer's side needs the shim.
+/// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. The peer's side needs the shim,
+/// and knows no `routes`.
 Measured measure_pick(const MeasureOptions& options, Side& side);
 
 /// Sync unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.

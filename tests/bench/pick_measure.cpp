@@ -5,7 +5,10 @@
 // the receipt is held until that call ends. The peer's: its own functions, by peer_pick_shim.
 #include <memory>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <dlfcn.h>
 
 #include "tests/bench/closed_loop.hpp"
@@ -24,9 +27,18 @@ using Samples = std::vector<std::uint32_t>;
 // A thread's own, on a cache line of its own.
 struct alignas(64) PickingThread {
   std::mt19937_64 dice;
+  std::string path;
   Samples ticks;
   bool has_failed = false;
 };
+
+std::vector<std::string> paths_of(std::size_t routes) {
+  if (routes == 0) return {kMethodPath};
+  std::vector<std::string> paths;
+  for (std::size_t route = 0; route < routes; ++route)
+    paths.push_back(absl::StrCat("/bench.v1.Service", route, "/Get"));
+  return paths;
+}
 
 absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side) {
   std::vector<PickingThread> threads(options.threads);
@@ -35,9 +47,11 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
     threads[i].ticks.reserve(kMostSamples / threads.size());
   }
   const Router& router = *side.router;
+  const std::vector<std::string> paths = paths_of(options.routes);
   const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
     PickingThread& thread = threads[i];
-    const CallArgs call{.path = kMethodPath, .headers = nullptr, .seed = thread.dice()};
+    thread.path = paths[thread.dice() % paths.size()];  // As warm as a call's own.
+    const CallArgs call{.path = thread.path, .headers = nullptr, .seed = thread.dice()};
     const std::uint64_t begin = ticks_now();
     const Pick pick = router.pick(call);
     const std::uint64_t end = ticks_now();

@@ -1,24 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """The xDS resources of a benchmark's world, in the API's own JSON names. The target is `xds:///bench`."""
 
+from typing import Iterable
+
 TYPE = "type.googleapis.com/"
 ENVOY = TYPE + "envoy."
 
 Address = tuple[str, int]
 
 
-def route_to(cluster: str) -> list[dict]:
-    """A listener and its routes: every call of the demo's service goes to this cluster."""
+def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = ()) -> list[dict]:
+    """A listener and its routes: every call of the demo's service goes to this cluster, and so do those that one of
+    the matches `before` takes."""
+    matches = [*before, {"prefix": "/signalbox.demo.v1.Orders/"}]
     return [
-        {"@type": ENVOY + "config.listener.v3.Listener", "name": "bench", "api_listener": {"api_listener": {
+        {"@type": ENVOY + "config.listener.v3.Listener", "name": target, "api_listener": {"api_listener": {
             "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-            "rds": {"route_config_name": "routes", "config_source": {"ads": {}}},
+            "rds": {"route_config_name": f"{target}-routes", "config_source": {"ads": {}}},
             "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
                 "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
-        {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": "routes", "virtual_hosts": [
+        {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": f"{target}-routes", "virtual_hosts": [
             {"name": "all", "domains": ["*"], "routes": [
-                {"match": {"prefix": "/signalbox.demo.v1.Orders/"}, "route": {"cluster": cluster}}]}]},
+                {"match": match, "route": {"cluster": cluster}} for match in matches]}]},
     ]
+
+
+def mixed_matches(count: int) -> list[dict]:
+    """By turns a prefix, a whole path and a regular expression. Number n takes /bench.v1.Service<n>/Get."""
+    kinds = (lambda n: {"prefix": f"/bench.v1.Service{n}/"},
+             lambda n: {"path": f"/bench.v1.Service{n}/Get"},
+             lambda n: {"safe_regex": {"regex": f"/bench\\.v1\\.Service{n}/[A-Z][a-z]+"}})
+    return [kinds[number % len(kinds)](number) for number in range(count)]
 
 
 def eds_cluster(name: str, addresses: list[Address], lb_policy: str = "ROUND_ROBIN") -> list[dict]:

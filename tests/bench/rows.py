@@ -7,7 +7,7 @@ from typing import Callable, Optional
 
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         Overload, QueuedCalls, Refused)
+                         ManyRoutes, Overload, QueuedCalls, Refused)
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ PLANS = (
     pick("pick_10000_round_robin", 10_000, 1, 0.1, most_pairs=5),
     pick("pick_10000_ring_hash", 10_000, 1, 0.1, "RING_HASH", most_pairs=5),
     pick("pick_10000_least_request", 10_000, 1, 0.1, "LEAST_REQUEST", most_pairs=5),
+    Plan(ManyRoutes, (Row("route_10000", "p50_ns", "ns", Target(3.0), ("p99_ns",)),)),
     Plan(lambda: Calls("closed_loop", 2),
          (Row("rpc_latency_2", "p50_us", "us", Target(1.03), ("p99_us",)),)),
     Plan(lambda: Calls("closed_loop", 1000),
