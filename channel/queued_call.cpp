@@ -136,10 +136,7 @@ Verdict QueuedCall::pick_again() {
     const std::lock_guard lock(mutex_);
     if (ended_) return Verdict::kFail;
   }
-  if (binder_->waiting().is_closed()) {
-    end_early(binder_->closed());
-    return Verdict::kFail;
-  }
+  if (binder_->waiting().is_closed()) return Verdict::kFail;
   if (intent_.pick.delay() > Duration::zero()) {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
@@ -206,18 +203,25 @@ void QueuedCall::holding_ended(const absl::Status& status) {
       return;
     }
   }
-  end_early(
-      binder_->explained({status.code(), absl::StrCat(status.message(), " ", while_doing_what())}));
+  end_early(status);
   try_bind();
-}
-
-const char* QueuedCall::while_doing_what() {
-  const std::lock_guard lock(mutex_);
-  return delay_ == Delay::kRunning ? "while delayed by a filter" : "while waiting for a connection";
 }
 
 bool QueuedCall::is_cancelled() const {
   return interception_.observer != nullptr && interception_.observer->is_cancelled();
+}
+
+// Precondition: claimed. With what a call that does not wait would have been told.
+absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
+  const lb::Pick& last = intent_.pick;
+  const bool is_delayed = last.delay() > Duration::zero();
+  const char* const doing = is_delayed                  ? "delayed by a filter"
+                            : last.cluster() == nullptr ? "waiting for a configuration"
+                                                        : "waiting for a connection";
+  const std::string error =
+      last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
+  return binder_->explain({how.code(), absl::StrCat(how.message(), " while ", doing, error)},
+                          intent_);
 }
 
 void QueuedCall::end_early(const absl::Status& status) {
@@ -232,12 +236,14 @@ void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
   // The holding call's watch says so too, but perhaps later.
-  if (is_cancelled())
-    end_early(absl::CancelledError(absl::StrCat("CANCELLED ", while_doing_what())));
+  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
   std::unique_lock lock(mutex_);
-  if (ended_) verdict = Verdict::kFail;
-  const absl::Status failure = ended_ ? *ended_ : binder_->failure(intent_.pick);
+  const std::optional<absl::Status> ended = ended_;
   lock.unlock();
+  if (ended) verdict = Verdict::kFail;
+  const absl::Status failure = ended                            ? why_waiting_ended(*ended)
+                               : binder_->waiting().is_closed() ? binder_->closed()
+                                                                : intent_.pick.status();
   grpc_call* real = nullptr;
   if (verdict == Verdict::kBind) {
     real = CallBinder::connect(intent_, name_.c_str(), context_, *cq_);

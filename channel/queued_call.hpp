@@ -84,8 +84,8 @@ class QueuedCall final : public grpc::internal::CallHook,
   void replay(std::unique_lock<std::mutex> lock);
   void limit();
   void holding_ended(const absl::Status& status);
-  const char* while_doing_what();
   bool is_cancelled() const;
+  absl::Status why_waiting_ended(const absl::Status& how) const;
   void end_early(const absl::Status& status);
   void context_gone();
 

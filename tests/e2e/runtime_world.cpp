@@ -57,7 +57,8 @@ bool hangs(const std::string& address, std::vector<int>& sockets) {
 
 std::string listener_yaml(const std::string& name,
                           const std::string& routes,
-                          const std::string& filters) {
+                          const std::string& filters,
+                          const std::string& more) {
   return absl::StrCat("  - {\"@type\": ",
                       kConfig,
                       "listener.v3.Listener, name: ",
@@ -71,7 +72,9 @@ std::string listener_yaml(const std::string& name,
                       filters,
                       "{name: router, typed_config: {\"@type\": ",
                       kExtensions,
-                      "filters.http.router.v3.Router}}]}}}\n");
+                      "filters.http.router.v3.Router}}]",
+                      more,
+                      "}}}\n");
 }
 
 std::string routes_yaml(const std::string& name,

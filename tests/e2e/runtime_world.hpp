@@ -37,10 +37,12 @@ using Stub = demo::v1::Orders::Stub;
 // --- resources, as YAML list items --------------------------------------------
 
 /// A listener `name` whose routes come as the route configuration `routes`. `filters`: those before
-/// the router, each with a comma behind it.
+/// the router, each with a comma behind it. `more`: further fields of the HttpConnectionManager,
+/// each with a comma before it.
 std::string listener_yaml(const std::string& name,
                           const std::string& routes,
-                          const std::string& filters = "");
+                          const std::string& filters = "",
+                          const std::string& more = "");
 /// All calls go to `cluster`. `more`: further fields of the action, each with a comma before it.
 std::string routes_yaml(const std::string& name,
                         const std::string& cluster,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/extension.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/util/json_util.h>
@@ -80,6 +82,15 @@ bool is_typed_struct(absl::string_view type_url) {
          type_url == type_url_of<udpa::type::v1::TypedStruct>();
 }
 
+// The user's own words, in a form that may be sent, and stays on one line.
+std::string in_a_message(absl::string_view words) {
+  constexpr std::size_t kMaxBytes = 1000;
+  const absl::string_view kept = utf8_prefix(words, kMaxBytes);
+  if (!is_utf8(kept)) return std::string(utf8_prefix(absl::CEscape(kept), kMaxBytes));
+  const bool is_plain = std::ranges::none_of(kept, absl::ascii_iscntrl);
+  return std::string(is_plain ? kept : utf8_prefix(absl::Utf8SafeCEscape(kept), kMaxBytes));
+}
+
 }  // namespace
 
 std::optional<Extension> read_extension(const protobuf::Any& any, const Field& field) {
@@ -113,15 +124,9 @@ bool decode(const Extension& extension, protobuf::Message& message, const Field&
   return decode(extension.bytes, message, field);
 }
 
-// The user's own words, in a form that may be sent.
 void add_refused(const Extension& extension, const absl::Status& why, const Field& field) {
-  constexpr std::size_t kMaxBytes = 1000;
-  const absl::string_view words = why.message();
-  field.add(absl::StrCat("must be a configuration of ",
-                         extension.type,
-                         ": ",
-                         is_utf8(words) ? std::string(utf8_prefix(words, kMaxBytes))
-                                        : absl::CEscape(words.substr(0, kMaxBytes))));
+  field.add(absl::StrCat(
+      "must be a configuration of ", extension.type, ": ", in_a_message(why.message())));
 }
 
 std::string json_text(const protobuf::Struct& structure) {
