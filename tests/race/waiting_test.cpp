@@ -86,13 +86,13 @@ TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channe
   CHECK(waiting->size() == 0);
 }
 
-// Each waits for one publication, and some are cancelled meanwhile, on another thread.
+// Each waits for one publication, and every other one is cancelled while it may be called.
 TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never forgotten",
           "[channel][race]") {
   const auto cell = std::make_shared<lb::SnapshotCell>();
   const auto waiting = std::make_shared<channel::WaitList>();
   const lb::Router router(cell);
-  constexpr std::uint64_t kPublications = 500;
+  constexpr std::size_t kWaiters = 5'000;  // Of each thread.
 
   struct Counted final : channel::OnceWaiter {
     Counted(std::shared_ptr<channel::WaitList> list, const lb::Router& from)
@@ -109,32 +109,30 @@ TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never for
   };
 
   std::vector<std::vector<std::shared_ptr<Counted>>> waiters(kThreads);
-  std::atomic<bool> done{false};
+  std::atomic<int> running{kThreads};
   std::vector<std::thread> callers;
   callers.reserve(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
     callers.emplace_back([&, thread] {
       auto& mine = waiters[static_cast<std::size_t>(thread)];
-      while (!done) {
+      while (mine.size() < kWaiters) {
         mine.push_back(std::make_shared<Counted>(waiting, router));
         mine.back()->wait();
-        auto& before = mine[mine.size() / 2];
-        if (mine.size() % 3 == 0 && before->cancel()) before->cancelled = true;
-        if (mine.size() == 2'000) break;
+        if (mine.size() % 2 == 0 && mine.back()->cancel()) mine.back()->cancelled = true;
       }
+      --running;
     });
   }
   {
     actors::ReclaimerThread reclaimer;
     actors::Waker waker;
-    for (std::uint64_t sequence = 1; sequence <= kPublications; ++sequence) {
+    for (std::uint64_t sequence = 1; running > 0; ++sequence) {
       auto snapshot = std::make_unique<lb::Snapshot>();
       snapshot->sequence = sequence;
       reclaimer.handle()->retire(cell->exchange(std::move(snapshot)), [] {});
       waker.post([waiting] { waiting->publish(); });
     }
   }
-  done = true;
   for (std::thread& caller : callers)
     caller.join();
   waiting->close();
