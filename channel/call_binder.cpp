@@ -8,10 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 #include "actors/io/grpc_connector.hpp"
 #include "channel/call_observer.hpp"
 
@@ -209,28 +205,15 @@ void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
   }
 }
 
-absl::Status CallBinder::failure(const lb::Pick& pick) const {
-  return explained(pick.status(),
-                   pick.cluster() == nullptr ? std::string() : pick.cluster()->name().str());
-}
-
-absl::Status CallBinder::explained(const absl::Status& status, const std::string& cluster) const {
-  const absl::string_view text = status.message();
-  std::vector<std::string> missing;
-  if (!cluster.empty()) missing.push_back(absl::StrCat("cluster ", cluster));
-  if (!absl::StartsWith(text, absl::StrCat(options_.target, ": ")))
-    missing.push_back(absl::StrCat("target ", options_.target));
-  const std::string& id = options_.node_id;
-  if (!id.empty() && !absl::StrContains(text, absl::StrCat("node ID: ", id)))
-    missing.push_back(absl::StrCat("node id ", id));
-  if (missing.empty()) return status;
-  return {status.code(), absl::StrCat(text, " (", absl::StrJoin(missing, ", "), ")")};
+absl::Status CallBinder::explain(const absl::Status& why, const CallIntent& intent) const {
+  return options_.router.explain(why, intent.pick.cluster());
 }
 
 absl::Status CallBinder::closed() const {
   const lb::Pick last = options_.router.pick({});
-  if (last.outcome() == PickOutcome::kFail) return explained(last.status());
-  return explained(absl::UnavailableError("the signalbox runtime has been shut down"));
+  if (last.outcome() == PickOutcome::kFail) return last.status();
+  return options_.router.explain(
+      absl::UnavailableError("the signalbox runtime has been shut down"));
 }
 
 void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {

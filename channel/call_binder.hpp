@@ -116,10 +116,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// caller's to keep.
   void hand_over(CallIntent& intent, CallObserver* observer);
 
-  /// Why the pick failed, for those who read logs (A57): with the cluster, the target and the
-  /// node's id, where the text does not have them already.
-  absl::Status failure(const lb::Pick& pick) const;
-  absl::Status explained(const absl::Status& status, const std::string& cluster = {}) const;
+  /// Why a call ends that no pick has failed; see lb::Router::explain().
+  absl::Status explain(const absl::Status& why, const CallIntent& intent) const;
 
   /// Once the wait list is closed: as the last snapshot says.
   absl::Status closed() const;

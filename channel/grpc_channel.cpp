@@ -71,7 +71,7 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
     case Verdict::kBind:
       return binder_->bind(std::move(intent), site);
     case Verdict::kFail:
-      return binder_->fail(binder_->failure(intent.pick), intent, site);
+      return binder_->fail(intent.pick.status(), intent, site);
     case Verdict::kWait:
       break;
   }

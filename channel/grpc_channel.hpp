@@ -53,8 +53,7 @@ struct GrpcChannelOptions {
   std::shared_ptr<WaitList> waiting;
   std::shared_ptr<ConnectivitySource> connectivity;
   std::shared_ptr<const ChannelCounts> counts;
-  std::string target;   ///< "xds:///orders", for error texts.
-  std::string node_id;  ///< For error texts (A57); may be empty.
+  std::string target;  ///< "xds:///orders": peer() of a call that has reached nobody.
   /// The application's own, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
 };

@@ -136,10 +136,7 @@ Verdict QueuedCall::pick_again() {
     const std::lock_guard lock(mutex_);
     if (ended_) return Verdict::kFail;
   }
-  if (binder_->waiting().is_closed()) {
-    end_early(binder_->closed());
-    return Verdict::kFail;
-  }
+  if (binder_->waiting().is_closed()) return Verdict::kFail;
   if (binder_->sequence() == intent_.pick.sequence()) return Verdict::kWait;
   if (binder_->pick(intent_, name_.c_str(), context_)) limit();
   return CallBinder::judge(intent_);
@@ -176,13 +173,22 @@ void QueuedCall::holding_ended(const absl::Status& status) {
       return;
     }
   }
-  end_early(binder_->explained(
-      {status.code(), absl::StrCat(status.message(), " while waiting for a connection")}));
+  end_early(status);
   try_bind();
 }
 
 bool QueuedCall::is_cancelled() const {
   return interception_.observer != nullptr && interception_.observer->is_cancelled();
+}
+
+// Precondition: claimed. With what a call that does not wait would have been told.
+absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
+  const lb::Pick& last = intent_.pick;
+  const char* const missing = last.cluster() == nullptr ? "configuration" : "connection";
+  const std::string error =
+      last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
+  return binder_->explain(
+      {how.code(), absl::StrCat(how.message(), " while waiting for a ", missing, error)}, intent_);
 }
 
 void QueuedCall::end_early(const absl::Status& status) {
@@ -197,11 +203,14 @@ void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
   // The holding call's watch says so too, but perhaps later.
-  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED while waiting for a connection"));
+  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
   std::unique_lock lock(mutex_);
-  if (ended_) verdict = Verdict::kFail;
-  const absl::Status failure = ended_ ? *ended_ : binder_->failure(intent_.pick);
+  const std::optional<absl::Status> ended = ended_;
   lock.unlock();
+  if (ended) verdict = Verdict::kFail;
+  const absl::Status failure = ended                            ? why_waiting_ended(*ended)
+                               : binder_->waiting().is_closed() ? binder_->closed()
+                                                                : intent_.pick.status();
   grpc_call* real = nullptr;
   if (verdict == Verdict::kBind) {
     real = CallBinder::connect(intent_, name_.c_str(), context_, *cq_);

@@ -82,6 +82,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   void limit();
   void holding_ended(const absl::Status& status);
   bool is_cancelled() const;
+  absl::Status why_waiting_ended(const absl::Status& how) const;
   void end_early(const absl::Status& status);
   void context_gone();
 

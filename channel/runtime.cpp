@@ -193,7 +193,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   std::erase_if(targets, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<channel::Target>& known = targets[name];
   if (auto existing = known.lock()) return existing;
-  auto fresh = std::make_shared<channel::Target>();
+  auto fresh = std::make_shared<channel::Target>(lb::CallerNames{name, bootstrap.node.id});
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
@@ -284,7 +284,8 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
   auto found = state_->target(target);
   if (!found.ok()) {
     // A target that nobody serves: closed from the beginning, and saying why.
-    auto lame = std::make_shared<channel::Target>();
+    auto lame =
+        std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());
     found = std::move(lame);
   }
@@ -293,7 +294,6 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       *found,
                                       state_->counts,
                                       target,
-                                      state_->bootstrap.node.id,
                                       std::move(interceptors)};
   return channel::make_grpc_channel(std::move(options));
 }

@@ -22,8 +22,10 @@ class ToTarget final : public actors::PublicationListener {
 
 }  // namespace
 
-Target::Target()
-    : cell_(std::make_shared<lb::SnapshotCell>()), waiting_(std::make_shared<WaitList>()) {}
+Target::Target(lb::CallerNames names)
+    : names_(std::move(names)),
+      cell_(std::make_shared<lb::SnapshotCell>()),
+      waiting_(std::make_shared<WaitList>()) {}
 
 Target::~Target() {
   if (host_ == nullptr) return;

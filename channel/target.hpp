@@ -28,7 +28,7 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  Target();
+  explicit Target(lb::CallerNames names = {});
   ~Target() override;
 
   /// Begins to be served by the host. `port` lacks only what is the target's: cell and listener.
@@ -38,7 +38,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The link is cut: whoever waits, and every later call, fails with `why`.
   void close(const absl::Status& why, actors::Reclaimer& reclaimer);
 
-  lb::Router router() const { return lb::Router(cell_); }
+  lb::Router router() const { return lb::Router(cell_, names_); }
 
   const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
 
@@ -57,6 +57,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   void tell_watchers();
 
+  const lb::CallerNames names_;
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};

@@ -2,7 +2,10 @@
 #include "lb/pickers.hpp"
 
 #include <atomic>
+#include <typeinfo>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 #include "messages/invariant.hpp"
 
@@ -28,8 +31,31 @@ class StatusPicker final : public Picker {
     return result;
   }
 
+  const absl::Status& status() const { return status_; }
+
  private:
   absl::Status status_;
+};
+
+class NotedPicker final : public Picker {
+ public:
+  NotedPicker(PickerPtr picker, std::string before, std::string after)
+      : picker_(std::move(picker)), before_(std::move(before)), after_(std::move(after)) {}
+
+  PickResult pick(const PickArgs& args) const override {
+    PickResult result = picker_->pick(args);
+    if (auto* fail = std::get_if<Fail>(&result.outcome)) {
+      fail->status = with_note(fail->status, before_, after_);
+    } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
+      drop->status = with_note(drop->status, before_, after_);
+    }
+    return result;
+  }
+
+ private:
+  PickerPtr picker_;
+  std::string before_;
+  std::string after_;
 };
 
 class ConnectionPicker final : public Picker {
@@ -92,6 +118,28 @@ PickerPtr make_fail_picker(absl::Status status) {
 
 PickerPtr make_drop_picker(absl::Status status) {
   return std::make_shared<const StatusPicker<Drop>>(std::move(status));
+}
+
+bool never_completes(const PickerPtr& picker) {
+  const Picker& asked = *picker;
+  return picker == make_queue_picker() || typeid(asked) == typeid(StatusPicker<Fail>) ||
+         typeid(asked) == typeid(StatusPicker<Drop>);
+}
+
+absl::Status with_note(const absl::Status& status,
+                       absl::string_view before,
+                       absl::string_view after) {
+  return {status.code(), absl::StrCat(before, status.message(), after)};
+}
+
+PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after) {
+  const Picker& noted = *picker;
+  if (typeid(noted) == typeid(StatusPicker<Fail>)) {
+    const auto& failing = static_cast<const StatusPicker<Fail>&>(noted);
+    return make_fail_picker(with_note(failing.status(), before, after));
+  }
+  return std::make_shared<const NotedPicker>(
+      std::move(picker), std::move(before), std::move(after));
 }
 
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint) {

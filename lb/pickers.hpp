@@ -10,8 +10,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 #include "messages/pick.hpp"
 
@@ -25,6 +27,18 @@ PickerPtr make_fail_picker(absl::Status status);
 
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
+
+/// Whether it is one of the above that queues, fails or drops every pick.
+bool never_completes(const PickerPtr& picker);
+
+/// As `picker`, but what it fails or drops says `before` and `after` around its reason. Where the
+/// reason is always the same, the text is made here, and no pick makes it.
+PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");
+
+/// `status` with the same around its reason.
+absl::Status with_note(const absl::Status& status,
+                       absl::string_view before,
+                       absl::string_view after = "");
 
 /// Completes every pick on `connection`, which stands for `endpoint` (none: the picker does not
 /// say).

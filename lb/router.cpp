@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/router.hpp"
 
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 
 #include "messages/overloaded.hpp"
 
@@ -42,24 +45,19 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
                                           status.message()));
 }
 
-// A88: what is wrong with the configuration may be why a call fails; where nothing is, the text
-// names the node at least.
-void add_notes(absl::Status& status, const Snapshot& snapshot, const ClusterRef* cluster) {
-  if (snapshot.notes == nullptr || !absl::IsUnavailable(status)) return;
-  const ResolutionNotes& notes = *snapshot.notes;
-  std::vector<absl::string_view> parts;
-  const auto add = [&](absl::string_view part) {
-    if (!part.empty() && !absl::StrContains(status.message(), part)) parts.push_back(part);
-  };
-  if (cluster != nullptr) {
-    const auto found = notes.clusters.find(cluster->name());
-    if (found != notes.clusters.end()) add(found->second);
-  }
-  add(notes.target);
-  add(notes.node);
-  if (parts.empty()) return;
-  status =
-      absl::UnavailableError(absl::StrCat(status.message(), " (", absl::StrJoin(parts, "; "), ")"));
+// At most so many bytes, and no half character at the end.
+std::string cut(absl::string_view reason) {
+  if (reason.size() <= Router::kLongestReason) return std::string(reason);
+  std::size_t end = Router::kLongestReason;
+  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xC0U) == 0x80U)
+    --end;  // A later byte of a character in UTF-8.
+  return absl::StrCat(reason.substr(0, end), " […]");
+}
+
+// Whether the text has the cluster for its subject: "cluster c: …", "cluster c was deleted".
+bool begins_with(absl::string_view text, absl::string_view subject) {
+  if (!absl::ConsumePrefix(&text, subject)) return false;
+  return absl::StartsWith(text, ":") || absl::StartsWith(text, " ");
 }
 
 // What became of one question, before the references are taken.
@@ -142,7 +140,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   pick.tracking_ = Tracking(answer.trackers);
   pick.outcome_ = answer.outcome;
   pick.status_ = std::move(answer.status);
-  if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);
+  if (!pick.status_.ok()) pick.status_ = explain(pick.status_, cluster, *snapshot);
   cluster->stats().count_pick(answer.outcome);
 }
 
@@ -150,22 +148,66 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   if (snapshot.selector == nullptr) {
     Answer answer = without(snapshot.failure);
     pick.outcome_ = answer.outcome;
-    pick.status_ = std::move(answer.status);
-    add_notes(pick.status_, snapshot, nullptr);
+    if (!answer.status.ok()) pick.status_ = explain(answer.status, nullptr, snapshot);
     return {};
   }
   auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
   if (auto* status = std::get_if<absl::Status>(&selected)) {
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
     pick.outcome_ = PickOutcome::kDrop;
-    pick.status_ = allowed(std::move(*status), "routing");
-    add_notes(pick.status_, snapshot, nullptr);
+    pick.status_ = explain(allowed(std::move(*status), "routing"), nullptr, snapshot);
     return {};
   }
   const auto& selection = std::get<Selection>(selected);
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
   return selection;
+}
+
+absl::Status Router::explain(const absl::Status& why, const ClusterRef* cluster) const {
+  return explain(why, cluster, *SnapshotCell::Reader(*cell_));
+}
+
+absl::Status Router::explain(const absl::Status& why,
+                             const ClusterRef* cluster,
+                             const Snapshot& snapshot) const {
+  static const ResolutionNotes kNone;
+  const ResolutionNotes& notes = snapshot.notes == nullptr ? kNone : *snapshot.notes;
+  const std::string node =
+      names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
+  // Resolvers name target and node themselves, and so does a text that was explained before: its
+  // brackets are opened again.
+  std::string text = cut(why.message());
+  if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});
+  absl::string_view opening = " (";
+  if (!node.empty()) {
+    if (absl::EndsWith(text, absl::StrCat("; ", node, ")"))) {
+      text.resize(text.size() - node.size() - 3);
+      opening = "; ";
+    }
+    text = absl::StrReplaceAll(
+        text, {{absl::StrCat(" (", node, ")"), ""}, {absl::StrCat("; ", node, ")"), ")"}});
+  }
+  std::vector<absl::string_view> details;
+  const auto add = [&](absl::string_view detail) {
+    if (!detail.empty() && !absl::StrContains(text, detail)) details.push_back(detail);
+  };
+  if (absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why)) {
+    const auto found =
+        cluster == nullptr ? notes.clusters.end() : notes.clusters.find(cluster->name());
+    if (found != notes.clusters.end()) add(found->second);
+    add(notes.target);
+  }
+  if (!node.empty()) details.push_back(node);
+  std::string subject = names_.target.empty() ? "" : absl::StrCat(names_.target, ": ");
+  if (cluster != nullptr) {
+    const std::string name = absl::StrCat("cluster ", cluster->name().str());
+    text = absl::StrReplaceAll(text, {{absl::StrCat(": ", name, ": "), ": "}});
+    if (!begins_with(text, name)) absl::StrAppend(&subject, name, ": ");
+  }
+  const std::string brackets =
+      details.empty() ? "" : absl::StrCat(opening, absl::StrJoin(details, "; "), ")");
+  return {why.code(), absl::StrCat(subject, text, brackets)};
 }
 
 std::uint64_t Router::sequence() const {

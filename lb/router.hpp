@@ -7,12 +7,18 @@
 //
 // Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the cluster's
 // CallStats. Asks of pickers are told here, and never waited for.
+//
+// Whatever a call fails with, its text has one form, and says everything once:
+//
+//   xds:///orders: cluster c: priority 2 of 2: round_robin: all 3 endpoints failed; last error:
+//   10.0.0.1:80: connection refused (EDS resource "e": xDS server down; node ID: n)
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,6 +27,12 @@
 #include "lb/snapshot_cell.hpp"
 
 namespace signalbox::lb {
+
+/// Who calls, for the texts of failures. Either may be empty.
+struct CallerNames {
+  std::string target;   ///< "xds:///orders"
+  std::string node_id;  ///< Empty: as the configuration's notes say.
+};
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
 struct CallArgs {
@@ -44,8 +56,7 @@ class Pick {
   /// The most that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
-  /// Why, in kFail and kDrop; never one of the codes that A54 forbids. UNAVAILABLE says in brackets
-  /// what is wrong with the configuration (A88), and the node's id.
+  /// Why, in kFail and kDrop; never one of the codes that A54 forbids. See Router::explain().
   const absl::Status& status() const { return status_; }
 
   /// The call ended: tells those who count it, once. A call that never reached its endpoint does
@@ -77,7 +88,12 @@ class Pick {
 
 class Router {
  public:
-  explicit Router(std::shared_ptr<const SnapshotCell> cell) : cell_(std::move(cell)) {}
+  /// Of what a policy, a resolver or a peer says of a failure, texts keep so many bytes; what
+  /// explain() adds to it comes on top.
+  static constexpr std::size_t kLongestReason = 4096;
+
+  explicit Router(std::shared_ptr<const SnapshotCell> cell, CallerNames names = {})
+      : cell_(std::move(cell)), names_(std::move(names)) {}
 
   /// The first pick of a call: kFail becomes a failure, or waits if the call is wait_for_ready;
   /// kQueue waits for a later publication, then repick().
@@ -87,6 +103,11 @@ class Router {
   /// (A31-1, A31-10, A42); a call that found no configuration is routed now.
   void repick(Pick& pick, const CallArgs& call) const;
 
+  /// `why` in the form of all failures: it says the target and the cluster first, and in brackets
+  /// at its end the node's id, and what is wrong with the configuration where that may be why the
+  /// call found nobody (A88: UNAVAILABLE, DEADLINE_EXCEEDED). Statuses of picks have it already.
+  absl::Status explain(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
+
   /// The publication that a reader would see now.
   std::uint64_t sequence() const;
 
@@ -94,7 +115,12 @@ class Router {
   /// Chooses the cluster. Without one it cannot, and `pick` says why.
   Selection route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
 
+  absl::Status explain(const absl::Status& why,
+                       const ClusterRef* cluster,
+                       const Snapshot& snapshot) const;
+
   std::shared_ptr<const SnapshotCell> cell_;
+  CallerNames names_;
 };
 
 }  // namespace signalbox::lb

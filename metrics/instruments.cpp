@@ -131,7 +131,7 @@ void Instruments::forget_priority(const ClusterName& cluster, int told) {
   move_priority(cluster, told, std::nullopt);
 }
 
-// The worst in use, since that is what an operator has to know.
+// The worst in use, since that is what an operator has to know: none at all, else the lowest.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
@@ -140,7 +140,8 @@ void Instruments::move_priority(const ClusterName& cluster,
   if (from && --told[*from] == 0) told.erase(*from);
   if (to) ++told[*to];
   if (told.empty()) return;
-  series_.set(Metric::kPriorityActive, {cluster.str()}, told.rbegin()->first);
+  const int best = told.begin()->first;
+  series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : told.rbegin()->first);
 }
 
 // Set, not added: a cluster that finds the metric full is left out, and never comes back halved.

@@ -106,7 +106,7 @@ inline constexpr std::array kMetrics{
               "signalbox_priority_active",
               {kCluster},
               "The priority that carries the calls: 0 is the primary, -1 is none; the worst, where "
-              "several trees lead to the cluster."},
+              "several trees lead to the cluster, and none is worse than any."},
     MetricRow{Metric::kFailovers,
               MetricKind::kCounter,
               "signalbox_failovers_total",

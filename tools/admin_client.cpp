@@ -48,13 +48,13 @@ class Socket {
 
   template <typename Name>
   bool connect(const Name& name) {
-    set_timeout();
-    return ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+    return set_timeout() &&
+           ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
   }
 
   bool send(absl::string_view text) {
     while (!text.empty()) {
-      set_timeout();
+      if (!set_timeout()) return false;
       const ssize_t sent = ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) return false;
@@ -67,8 +67,7 @@ class Socket {
   std::optional<std::string> receive() {
     std::string all;
     char part[64 << 10];
-    while (all.size() <= kLongestAnswer) {
-      set_timeout();
+    while (all.size() <= kLongestAnswer && set_timeout()) {
       const ssize_t size = ::recv(descriptor_, part, sizeof part, 0);
       if (size < 0 && errno == EINTR) continue;
       if (size == 0) return all;
@@ -79,14 +78,16 @@ class Socket {
   }
 
  private:
-  // What is left until the deadline; past it the shortest that there is, as 0 means for ever.
-  void set_timeout() {
+  // What is left until the deadline: each operation has that, so all of them together have no
+  // more, however little at a time the other side says. False: nothing is left.
+  bool set_timeout() {
     using std::chrono::microseconds;
-    const auto left = std::chrono::duration_cast<microseconds>(deadline_ - Clock::now());
-    const auto micros = std::max<std::int64_t>(left.count(), 1);
-    const timeval time{.tv_sec = micros / 1'000'000, .tv_usec = micros % 1'000'000};
+    const auto left = std::chrono::ceil<microseconds>(deadline_ - Clock::now()).count();
+    if (left <= 0) return false;  // 0 would mean for ever.
+    const timeval time{.tv_sec = left / 1'000'000, .tv_usec = left % 1'000'000};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
     ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+    return true;
   }
 
   int descriptor_;
@@ -181,15 +182,20 @@ absl::StatusOr<std::string> admin_get(const AdminAddress& address,
   Socket socket(family_of(address), deadline);
   const bool is_connected =
       std::visit([&](const auto& to) { return connect(socket, to); }, address);
-  if (!is_connected) return no_connection(address, errno);
+  const int error = errno;
+  const auto too_late = [&](absl::string_view missing) {
+    return absl::UnavailableError(
+        absl::StrFormat("%s: no %s within %g s; is the process stopped, or very busy?",
+                        where,
+                        missing,
+                        std::chrono::duration<double>(patience).count()));
+  };
+  if (!is_connected && Clock::now() >= deadline) return too_late("connection");
+  if (!is_connected) return no_connection(address, error);
   const bool is_sent =
       socket.send(absl::StrCat("GET ", page, " HTTP/1.0\r\nHost: localhost\r\n\r\n"));
   const auto answer = is_sent ? socket.receive() : std::nullopt;
-  if (!answer && Clock::now() >= deadline)
-    return absl::UnavailableError(
-        absl::StrFormat("%s: no answer within %g s; is the process stopped, or very busy?",
-                        where,
-                        std::chrono::duration<double>(patience).count()));
+  if (!answer && Clock::now() >= deadline) return too_late("answer");
   if (!answer) return absl::UnavailableError(absl::StrCat(where, ": no answer"));
   return body_of(where, *answer);
 }

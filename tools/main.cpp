@@ -8,6 +8,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -256,7 +257,12 @@ void add_check(CLI::App& app, CommandLine& line) {
       ->type_name("NAME")
       ->check(lb_policy_name())
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      // As a runtime, which takes no two of one name.
+      ->each([seen = std::set<std::string>()](const std::string& name) mutable {
+        if (!seen.insert(name).second)
+          throw CLI::ValidationError("--lb-policy", "must be named once, got '" + name + "' twice");
+      });
   command->callback([&line] { line.status = run_check(line.check); });
 }
 

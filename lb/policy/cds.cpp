@@ -21,31 +21,6 @@ ChildName the_child() {
   return ChildName("child");
 }
 
-absl::Status with_note(const absl::Status& status, const std::string& note) {
-  return {status.code(), absl::StrCat(status.message(), " (", note, ")")};
-}
-
-/// Says, in what fails, why there are no endpoints.
-class NotedPicker final : public Picker {
- public:
-  NotedPicker(PickerPtr picker, std::string note)
-      : picker_(std::move(picker)), note_(std::move(note)) {}
-
-  PickResult pick(const PickArgs& args) const override {
-    PickResult result = picker_->pick(args);
-    if (auto* fail = std::get_if<Fail>(&result.outcome)) {
-      fail->status = with_note(fail->status, note_);
-    } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
-      drop->status = with_note(drop->status, note_);
-    }
-    return result;
-  }
-
- private:
-  PickerPtr picker_;
-  std::string note_;
-};
-
 /// The endpoints as the tree wants them: where none are known, one priority without any, so that
 /// there is somebody to say so (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
@@ -143,9 +118,10 @@ class Cds final : public Policy {
     const Child& child = *children_.find(the_child());
     const bool noted = child.state == ConnectivityState::kTransientFailure && !note_.empty();
     if (noted) {
+      const std::string note = absl::StrCat(" (", note_, ")");
       published_.publish({child.state,
-                          with_note(child.status, note_),
-                          std::make_shared<const NotedPicker>(child.picker, note_),
+                          with_note(child.status, "", note),
+                          make_noted_picker(child.picker, "", note),
                           children_.generation()},
                          effects);
     } else {

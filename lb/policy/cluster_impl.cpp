@@ -69,8 +69,8 @@ class ClusterImpl final : public PassThrough {
     if (picker == of_child_ && rules_ == shown_rules_) return shown_;
     of_child_ = picker;
     shown_rules_ = rules_;
-    const bool only_queues = picker == make_queue_picker() && rules_->drops.empty();  // I3
-    shown_ = only_queues ? picker : make_cluster_impl_picker(picker, rules_);
+    const bool has_no_say = rules_->drops.empty() && never_completes(picker);  // I3
+    shown_ = has_no_say ? picker : make_cluster_impl_picker(picker, rules_);
     return shown_;
   }
 

@@ -17,7 +17,7 @@
 //   I1  Calls in flight are counted for {cluster, EDS service name} by all who call it, across
 //       policies and channels (PolicyOptions::request_limits).
 //   I2  A new limit, a new share of drops hold from the moment they are published.
-//   I3  A picker that only queues is shown as it is, where nothing is dropped.
+//   I3  A picker that never completes is shown as it is, where nothing is dropped.
 //   I4  A call is counted under its locality while the child may choose it: names stay until the
 //       child has applied the list after the one that they were replaced by.
 

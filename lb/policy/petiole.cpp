@@ -97,12 +97,11 @@ absl::Status Petiole::failure() const {
   const std::size_t failed = endpoints_.count(ConnectivityState::kTransientFailure);
   const std::size_t all = endpoints_.counted();
   if (all == 0) return absl::UnavailableError(absl::StrCat(name_, ": no endpoints"));
-  return absl::UnavailableError(absl::StrCat(name_,
-                                             failed == all ? ": all " : ": ",
-                                             failed,
-                                             failed == all ? "" : absl::StrCat(" of ", all),
-                                             " endpoints failed; last error: ",
-                                             endpoints_.last_failure().message()));
+  const std::string who = all == 1        ? "the only endpoint"
+                          : failed == all ? absl::StrCat("all ", all, " endpoints")
+                                          : absl::StrCat(failed, " of ", all, " endpoints");
+  return absl::UnavailableError(
+      absl::StrCat(name_, ": ", who, " failed; last error: ", endpoints_.last_failure().message()));
 }
 
 }  // namespace signalbox::lb

@@ -2,8 +2,10 @@
 #include "lb/policy/pick_first_core.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -16,13 +18,24 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-absl::Status all_failed(const absl::Status& last_error) {
-  return absl::UnavailableError(
-      absl::StrCat("failed to connect to all addresses; last error: ", last_error.message()));
+// Of one address its own words say it all.
+absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
+  if (addresses == 1) return last_error;
+  return absl::UnavailableError(absl::StrCat(
+      "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
+}
+
+// Names the address, once: who makes connections may have done so.
+absl::Status failure_at(const Address& address, absl::string_view why) {
+  const std::string words = absl::StrCat(" ", why);
+  const bool is_named = absl::StrContains(words, absl::StrCat(" ", address.str(), " ")) ||
+                        absl::StrContains(words, absl::StrCat(" ", address.str(), ":"));
+  return absl::UnavailableError(is_named ? std::string(why)
+                                         : absl::StrCat(address.str(), ": ", why));
 }
 
 absl::Status failure_of(const SubchannelStateChanged& event) {
-  return absl::UnavailableError(absl::StrCat(event.address.str(), ": ", event.status.message()));
+  return failure_at(event.address, event.status.message());
 }
 
 }  // namespace
@@ -192,7 +205,7 @@ void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
 void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
   connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")
-                                           : all_failed(connecting.last_error);
+                                           : all_failed(addresses_.size(), connecting.last_error);
   effects.push_back(RequestReresolution{});
 }
 
@@ -226,8 +239,7 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
 
 absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      event.address.str(), ": ", event.status.ok() ? "unhealthy" : event.status.message()));
+  return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
 }
 
 // One address, as most endpoints have, needs no table.

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
@@ -187,7 +190,29 @@ class PriorityPolicy final : public Policy {
                 is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
                 now,
                 effects);
-    publish(chosen.state, chosen.status, chosen.picker, effects);
+    if (chosen.state == ConnectivityState::kTransientFailure && children.size() > 1) {
+      publish_failure(chosen, choice.index, effects);
+    } else {
+      publish(chosen.state, chosen.status, chosen.picker, effects);
+    }
+  }
+
+  // The last one speaks for all of them, and says who it is: 0 is the primary. An aggregate's are
+  // clusters.
+  void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
+    const bool is_cluster = !config_.children.at(last.name).slice.has_value();
+    std::string note = absl::StrCat("all ",
+                                    config_.priorities.size(),
+                                    " priorities failed; priority ",
+                                    place,
+                                    is_cluster ? ", cluster " + last.name.str() : "",
+                                    ": ");
+    if (failed_ != last.picker || failure_note_ != note) {
+      failed_ = last.picker;
+      failure_note_ = note;
+      failure_picker_ = make_noted_picker(last.picker, note);
+    }
+    publish(last.state, with_note(last.status, note), failure_picker_, effects);
   }
 
   std::vector<PriorityChild> view() const {
@@ -270,6 +295,10 @@ class PriorityPolicy final : public Policy {
   std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
   Published published_;
   PickerPtr empty_picker_;
+  // The failure published last: its picker, and what that was made of.
+  PickerPtr failed_;
+  std::string failure_note_;
+  PickerPtr failure_picker_;
   PriorityWatch watch_;
 };
 

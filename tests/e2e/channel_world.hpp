@@ -100,12 +100,11 @@ class ChannelWorld {
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
       std::string target = "xds:///orders")
       : credentials_(std::move(credentials)) {
-    channel::GrpcChannelOptions options{lb::Router(cell),
+    channel::GrpcChannelOptions options{lb::Router(cell, {target, "node-7"}),
                                         waiting,
                                         connectivity,
                                         counts,
-                                        std::move(target),
-                                        "node-7",
+                                        target,
                                         std::move(interceptors)};
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);

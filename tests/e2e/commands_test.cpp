@@ -185,6 +185,10 @@ resources:
   CHECK(
       run({"check", "--lb-policy", "com.example.Other", "--lb-policy", "com.example.Nearest", file})
           .status == 0);
+  const Finished twice = run(
+      {"check", "--lb-policy", "com.example.Nearest", "--lb-policy", "com.example.Nearest", file});
+  CHECK(twice.status == 2);
+  CHECK(contains(twice.errors, "--lb-policy: must be named once, got 'com.example.Nearest' twice"));
   CHECK(contains(run({"check", "--help"}).output, "--lb-policy NAME"));
 }
 

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -90,11 +91,23 @@ class EchoService final : public Echo::Service {
     changed_.notify_all();
   }
 
+  /// What the call that came last had left of its time; nullopt: it had no deadline.
+  std::optional<std::chrono::system_clock::duration> time_left() const {
+    const std::lock_guard lock(mutex_);
+    return time_left_;
+  }
+
   std::atomic<int> calls{0};
   int port = 0;
 
  private:
   void begin(grpc::ServerContext& context) {
+    {
+      const std::lock_guard lock(mutex_);
+      time_left_.reset();
+      if (context.deadline() != std::chrono::system_clock::time_point::max())
+        time_left_ = context.deadline() - std::chrono::system_clock::now();
+    }
     ++calls;
     context.AddInitialMetadata("server", "echo");
     context.AddInitialMetadata("first-bin", std::string("\0\xff", 2));
@@ -121,9 +134,10 @@ class EchoService final : public Echo::Service {
     }
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool released_ = false;
+  std::optional<std::chrono::system_clock::duration> time_left_;
 };
 
 class EchoServer {

@@ -41,7 +41,7 @@ TEST_CASE("runtime: a target that is none fails every call with a text that name
     context.set_deadline(std::chrono::system_clock::now() + 10s);
     const auto status = call(*stub, api, context, {}, reply);
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-    CHECK_THAT(status.error_message(), Contains("target " + target));
+    CHECK_THAT(status.error_message(), Contains("target \"" + target + "\""));
   }
   CHECK(channel->GetState(true) == GRPC_CHANNEL_SHUTDOWN);
   CHECK_FALSE(runtime->router(target).ok());

@@ -162,7 +162,7 @@ TEST_CASE("grpc_channel: every way to call hears of a pick that fails or is drop
     }();
     CHECK(told.status.error_code() == grpc::StatusCode::UNAVAILABLE);
     CHECK(told.status.error_message() ==
-          "nobody is there (cluster orders, target xds:///orders, node id node-7)");
+          "xds:///orders: cluster orders: nobody is there (node ID: node-7)");
     CHECK(told.replies.empty());
     CHECK(told.peer == "xds:///orders");
   }
@@ -185,7 +185,7 @@ TEST_CASE("grpc_channel: every way to call ends with the runtime, while it waits
       CAPTURE(waits);
       CHECK(told.status.error_code() == grpc::StatusCode::UNAVAILABLE);
       CHECK(told.status.error_message() ==
-            "the signalbox runtime has been shut down (target xds:///orders, node id node-7)");
+            "xds:///orders: the signalbox runtime has been shut down (node ID: node-7)");
     }
     world.wait_for_no_uses();
   }

@@ -191,7 +191,7 @@ TEST_CASE("unsent_call: a call whose connection died before it was sent is made 
     finish();
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
     CHECK(status.error_message() ==
-          "nothing left (cluster orders, target xds:///orders, node id node-7)");
+          "xds:///orders: cluster orders: nothing left (node ID: node-7)");
   }
   world.wait_for_no_uses();
   CHECK_FALSE(dead->in_use());

@@ -77,7 +77,7 @@ TEST_CASE("grpc_channel: a failed pick fails the call with its status, the targe
   const auto status = call(*world.stub, api, context, {}, reply);
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(status.error_message() ==
-        "no endpoint is ready (cluster orders, target xds:///orders, node id node-7)");
+        "xds:///orders: cluster orders: no endpoint is ready (node ID: node-7)");
   CHECK(world.stats->started() == 0);
   world.wait_for_no_uses();
 }
@@ -96,7 +96,7 @@ TEST_CASE("grpc_channel: a dropped call fails even if it is wait_for_ready", "[c
   context.set_wait_for_ready(true);
   const auto status = call(*world.stub, api, context, {}, reply);
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK(absl::StartsWith(status.error_message(), "dropped by category lb"));
+  CHECK(absl::StrContains(status.error_message(), ": cluster orders: dropped by category lb"));
 }
 
 TEST_CASE("grpc_channel: the picker sees path and headers", "[channel]") {
@@ -144,6 +144,32 @@ TEST_CASE("grpc_channel: a route's timeout shortens the deadline, and never leng
   CHECK(std::chrono::steady_clock::now() - start < 10s);
   CHECK(world.stats->completed(grpc::StatusCode::DEADLINE_EXCEEDED) == 1);
   world.wait_for_no_uses();
+}
+
+TEST_CASE("grpc_channel: as the application hears of the end, the cluster is let go",
+          "[channel][A31-4]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const bool queued = GENERATE(false, true);
+  const bool fails = GENERATE(false, true);
+  INFO(to_string(api) << (queued ? ", after it waited" : "") << (fails ? ", failed" : ""));
+  ChannelWorld world;
+  EchoServer server;
+  const auto connection = world.connect(server.address());
+  const auto answer = [&] {
+    fails ? world.publish_failure(absl::UnavailableError("all down"))
+          : world.publish_ready({connection});
+  };
+  std::optional<LatePublisher> late;
+  if (queued) {
+    world.publish_queue();
+    late.emplace(world, answer);
+  } else {
+    answer();
+  }
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(call(*world.stub, api, context, {}, reply).ok() == !fails);
+  CHECK_FALSE(world.cluster->in_use());
 }
 
 TEST_CASE("grpc_channel: cancelling a call that was sent cancels it at the server", "[channel]") {
@@ -296,7 +322,7 @@ TEST_CASE("grpc_channel: after the runtime's end, new calls fail with a clear te
   context.set_wait_for_ready(true);
   const auto status = call(*world.stub, api, context, {}, reply);
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK(absl::StartsWith(status.error_message(), "the signalbox runtime has been shut down"));
+  CHECK(absl::StrContains(status.error_message(), ": the signalbox runtime has been shut down"));
   CHECK(world.channel->GetState(false) == GRPC_CHANNEL_SHUTDOWN);
 }
 

@@ -55,7 +55,9 @@ bool hangs(const std::string& address, std::vector<int>& sockets) {
 
 }  // namespace
 
-std::string listener_yaml(const std::string& name, const std::string& routes) {
+std::string listener_yaml(const std::string& name,
+                          const std::string& routes,
+                          const std::string& more) {
   return absl::StrCat("  - {\"@type\": ",
                       kConfig,
                       "listener.v3.Listener, name: ",
@@ -68,7 +70,9 @@ std::string listener_yaml(const std::string& name, const std::string& routes) {
                       ", config_source: {ads: {}}}, http_filters: [{name: router, typed_config: "
                       "{\"@type\": ",
                       kExtensions,
-                      "filters.http.router.v3.Router}}]}}}\n");
+                      "filters.http.router.v3.Router}}]",
+                      more,
+                      "}}}\n");
 }
 
 std::string routes_yaml(const std::string& name,

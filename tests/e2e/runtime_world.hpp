@@ -36,8 +36,11 @@ using Stub = demo::v1::Orders::Stub;
 
 // --- resources, as YAML list items --------------------------------------------
 
-/// A listener `name` whose routes come as the route configuration `routes`.
-std::string listener_yaml(const std::string& name, const std::string& routes);
+/// A listener `name` whose routes come as the route configuration `routes`. `more`: further fields
+/// of the HttpConnectionManager, each with a comma before it.
+std::string listener_yaml(const std::string& name,
+                          const std::string& routes,
+                          const std::string& more = "");
 /// All calls go to `cluster`. `more`: further fields of the action, each with a comma before it.
 std::string routes_yaml(const std::string& name,
                         const std::string& cluster,

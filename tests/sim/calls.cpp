@@ -142,7 +142,11 @@ void Calls::ask_again() {
   for (const std::uint64_t number : waiting) {
     Call& call = calls_.at(number);
     if (call.pick.sequence() == router_.sequence()) continue;
+    const lb::ClusterRef* const before = call.pick.cluster();
     router_.repick(call.pick, {call.path, nullptr, call.seed});
+    setting_.complaints.require(before == nullptr || before == call.pick.cluster(),
+                                "a call stays with its cluster [A31-10]",
+                                name_of(number));
     look(call);
   }
 }

@@ -134,8 +134,10 @@ void calls_go_to_the_best_hosts(const Calls& calls,
 }
 
 void nobody_waits_without_a_reason(const Calls& calls,
+                                   const TargetModel& target,
                                    const Topology& topology,
                                    FakeComplaints& complaints) {
+  const std::set<std::string> names = routed(target);
   for (const auto& [number, call] : calls.living()) {
     if (call.state != CallState::kWaiting) continue;
     const std::string cluster =
@@ -145,6 +147,20 @@ void nobody_waits_without_a_reason(const Calls& calls,
         call.wait_for_ready && told_why && !serving_leaf(topology, cluster),
         "no pick queues for ever",
         absl::StrCat("call ", number, " waits for ", cluster, ": ", call.pick.status().ToString()));
+    complaints.require(names.contains(cluster),
+                       "no call waits for a cluster that was deleted [A31-17]",
+                       absl::StrCat("call ", number, " waits for ", cluster));
+  }
+}
+
+void clusters_of_calls_are_subscribed(const Calls& calls,
+                                      const Setting& setting,
+                                      FakeComplaints& complaints) {
+  const auto names = setting.control_plane->subscribed(ResourceType::kCluster);
+  for (const auto& [ref, count] : calls.references()) {
+    complaints.require(names && names->contains(ref->name().str()),
+                       "what calls hold is subscribed to [A31-15]",
+                       absl::StrCat(ref->name().str(), " is not in ", text(names)));
   }
 }
 

@@ -27,10 +27,17 @@ void calls_go_to_the_best_hosts(const Calls& calls,
                                 const Topology& topology,
                                 FakeComplaints& complaints);
 
-/// Who waits is wait_for_ready, for a cluster that cannot serve, and would have been told so.
+/// Who waits is wait_for_ready, for a cluster that cannot serve, and would have been told so; not
+/// for one that no route leads to any more: it would wait for ever (A31-17).
 void nobody_waits_without_a_reason(const Calls& calls,
+                                   const TargetModel& target,
                                    const Topology& topology,
                                    FakeComplaints& complaints);
+
+/// A31-15: what calls hold is subscribed to, though no route leads there any more.
+void clusters_of_calls_are_subscribed(const Calls& calls,
+                                      const Setting& setting,
+                                      FakeComplaints& complaints);
 
 /// A88: the control plane is there, so no call that fails would say that it is not.
 void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,

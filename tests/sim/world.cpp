@@ -217,8 +217,15 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
 }
 
 // Whoever dies now had applied all that it was given: it must come back with exactly that, and
-// with what is told to it while it is dead.
+// with what is told to it while it is dead. Some calls outlive all of it, and may lose their
+// routes.
 void World::encore() {
+  for (const Channel& channel : channels_) {
+    for (const char* path : kPaths) {
+      for (const bool wait_for_ready : {false, true})
+        channel.calls->start({path, wait_for_ready, std::nullopt, seconds(120)});
+    }
+  }
   const std::size_t victims = setting_.chance.below(4);
   for (std::size_t i = 0; i < victims; ++i)
     faults_.kill_somebody(setting_.chance);
@@ -295,7 +302,8 @@ void World::check_calls() {
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     const TargetModel& target = topology_.targets[i];
     calls_go_to_the_best_hosts(*channels_[i].calls, target, topology_, setting_.complaints);
-    nobody_waits_without_a_reason(*channels_[i].calls, topology_, setting_.complaints);
+    nobody_waits_without_a_reason(*channels_[i].calls, target, topology_, setting_.complaints);
+    clusters_of_calls_are_subscribed(*channels_[i].calls, setting_, setting_.complaints);
     const lb::SnapshotCell::Reader snapshot(*channels_[i].cell);
     policies_keep_their_promises(*snapshot, target, topology_, setting_.complaints);
   }

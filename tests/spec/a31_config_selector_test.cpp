@@ -88,6 +88,67 @@ SCENARIO("A31: the selector sees the method and the headers", "[spec][A31][A31-2
   }
 }
 
+SCENARIO("A31: the selector gives each call its configuration", "[spec][A31][A31-3]") {
+  GIVEN("routes with limits of their own, and one without") {
+    ForwardAction quick = to("orders");
+    quick.max_stream_duration = 1s;
+    ForwardAction slow = to("orders");
+    slow.max_stream_duration = 9s;
+    RouterFixture channel;
+    channel.publish(config_of({route(exact("/s/Quick"), quick),
+                               route(exact("/s/Slow"), slow),
+                               route(prefix(""), to("orders"))}),
+                    queueing());
+    THEN("calls to the same cluster have what their route says") {
+      CHECK(channel.router.pick({"/s/Quick"}).timeout() == std::optional<Duration>(1s));
+      CHECK(channel.router.pick({"/s/Slow"}).timeout() == std::optional<Duration>(9s));
+    }
+    THEN("where it says nothing, the application's own settings stand") {
+      CHECK(channel.router.pick({"/s/Other"}).timeout() == std::nullopt);
+    }
+  }
+}
+
+SCENARIO("A31: what a call holds of its cluster is let go once, after its last pick",
+         "[spec][A31][A31-4]") {
+  GIVEN("a call that waits in a cluster") {
+    RouterFixture channel;
+    channel.publish(all_to(to("orders")), queueing());
+    auto pick = std::make_unique<Pick>(channel.router.pick({"/s/M"}));
+
+    WHEN("it picks again and again, is bound, loses its connection, and is bound again") {
+      THEN("it holds the cluster all the time, once") {
+        const auto complete =
+            answering([&](const PickArgs&) { return result(Complete{channel.backend.get()}); });
+        for (const PickerPtr& picker : {queueing(), complete, queueing(), complete}) {
+          channel.publish(all_to(to("orders")), picker);
+          channel.router.repick(*pick, {"/s/M"});
+          CHECK(channel.ref("orders").uses() == 1);
+        }
+        pick->put_off();
+        CHECK(channel.ref("orders").uses() == 1);
+        AND_THEN("with its end it lets go of it, though other calls go on") {
+          const Pick other = channel.router.pick({"/s/M"});
+          pick->end(0);
+          pick = nullptr;
+          CHECK(channel.ref("orders").uses() == 1);
+        }
+      }
+    }
+    WHEN("it fails") {
+      channel.publish(all_to(to("orders")), answering([](const PickArgs&) {
+                        return result(Drop{absl::UnavailableError("overload")});
+                      }));
+      channel.router.repick(*pick, {"/s/M"});
+      THEN("it holds the cluster until it is told") {
+        CHECK(channel.ref("orders").uses() == 1);
+        pick = nullptr;
+        CHECK_FALSE(channel.ref("orders").in_use());
+      }
+    }
+  }
+}
+
 SCENARIO("A31: what the selector chose is passed to the pick", "[spec][A31][A31-5]") {
   GIVEN("a route to a cluster") {
     RouterFixture channel;

@@ -113,7 +113,9 @@ SCENARIO("A56: lower priorities are kept for a while, and reused", "[spec][lb][p
         }
         THEN("it is remembered") {
           policy.child("p0", kFailure);
-          CHECK(policy.pick() == "fail UNAVAILABLE: p1 TRANSIENT_FAILURE");
+          CHECK(policy.pick() ==
+                "fail UNAVAILABLE: all 2 priorities failed; priority 1, cluster p1: "
+                "p1 TRANSIENT_FAILURE");
         }
       }
     }

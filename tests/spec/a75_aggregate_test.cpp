@@ -150,7 +150,9 @@ SCENARIO("A75: the failure of one leaf is its own", "[spec][lb][A75-11]") {
     orders.world.error("secondary", absl::InternalError("cluster secondary is invalid"));
     orders.apply();
     THEN("calls fail UNAVAILABLE, whatever the error was") {
-      CHECK(orders.tree.pick("orders") == "fail UNAVAILABLE: cluster secondary is invalid");
+      CHECK(orders.tree.pick("orders") ==
+            "fail UNAVAILABLE: all 2 priorities failed; priority 1, cluster secondary: "
+            "cluster secondary is invalid");
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -96,11 +97,13 @@ const CustomPolicyParser* find_custom(const Extension& extension, const Field& f
   return found == known->end() ? nullptr : &found->second;
 }
 
-// The user's own words, in a form that may be sent.
+// The user's own words, in a form that may be sent, and stays on one line.
 std::string in_a_message(absl::string_view words) {
   constexpr std::size_t kMaxBytes = 1000;
-  return is_utf8(words) ? std::string(utf8_prefix(words, kMaxBytes))
-                        : absl::CEscape(words.substr(0, kMaxBytes));
+  const absl::string_view kept = utf8_prefix(words, kMaxBytes);
+  if (!is_utf8(kept)) return std::string(utf8_prefix(absl::CEscape(kept), kMaxBytes));
+  const bool is_plain = std::ranges::none_of(kept, absl::ascii_iscntrl);
+  return std::string(is_plain ? kept : utf8_prefix(absl::Utf8SafeCEscape(kept), kMaxBytes));
 }
 
 LbConfigPtr parse_custom(const Extension& extension,

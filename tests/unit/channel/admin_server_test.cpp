@@ -108,26 +108,34 @@ std::string ask(const std::string& address, const std::string& text) {
 }
 
 // A unix socket as its process would leave it, had it died.
-void leave_socket(const std::string& path) {
-  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+sockaddr_un name_of(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.data(), path.size());
-  REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
-  REQUIRE(::listen(descriptor, 1) == 0);
-  ::close(descriptor);
+  return name;
+}
+
+bool connect_to(int descriptor, const std::string& path) {
+  const sockaddr_un name = name_of(path);
+  return ::connect(descriptor, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+}
+
+int listening_at(const std::string& path, int backlog) {
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un name = name_of(path);
+  REQUIRE(::bind(descriptor, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+  REQUIRE(::listen(descriptor, backlog) == 0);
+  return descriptor;
+}
+
+void leave_socket(const std::string& path) {
+  ::close(listening_at(path, 1));
 }
 
 // Hears one request, answers with just this, and closes.
 class OneAnswer {
  public:
-  OneAnswer(const std::string& path, std::string text)
-      : descriptor_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    std::memcpy(name.sun_path, path.data(), path.size());
-    REQUIRE(::bind(descriptor_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
-    REQUIRE(::listen(descriptor_, 1) == 0);
+  OneAnswer(const std::string& path, std::string text) : descriptor_(listening_at(path, 1)) {
     thread_ = std::thread([this, text = std::move(text)] {
       const int peer = ::accept(descriptor_, nullptr, nullptr);
       char request[1024];
@@ -375,6 +383,41 @@ TEST_CASE("admin client: who says nothing is not waited for longer than that", "
   const auto got = tools::admin_get(UnixAddress{path}, "/", std::chrono::milliseconds(100));
   CHECK_THAT(std::string(got.status().message()),
              Contains("no answer within 0.1 s; is the process stopped"));
+}
+
+TEST_CASE("admin client: who says little at a time has no more time", "[tools][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("s");
+  const int listener = listening_at(path, 1);
+  std::thread server([listener] {
+    const int peer = ::accept(listener, nullptr, nullptr);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (std::chrono::steady_clock::now() < end && ::send(peer, "x", 1, MSG_NOSIGNAL) == 1) {
+    }
+    ::close(peer);
+  });
+  const auto got = tools::admin_get(UnixAddress{path}, "/", std::chrono::milliseconds(200));
+  server.join();
+  ::close(listener);
+  CHECK_THAT(std::string(got.status().message()), Contains("no answer within 0.2 s"));
+}
+
+TEST_CASE("admin client: who takes no connection is told as that", "[tools][admin]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("s");
+  const int listener = listening_at(path, 0);
+  std::vector<int> waiting;  // Until there is no room for one more.
+  do {
+    waiting.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  } while (waiting.size() < 64 && connect_to(waiting.back(), path));
+  REQUIRE(waiting.size() < 64);
+  const auto got = tools::admin_get(UnixAddress{path}, "/", std::chrono::milliseconds(100));
+  CHECK(got.status().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(got.status().message()),
+             Contains("no connection within 0.1 s; is the process stopped"));
+  for (const int descriptor : waiting)
+    ::close(descriptor);
+  ::close(listener);
 }
 
 TEST_CASE("admin client: a query's value is encoded", "[tools][admin]") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pickers.hpp"
 
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "messages/invariant.hpp"
@@ -33,6 +35,50 @@ TEST_CASE("pickers: fail and drop keep their status", "[lb][pickers]") {
 TEST_CASE("pickers: a failure without a reason is refused", "[lb][pickers]") {
   CHECK_THROWS_AS(make_fail_picker(absl::OkStatus()), BrokenInvariant);
   CHECK_THROWS_AS(make_drop_picker(absl::OkStatus()), BrokenInvariant);
+}
+
+// Fails and drops in turn.
+class FicklePicker final : public Picker {
+ public:
+  PickResult pick(const PickArgs& args) const override {
+    PickResult result;
+    const auto why = absl::UnavailableError("call " + std::to_string(args.seed));
+    if (args.seed == 0) return result;
+    if (args.seed == 1) {
+      result.outcome = Fail{why};
+    } else {
+      result.outcome = Drop{why};
+    }
+    return result;
+  }
+};
+
+TEST_CASE("pickers: a note stands around every reason", "[lb][pickers]") {
+  const PickerPtr noted = make_noted_picker(std::make_shared<const FicklePicker>(), "p1: ", " (n)");
+  const auto pick = [&](std::uint64_t seed) { return noted->pick({.seed = seed}).outcome; };
+  CHECK(std::holds_alternative<Queue>(pick(0)));
+  CHECK(std::get<Fail>(pick(1)).status == absl::UnavailableError("p1: call 1 (n)"));
+  CHECK(std::get<Drop>(pick(2)).status == absl::UnavailableError("p1: call 2 (n)"));
+}
+
+TEST_CASE("pickers: where the reason is always the same, no pick makes a text", "[lb][pickers]") {
+  const PickerPtr noted =
+      make_noted_picker(make_fail_picker(absl::UnavailableError("no backend")), "p1: ");
+  const PickResult first = noted->pick({});
+  const PickResult second = noted->pick({});
+  const absl::string_view text = std::get<Fail>(first.outcome).status.message();
+  CHECK(text == "p1: no backend");
+  CHECK(std::get<Fail>(second.outcome).status.message().data() == text.data());
+}
+
+TEST_CASE("pickers: those that never complete are known", "[lb][pickers]") {
+  const absl::Status why = absl::UnavailableError("no backend");
+  CHECK(never_completes(make_queue_picker()));
+  CHECK(never_completes(make_fail_picker(why)));
+  CHECK(never_completes(make_drop_picker(why)));
+  CHECK_FALSE(never_completes(std::make_shared<const FicklePicker>()));
+  CHECK_FALSE(never_completes(
+      make_connection_picker(std::make_shared<const Connection>(Address("10.0.0.1:80")))));
 }
 
 TEST_CASE("pickers: the ask picker queues all and asks exactly once", "[lb][pickers]") {

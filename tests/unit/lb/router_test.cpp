@@ -157,6 +157,17 @@ TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call"
   }
 }
 
+// Routes nobody anywhere.
+class RefusingSelector final : public ConfigSelector {
+ public:
+  explicit RefusingSelector(absl::Status why) : why_(std::move(why)) {}
+
+  std::variant<Selection, absl::Status> select(const PickArgs&) const override { return why_; }
+
+ private:
+  absl::Status why_;
+};
+
 TEST_CASE_METHOD(RouterFixture, "router: hides the codes that only servers may send", "[lb][A54]") {
   const auto code = GENERATE(values<absl::StatusCode>({
       absl::StatusCode::kInvalidArgument,
@@ -179,6 +190,11 @@ TEST_CASE_METHOD(RouterFixture, "router: hides the codes that only servers may s
     publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Drop{original}); }));
     is_hidden(router.pick(kCall).status());
     publish(std::nullopt, nullptr, original);
+    is_hidden(router.pick(kCall).status());
+    auto snapshot = std::make_unique<Snapshot>();
+    snapshot->selector = std::make_shared<const RefusingSelector>(original);
+    const auto old = cell->exchange(std::move(snapshot));
+    SnapshotCell::wait_for_readers();
     is_hidden(router.pick(kCall).status());
   }
 }
@@ -205,7 +221,7 @@ TEST_CASE_METHOD(RouterFixture, "router: the other codes pass as they are", "[lb
   }));
   const absl::Status original(code, "as it is");
   publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{original}); }));
-  CHECK(router.pick(kCall).status() == original);
+  CHECK(router.pick(kCall).status() == absl::Status(code, "cluster a: as it is"));
 }
 
 TEST_CASE_METHOD(RouterFixture,
@@ -221,20 +237,23 @@ TEST_CASE_METHOD(RouterFixture,
   };
 
   const auto row = GENERATE_COPY(values<Row>({
-      {"cluster and target", both, "all down", "all down (EDS is old; LDS is old; node ID: n)"},
+      {"cluster and target",
+       both,
+       "all down",
+       "cluster a: all down (EDS is old; LDS is old; node ID: n)"},
       {"another cluster",
        {"node ID: n", "LDS is old", {{ClusterName("b"), "EDS is old"}}},
        "all down",
-       "all down (LDS is old; node ID: n)"},
+       "cluster a: all down (LDS is old; node ID: n)"},
       {"nothing: then it names the node",
        {"node ID: n", "", {}},
        "all down",
-       "all down (node ID: n)"},
-      {"no node", {"", "", {}}, "all down", "all down"},
+       "cluster a: all down (node ID: n)"},
+      {"no node", {"", "", {}}, "all down", "cluster a: all down"},
       {"what it says itself is not said again",
        both,
        "xds:///a: EDS is old (node ID: n)",
-       "xds:///a: EDS is old (node ID: n) (LDS is old)"},
+       "cluster a: xds:///a: EDS is old (LDS is old; node ID: n)"},
   }));
   DYNAMIC_SECTION(row.when) {
     notes = std::make_shared<const ResolutionNotes>(row.notes);
@@ -262,6 +281,79 @@ TEST_CASE_METHOD(RouterFixture,
   // A call that waits is told nothing, one that was failing forgets it.
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   CHECK(router.pick(kCall).status().ok());
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a failure names target, cluster and node, each once, in one form",
+                 "[lb][router][A57][A88]") {
+  const Router named(cell, {"xds:///orders", "n"});
+  notes = std::make_shared<const ResolutionNotes>(
+      ResolutionNotes{"node ID: n", "LDS is old", {{ClusterName("a"), "EDS is old"}}});
+  publish(all_to(to("a")), nullptr);
+
+  struct Row {
+    const char* when;
+    absl::Status why;
+    bool is_routed;
+    std::string text;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"a policy says why",
+       absl::UnavailableError("all down"),
+       true,
+       "xds:///orders: cluster a: all down (EDS is old; LDS is old; node ID: n)"},
+      {"the reason has all of it already",
+       absl::UnavailableError("xds:///orders: cluster a: EDS is old (LDS is old; node ID: n)"),
+       true,
+       "xds:///orders: cluster a: EDS is old (LDS is old; node ID: n)"},
+      {"the reason has names of its own",
+       absl::UnavailableError("xds:///orders: CDS resource \"a\" is bad (node ID: n)"),
+       true,
+       "xds:///orders: cluster a: CDS resource \"a\" is bad (EDS is old; LDS is old; node ID: n)"},
+      {"the cluster is the subject already",
+       absl::UnavailableError("cluster a was deleted"),
+       true,
+       "xds:///orders: cluster a was deleted (EDS is old; LDS is old; node ID: n)"},
+      {"another cluster is named",
+       absl::UnavailableError("cluster ab: no"),
+       true,
+       "xds:///orders: cluster a: cluster ab: no (EDS is old; LDS is old; node ID: n)"},
+      {"there is no route",
+       absl::UnavailableError("no route"),
+       false,
+       "xds:///orders: no route (LDS is old; node ID: n)"},
+      {"time ran out",
+       absl::DeadlineExceededError("late; last error: xds:///orders: cluster a: all down (EDS is "
+                                   "old; LDS is old; node ID: n)"),
+       true,
+       "xds:///orders: cluster a: late; last error: all down (EDS is old; LDS is old; node ID: "
+       "n)"},
+      {"the configuration has nothing to do with it",
+       absl::InternalError("wrong"),
+       true,
+       "xds:///orders: cluster a: wrong (node ID: n)"},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const absl::Status told = named.explain(row.why, row.is_routed ? &ref("a") : nullptr);
+    CHECK(told == absl::Status(row.why.code(), row.text));
+    CHECK(named.explain(told, row.is_routed ? &ref("a") : nullptr) == told);
+  }
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a reason that is too long is cut, between characters",
+                 "[lb][router][limits]") {
+  const Router named(cell, {"xds:///orders", "n"});
+  const std::string e_acute = "\xc3\xa9";
+  std::string reason = "x";
+  while (reason.size() <= Router::kLongestReason)
+    reason += e_acute;
+  const std::string kept = reason.substr(0, Router::kLongestReason - 1);
+  CHECK(named.explain(absl::UnavailableError(reason)).message() ==
+        "xds:///orders: " + kept + " […] (node ID: n)");
+  CHECK(named.explain(absl::UnavailableError(kept)).message() ==
+        "xds:///orders: " + kept + " (node ID: n)");
 }
 
 TEST_CASE_METHOD(RouterFixture, "router: waits while there is no configuration", "[lb][router]") {
@@ -531,7 +623,7 @@ TEST_CASE_METHOD(RouterFixture,
   REQUIRE(first->outcome() == PickOutcome::kComplete);
   const Pick second = router.pick(kCall);
   CHECK(second.outcome() == PickOutcome::kDrop);
-  CHECK(second.status() == absl::UnavailableError("full"));
+  CHECK(second.status() == absl::UnavailableError("cluster orders: full"));
   CHECK(second.connection() == nullptr);
   CHECK(backend->uses() == 1);
   CHECK(gate.begins == 1);

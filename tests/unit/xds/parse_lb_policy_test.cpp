@@ -399,6 +399,12 @@ TEST_CASE("parse_cluster: what a custom policy's own parser says of its structur
   // It may be sent, whatever it is.
   answer = "\xff";
   CHECK(error_in(custom, options) == before + "\\377");
+  answer = "two\nlines, \xc3\xa9";
+  CHECK(error_in(custom, options) == before + "two\\nlines, \xc3\xa9");
+  answer = std::string(1000, '\x01');
+  CHECK(error_in(custom, options).size() == before.size() + 1000);
+  answer = std::string(1000, '\xff');
+  CHECK(error_in(custom, options).size() == before.size() + 1000);
   answer = std::string(2000, 'x');
   CHECK(error_in(custom, options) == before + std::string(1000, 'x'));
 }
