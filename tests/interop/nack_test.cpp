@@ -25,7 +25,7 @@ std::string listener_and_routes() {
 }  // namespace
 
 TEST_CASE("interop: of a response with one bad cluster the others are used, until it is mended",
-          "[interop][A27][A37-35][A46][A57][A88]") {
+          "[interop][A27][A37-35][A46][A57][A88][S10]") {
   const BackendProcess before("before");
   const BackendProcess after("after");
   PeerPlane plane;

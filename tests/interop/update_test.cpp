@@ -103,7 +103,7 @@ TEST_CASE("interop: calls move from a cluster that is deleted to the one that re
 }
 
 TEST_CASE("interop: what is deleted serves on, or not, as the bootstrap says, and comes back",
-          "[interop][A27][A57][A88]") {
+          "[interop][A27][A57][A88][S10]") {
   const bool fails = GENERATE(false, true);
   const absl::string_view type = GENERATE(xds::kListenerTypeUrl, xds::kClusterTypeUrl);
   INFO(type << ", fail_on_data_errors " << fails);

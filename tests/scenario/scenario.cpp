@@ -5,11 +5,15 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 
+#include "lb/xx_hash.hpp"
+#include "messages/invariant.hpp"
 #include "tests/support/child_policies.hpp"
 
 namespace signalbox::test {
@@ -30,6 +34,23 @@ LbConfigPtr policy(const std::string& name) {
     if (row.name == name) return row.config;
   }
   return nullptr;
+}
+
+using Answers = std::map<std::string, int>;
+
+std::string short_form(absl::string_view answer) {
+  absl::ConsumePrefix(&answer, "complete ");
+  return std::string(answer);
+}
+
+std::string to_text(const Answers& answers) {
+  return absl::StrJoin(answers, ", ", absl::PairFormatter(" "));
+}
+
+std::uint32_t number(const std::string& text) {
+  std::uint32_t parsed = 0;
+  SIGNALBOX_INVARIANT(absl::SimpleAtoi(text, &parsed), "a number: " + text);
+  return parsed;
 }
 
 Duration duration(const std::string& text) {
@@ -56,10 +77,10 @@ bool shorten(std::string& line) {
 
 }  // namespace
 
-std::vector<std::string> Scenario::run(const std::string& command) {
+Scenario::Words Scenario::run(const std::string& command) {
   const Words words = absl::StrSplit(command, ' ', absl::SkipEmpty());
-  std::vector<std::string> answer = do_command(words);
-  std::vector<std::string> lines;
+  Words answer = do_command(words);
+  Words lines;
   for (std::string& line : tree_.take_log()) {
     if (shorten(line)) lines.push_back(std::move(line));
   }
@@ -67,17 +88,41 @@ std::vector<std::string> Scenario::run(const std::string& command) {
   return lines;
 }
 
-std::vector<std::string> Scenario::do_command(const Words& words) {
+Scenario::Words Scenario::do_command(const Words& words) {
   const std::string& verb = words.at(0);
+  const std::string name = words.size() > 1 ? words[1] : "";
+  if (verb == "pick") {
+    return {absl::StrCat(name, " -> ", absl::StrJoin(tree_.reached(name), " "))};
+  }
+  if (verb == "share") return {absl::StrCat(name, " -> ", share(name))};
+  if (verb == "users") return {absl::StrCat(name, " -> ", users(words))};
+  if (verb == "call" || verb == "hold")
+    return {absl::StrCat(name, " -> ", calls(words, verb == "hold"))};
+  if (verb == "policy" && policy(words.at(2)) == nullptr) return {"unknown policy: " + words[2]};
+  if (do_cluster(words) || do_world(words)) return {};
+  return {"unknown command: " + verb};
+}
+
+// What the control plane says.
+bool Scenario::do_cluster(const Words& words) {
+  const std::string& verb = words[0];
   const std::string name = words.size() > 1 ? words[1] : "";
   if (verb == "policy") {
     policies_[name] = policy(words.at(2));
-    if (policies_[name] == nullptr) return {"unknown policy: " + words[2]};
+  } else if (verb == "limit") {
+    extras_[name].max_concurrent_requests = number(words.at(2));
+  } else if (verb == "drop") {
+    extras_[name].drops.push_back({words.at(2), number(words.at(3)) * 10'000});
+  } else if (verb == "detect") {
+    auto& settings = extras_[name].outlier_detection.emplace();
+    settings.max_ejection_percent = 50;
+    settings.failure_percentage = OutlierDetection::FailurePercentage{50, 100, 3, 10};
   } else if (verb == "eds") {
     const auto found = policies_.find(name);
     world_.eds(name,
                priorities(tail(words, 2)),
-               found == policies_.end() ? default_lb_policy() : found->second);
+               found == policies_.end() ? default_lb_policy() : found->second,
+               extras_[name]);
   } else if (verb == "dns") {
     world_.dns(name, absl::StrJoin(tail(words, 2), " "));
   } else if (verb == "aggregate") {
@@ -88,32 +133,61 @@ std::vector<std::string> Scenario::do_command(const Words& words) {
     world_.remove(name);
   } else if (verb == "apply") {
     apply(tail(words, 1));
-  } else if (verb == "up") {
-    for (const std::string& address : tail(words, 1))
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// What else happens.
+bool Scenario::do_world(const Words& words) {
+  const std::string& verb = words[0];
+  const Words addresses = tail(words, 1);
+  if (verb == "up") {
+    for (const std::string& address : addresses)
       tree_.up(address);
   } else if (verb == "down") {
-    for (const std::string& address : tail(words, 1))
+    for (const std::string& address : addresses)
       tree_.down(address);
+  } else if (verb == "bad" || verb == "good") {
+    for (const std::string& address : addresses)
+      tree_.answer_badly(address, verb == "bad");
   } else if (verb == "advance") {
-    tree_.advance(duration(name));
-  } else if (verb == "pick") {
-    return {absl::StrCat(name, " -> ", absl::StrJoin(tree_.reached(name), " "))};
-  } else if (verb == "share") {
-    return {absl::StrCat(name, " -> ", share(name))};
+    tree_.advance(duration(words.at(1)));
+  } else if (verb == "end") {
+    for (TreeHarness::Call& call : held_)
+      TreeHarness::end(call);
+    held_.clear();
   } else {
-    return {"unknown command: " + verb};
+    return false;
   }
-  return {};
+  return true;
 }
 
 std::string Scenario::share(const std::string& cluster) {
-  std::map<std::string, int> shares;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    std::string answer = tree_.pick(cluster, seed);
-    if (absl::StartsWith(answer, "complete ")) answer = answer.substr(9);
-    ++shares[answer];
+  Answers answers;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed)
+    ++answers[short_form(tree_.pick(cluster, seed))];
+  return to_text(answers);
+}
+
+std::string Scenario::users(const Words& words) {
+  Words homes;
+  for (const std::string& user : tail(words, 2)) {
+    const std::string answer = tree_.pick(words[1], ++calls_, lb::xx_hash(user));
+    homes.push_back(absl::StrCat(user, " ", short_form(answer)));
   }
-  return absl::StrJoin(shares, ", ", absl::PairFormatter(" "));
+  return absl::StrJoin(homes, ", ");
+}
+
+std::string Scenario::calls(const Words& words, bool held) {
+  Answers answers;
+  for (std::uint32_t left = number(words.at(2)); left > 0; --left) {
+    TreeHarness::Call call = tree_.begin(words[1], ++calls_);
+    ++answers[short_form(call.answer)];
+    held ? held_.push_back(std::move(call)) : TreeHarness::end(call);
+  }
+  return to_text(answers);
 }
 
 void Scenario::apply(const Words& words) {

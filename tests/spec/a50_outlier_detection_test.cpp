@@ -30,7 +30,7 @@ struct Orders {
   explicit Orders(const XdsWorld::Priorities& priorities = {"east:a,b,c", "west:d,e,f"},
                   const std::optional<OutlierDetection>& settings = detection(),
                   const LbConfigPtr& lb_policy = default_lb_policy()) {
-    world.eds("orders", priorities, lb_policy, settings);
+    world.eds("orders", priorities, lb_policy, {.outlier_detection = settings});
     for (const char* address : {"a", "b", "c", "d", "e", "f"})
       tree.up(address);
     apply();
@@ -99,9 +99,10 @@ SCENARIO("A50: an endpoint that fails its calls is set aside, and comes back",
         }
       }
       AND_WHEN("it leaves the cluster and is back") {
-        orders.world.eds("orders", {"east:a,c", "west:d,e,f"}, default_lb_policy(), detection());
+        orders.world.eds("orders", {"east:a,c", "west:d,e,f"}, default_lb_policy(), {detection()});
         orders.apply();
-        orders.world.eds("orders", {"east:a,b,c", "west:d,e,f"}, default_lb_policy(), detection());
+        orders.world.eds(
+            "orders", {"east:a,b,c", "west:d,e,f"}, default_lb_policy(), {detection()});
         orders.apply();
         THEN("it is as good as new") {
           CHECK(orders.reached() == Texts{"a", "b", "c"});
@@ -172,7 +173,7 @@ SCENARIO("A75: the endpoints of all priorities are judged together",
     orders.tree.answer_badly("b");
     orders.call(60);
     orders.tree.advance(10s);
-    orders.world.eds("orders", {"east:a,d", "west:b,c,e,f"}, default_lb_policy(), detection());
+    orders.world.eds("orders", {"east:a,d", "west:b,c,e,f"}, default_lb_policy(), {detection()});
     orders.apply();
     orders.tree.down("a");
     orders.tree.down("d");

@@ -132,31 +132,44 @@ void TreeHarness::repeat(const std::string& path) {
   run();
 }
 
-PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed) {
+PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed, Hash hash) {
   const ClusterName name(cluster);
   PickArgs args;
   args.cluster = &name;
   args.seed = seed;
+  args.hash = hash;
   PickResult result = root_->published->picker->pick(args);
   if (result.ask) result.ask_target->tell(*result.ask);
   return result;
 }
 
-std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed) {
-  const std::string text = to_text(ask(cluster, seed));
+std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed, Hash hash) {
+  const std::string text = to_text(ask(cluster, seed, hash));
   run();
   return text;
 }
 
-std::string TreeHarness::call(const std::string& cluster, std::uint64_t seed) {
+TreeHarness::Call TreeHarness::begin(const std::string& cluster, std::uint64_t seed) {
   const PickResult result = ask(cluster, seed);
-  const std::string text = to_text(result);
+  Call call{to_text(result), {}, root_->published->picker, {}};
   if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
-    const bool fails = bad_.contains(complete->connection->address());
-    Tracking(result.trackers).end({fails ? 14 : 0});
+    const CallGate* const gate = result.trackers.gate();
+    if (gate == nullptr || gate->enter()) {
+      call.end = {bad_.contains(complete->connection->address()) ? 14 : 0};
+      call.tracking = Tracking(result.trackers);
+    } else {
+      call.answer = absl::StrCat("drop ", gate->refuse().ToString());
+    }
   }
   run();
-  return text;
+  return call;
+}
+
+std::string TreeHarness::call(const std::string& cluster, std::uint64_t seed) {
+  Call call = begin(cluster, seed);
+  end(call);
+  run();
+  return call.answer;
 }
 
 void TreeHarness::answer_badly(const std::string& address, bool badly) {

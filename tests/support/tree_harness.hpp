@@ -48,11 +48,26 @@ class TreeHarness {
   /// restarted does.
   void repeat(const std::string& path);
 
-  /// What the root's picker answers; asks are told.
-  std::string pick(const std::string& cluster, std::uint64_t seed = 0);
+  /// Where the call hashes to, for policies that ask: nullopt: by chance.
+  using Hash = std::optional<std::uint64_t>;
 
-  /// As pick(), and the call is made: whoever tracks it hears that it ended OK, or UNAVAILABLE if
-  /// the address answers badly.
+  /// What the root's picker answers; asks are told.
+  std::string pick(const std::string& cluster, std::uint64_t seed = 0, Hash hash = std::nullopt);
+
+  /// A call that runs, unless its pick did not complete or its gate is full.
+  struct Call {
+    std::string answer;
+    CallEnd end;       ///< OK, or UNAVAILABLE if the address answers badly.
+    PickerPtr picker;  ///< Who tracks the call lives as long as this.
+    Tracking tracking;
+  };
+
+  /// As pick(), and the call is made; it runs until end().
+  Call begin(const std::string& cluster, std::uint64_t seed = 0);
+
+  static void end(Call& call) { call.tracking.end(call.end); }
+
+  /// Begins a call and ends it.
   std::string call(const std::string& cluster, std::uint64_t seed = 0);
 
   /// Calls to the address fail from now on, or succeed again. Its connection is none the worse.
@@ -101,7 +116,7 @@ class TreeHarness {
   struct Letter;
   class Asks;
 
-  PickResult ask(const std::string& cluster, std::uint64_t seed);
+  PickResult ask(const std::string& cluster, std::uint64_t seed, Hash hash = std::nullopt);
   Node* start(Node* parent, const ChildName& name, const LbConfig& config);
   void stop(Node& node);
   void post(std::uint64_t node, LbEvent event);

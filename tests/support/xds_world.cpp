@@ -32,12 +32,14 @@ LbConfigPtr default_lb_policy() {
 void XdsWorld::eds(const std::string& cluster,
                    const Priorities& priorities,
                    const LbConfigPtr& lb_policy,
-                   const std::optional<OutlierDetection>& outlier_detection) {
+                   const ClusterExtras& extras) {
   Endpoints endpoints;
+  endpoints.drops = extras.drops;
   for (const std::string& text : priorities)
     endpoints.priorities.push_back(parse(text));
   Cluster parsed{ClusterName(cluster), EdsDiscovery{cluster}, lb_policy};
-  parsed.outlier_detection = outlier_detection;
+  parsed.outlier_detection = extras.outlier_detection;
+  parsed.max_concurrent_requests = extras.max_concurrent_requests;
   put(std::move(parsed),
       LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
 }

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,13 @@ namespace signalbox::test {
 /// wrr_locality over round_robin: what a cluster's own policy is unless said otherwise.
 LbConfigPtr default_lb_policy();
 
+/// What few clusters have.
+struct ClusterExtras {
+  std::optional<OutlierDetection> outlier_detection = std::nullopt;
+  std::uint32_t max_concurrent_requests = 1024;
+  std::vector<DropCategory> drops = {};
+};
+
 class XdsWorld {
  public:
   using Priorities = std::vector<std::string>;
@@ -29,7 +37,7 @@ class XdsWorld {
   void eds(const std::string& cluster,
            const Priorities& priorities,
            const LbConfigPtr& lb_policy = default_lb_policy(),
-           const std::optional<OutlierDetection>& outlier_detection = std::nullopt);
+           const ClusterExtras& extras = {});
 
   /// An EDS cluster whose endpoints are not known.
   void eds_unresolved(const std::string& cluster, const std::string& resolution_note);

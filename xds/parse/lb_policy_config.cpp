@@ -106,8 +106,8 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
     place.add(absl::StrCat("must be the name of a header, found ", json_text(*value)));
   } else if (absl::EndsWith(name, "-bin")) {
     place.add(absl::StrCat("must not be a binary header (-bin), found ", quoted(name)));
-  } else if (!name.empty()) {
-    require_name(name, place);
+  } else {
+    require_name_length(name, place);
   }
   return name;
 }

@@ -104,7 +104,31 @@ std::vector<std::function<LbConfigPtr()>> makers() {
       [] {
         return make_lb_config(ClusterImplConfig{ClusterName("stock"), round_robin()});
       },
+      [=] {
+        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "service"});
+      },
+      [=] {
+        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 2});
+      },
+      [=] {
+        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 1024, true});
+      },
+      [=] {
+        return make_lb_config(ClusterImplConfig{cluster, pick_first(false)});
+      },
       [] { return make_lb_config(OutlierDetectionConfig{round_robin()}); },
+      [] { return make_lb_config(OutlierDetectionConfig{pick_first(false)}); },
+      [=] {
+        return make_lb_config(OutlierDetectionConfig{round_robin(), cluster});
+      },
+      [=] {
+        return make_lb_config(OutlierDetectionConfig{round_robin(), cluster, OutlierDetection{}});
+      },
+      [=] {
+        OutlierDetection settings;
+        settings.interval = std::chrono::seconds(1);
+        return make_lb_config(OutlierDetectionConfig{round_robin(), cluster, settings});
+      },
       [=] { return make_lb_config(CdsConfig{cluster}); },
       [] { return make_lb_config(CdsConfig{ClusterName("stock")}); },
       [=] {

@@ -127,6 +127,12 @@ TEST_CASE("instruments: hold drops to a number of series", "[metrics][instrument
   CHECK(series_count(instruments, Metric::kCircuitBreakerDrops) == kMaxSeries + 1);
   CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"other"}) == 2);
   CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_drops_total"}) == 2);
+  const LabelValues breaker{"signalbox_circuit_breaker_drops_total"};
+  CHECK(value(instruments, Metric::kSeriesOverflow, breaker) == 2);
+
+  instruments.breaker_drops(ClusterName("3"))->add(0, 1);
+  CHECK(value(instruments, Metric::kCircuitBreakerDrops, {"3"}) == 2);
+  CHECK(value(instruments, Metric::kSeriesOverflow, breaker) == 2);
 }
 
 TEST_CASE("instruments: show circuit breakers as long as somebody calls the cluster",
@@ -144,6 +150,69 @@ TEST_CASE("instruments: show circuit breakers as long as somebody calls the clus
   CHECK(value(instruments, Metric::kCircuitBreakerOpen, {"orders"}) == 0);
   free.reset();
   CHECK_FALSE(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}));
+}
+
+TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no memory",
+          "[metrics][instruments][A32]") {
+  Instruments instruments;
+  // Lives for as long as the memory of the gate, which the weakest pointer to it keeps.
+  const auto memory = std::make_shared<int>();
+  std::shared_ptr<const FakeGate> old(new FakeGate(7, false),
+                                      [memory](const FakeGate* gate) { delete gate; });
+  instruments.observe(CircuitBreakerSet{kOrders, old});
+  old.reset();
+  CHECK(memory.use_count() == 2);
+  const auto next = std::make_shared<const FakeGate>(9, false);
+  instruments.observe(CircuitBreakerSet{kOrders, next});
+  CHECK(memory.use_count() == 1);
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
+}
+
+TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until others end, M1",
+          "[metrics][instruments][A32]") {
+  Instruments instruments;
+  const auto gate = std::make_shared<const FakeGate>(7, false);
+  auto ending = std::make_shared<const FakeGate>(8, false);
+  instruments.observe(CircuitBreakerSet{kOrders, ending});
+  for (std::size_t i = 1; i < kMaxSeries; ++i)
+    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  const auto limit = [&](const std::string& cluster) {
+    return value(instruments, Metric::kCircuitBreakerLimit, {cluster});
+  };
+  const auto overflow = [&] {
+    return value(instruments, Metric::kSeriesOverflow, {"signalbox_circuit_breaker_limit"});
+  };
+
+  instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
+  CHECK(limit("late") == std::nullopt);
+  CHECK(overflow() == 1);
+  // Who is there already is no newcomer.
+  const auto changed = std::make_shared<const FakeGate>(5, false);
+  instruments.observe(CircuitBreakerSet{kOrders, changed});
+  CHECK(limit("orders") == 5);
+  // One of two has ended: the cluster is still called.
+  ending.reset();
+  instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
+  CHECK(limit("orders") == 5);
+  CHECK(limit("late") == std::nullopt);
+  CHECK(overflow() == 2);
+}
+
+TEST_CASE("instruments: a circuit breaker that nobody uses any more makes room for another's, M1",
+          "[metrics][instruments][A32]") {
+  Instruments instruments;
+  const auto gate = std::make_shared<const FakeGate>(7, false);
+  auto ending = std::make_shared<const FakeGate>(8, false);
+  instruments.observe(CircuitBreakerSet{kOrders, ending});
+  for (std::size_t i = 1; i < kMaxSeries; ++i)
+    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  ending.reset();
+  instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"late"}) == 7);
+  CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"c1"}) == 7);
+  CHECK(series_count(instruments, Metric::kCircuitBreakerLimit) == kMaxSeries);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {"signalbox_circuit_breaker_limit"}) ==
+        std::nullopt);
 }
 
 TEST_CASE("instruments: follow what lives and what dies", "[metrics][instruments]") {
@@ -383,6 +452,13 @@ TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any mo
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == std::nullopt);
   CHECK(value(instruments, Metric::kEndpoints, {"stock", "ready"}) == 1);
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+
+  // What comes back is counted anew.
+  const auto again = instruments.hold_cluster(kOrders);
+  instruments.observe(PriorityActive{kOrders, -1});
+  instruments.observe(EndpointsCounted{kOrders, {2, 0, 0, 0, 0, 0}});
+  CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 2);
 }
 
 TEST_CASE("instruments: calls never look ended before they began", "[metrics][instruments]") {

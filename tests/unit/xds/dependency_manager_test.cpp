@@ -574,7 +574,7 @@ TEST_CASE("dependency manager: an error names its resource once", "[xds][depend]
 // --- any order ---------------------------------------------------------------
 
 TEST_CASE("dependency manager: whatever the order of answers, the config is the same",
-          "[xds][depend][A37-6][B1]") {
+          "[xds][depend][A37-6][B1][S10]") {
   std::mt19937 chance(7);
   const std::vector<std::pair<ResourceKey, absl::StatusOr<Resource>>> answers = {
       {cds("agg"), Resource{aggregate("agg", {"a", "inner", "gone"})}},

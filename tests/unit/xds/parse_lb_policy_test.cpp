@@ -269,6 +269,23 @@ TEST_CASE("parse_cluster: a ring_hash_experimental that cannot be is an error",
         kValue + ".minRingSize: must be at most maxRingSize, which is 8, found 1024 (its default)");
 }
 
+TEST_CASE("parse_cluster: the header that ring_hash_experimental hashes has no endless name",
+          "[xds][parse][limits][A76]") {
+  ParseOptions options = all_parse_options();
+  options.limits.max_name_length = 6;
+  const auto error_with = [&](const std::string& header) {
+    return error_in(
+        list(typed_struct(
+            "ring_hash_experimental",
+            "fields { key: \"requestHashHeader\" value { string_value: \"" + header + "\" } }")),
+        options);
+  };
+  CHECK(error_with("x-sess").empty());
+  CHECK(error_with("x-sessi") == kValue +
+                                     ".requestHashHeader: must not be longer than 6 bytes, found 7 "
+                                     "bytes: \"x-sessi\" (limit max_name_length)");
+}
+
 // --- least_request ------------------------------------------------------------------
 
 TEST_CASE("parse_cluster: least_request draws two to ten", "[xds][parse][A48]") {
