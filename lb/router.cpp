@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "messages/overloaded.hpp"
-
 namespace signalbox::lb {
 namespace {
 
@@ -62,48 +60,48 @@ void add_notes(absl::Status& status, const Snapshot& snapshot, const ClusterRef*
       absl::UnavailableError(absl::StrCat(status.message(), " (", absl::StrJoin(parts, "; "), ")"));
 }
 
-// What became of one question, before the references are taken.
-struct Answer {
-  PickOutcome outcome = PickOutcome::kQueue;
-  Complete complete;  // In kComplete.
-  absl::Status status;
-  TrackerList trackers;  // Of `complete`.
-};
+constexpr absl::string_view kLoadBalancing = "load balancing";
 
-Answer without(const absl::Status& failure) {
-  if (failure.ok()) return {};
-  return {PickOutcome::kFail, {}, allowed(failure, "name resolution"), {}};
-}
+}  // namespace
 
-Answer refused(PickOutcome outcome, absl::Status status) {
-  return {outcome, {}, allowed(std::move(status), "load balancing"), {}};
+void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view source) {
+  outcome_ = outcome;
+  status_ = allowed(std::move(status), source);
 }
 
 // A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
 // last: a call that has entered it runs.
-Answer completed(const Complete& complete, const TrackerList& trackers) {
-  if (complete.connection == nullptr)
-    return refused(PickOutcome::kDrop, absl::InternalError("a picker chose no connection"));
+void Pick::complete(const Complete& chosen, const TrackerList& trackers) {
+  if (chosen.connection == nullptr) {
+    return refuse(
+        PickOutcome::kDrop, absl::InternalError("a picker chose no connection"), kLoadBalancing);
+  }
   const CallGate* const gate = trackers.gate();
-  if (gate != nullptr && !gate->enter()) return refused(PickOutcome::kDrop, gate->refuse());
-  return {PickOutcome::kComplete, complete, {}, trackers};
+  if (gate != nullptr && !gate->enter())
+    return refuse(PickOutcome::kDrop, gate->refuse(), kLoadBalancing);
+  outcome_ = PickOutcome::kComplete;
+  connection_ = Use(*chosen.connection, chosen.uses);
+  tracking_.begin(trackers);
 }
 
-Answer ask(const Snapshot& snapshot, const PickArgs& args) {
-  if (snapshot.picker == nullptr) return without(snapshot.failure);
+// In place: what a pick holds is not moved, and what it does not hold costs nothing.
+void Pick::ask(const Snapshot& snapshot, const PickArgs& args) {
+  if (snapshot.picker == nullptr) return fail_without(snapshot);
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
-  return std::visit(
-      Overloaded{
-          [&](const Complete& complete) { return completed(complete, result.trackers); },
-          [](const Queue&) { return Answer{}; },
-          [&](Fail& fail) { return refused(PickOutcome::kFail, std::move(fail.status)); },
-          [&](Drop& drop) { return refused(PickOutcome::kDrop, std::move(drop.status)); },
-      },
-      result.outcome);
+  if (const auto* chosen = std::get_if<Complete>(&result.outcome)) {
+    complete(*chosen, result.trackers);
+  } else if (auto* fail = std::get_if<Fail>(&result.outcome)) {
+    refuse(PickOutcome::kFail, std::move(fail->status), kLoadBalancing);
+  } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
+    refuse(PickOutcome::kDrop, std::move(drop->status), kLoadBalancing);
+  }
 }
 
-}  // namespace
+// Without a failure it waits for a configuration.
+void Pick::fail_without(const Snapshot& snapshot) {
+  if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
+}
 
 Pick Router::pick(const CallArgs& call) const {
   Pick pick;
@@ -113,6 +111,8 @@ Pick Router::pick(const CallArgs& call) const {
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
   pick.put_off();  // What it held is not to stand in its own way.
+  pick.outcome_ = PickOutcome::kQueue;
+  pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
@@ -126,39 +126,30 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // asked for while the picker is busy.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
-  Answer answer = ask(*snapshot,
-                      {.path = call.path,
-                       .headers = call.headers,
-                       .cluster = &cluster->name(),
-                       .seed = call.seed,
-                       .hash = selected.hash,
-                       .cluster_place = selected.place});
-  // Both references are taken inside the read section: once it has ended, nothing else keeps the
+  pick.ask(*snapshot,
+           {.path = call.path,
+            .headers = call.headers,
+            .cluster = &cluster->name(),
+            .seed = call.seed,
+            .hash = selected.hash,
+            .cluster_place = selected.place});
+  // All references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
-  const Complete& complete = answer.complete;
-  pick.connection_ =
-      complete.connection != nullptr ? Use(*complete.connection, complete.uses) : Use();
-  pick.tracking_ = Tracking(answer.trackers);
-  pick.outcome_ = answer.outcome;
-  pick.status_ = std::move(answer.status);
   if (!pick.status_.ok()) add_notes(pick.status_, *snapshot, cluster);
-  cluster->stats().count_pick(answer.outcome);
+  cluster->stats().count_pick(pick.outcome_);
 }
 
 Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const {
   if (snapshot.selector == nullptr) {
-    Answer answer = without(snapshot.failure);
-    pick.outcome_ = answer.outcome;
-    pick.status_ = std::move(answer.status);
+    pick.fail_without(snapshot);
     add_notes(pick.status_, snapshot, nullptr);
     return {};
   }
   auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
   if (auto* status = std::get_if<absl::Status>(&selected)) {
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
-    pick.outcome_ = PickOutcome::kDrop;
-    pick.status_ = allowed(std::move(*status), "routing");
+    pick.refuse(PickOutcome::kDrop, std::move(*status), "routing");
     add_notes(pick.status_, snapshot, nullptr);
     return {};
   }

@@ -65,6 +65,13 @@ class Pick {
 
  private:
   friend class Router;
+
+  // The steps of a pick that begins as queued, and empty but for its cluster.
+  void ask(const Snapshot& snapshot, const PickArgs& args);
+  void complete(const Complete& chosen, const TrackerList& trackers);
+  void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
+  void fail_without(const Snapshot& snapshot);
+
   PickOutcome outcome_ = PickOutcome::kQueue;
   Use cluster_;
   Use connection_;

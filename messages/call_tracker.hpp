@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -98,37 +99,47 @@ class Tracking {
  public:
   Tracking() = default;
 
-  /// Precondition: the gate, where there is one, has been entered.
-  explicit Tracking(const TrackerList& trackers) {
-    for (const CallTracker* tracker : trackers) {
-      uses_[size_++] = Use(*tracker);
-      tracker->begun();
-    }
-  }
+  explicit Tracking(const TrackerList& trackers) { begin(trackers); }
 
-  Tracking(Tracking&& other) noexcept
-      : size_(std::exchange(other.size_, 0)), uses_(std::move(other.uses_)) {}
+  Tracking(Tracking&& other) noexcept { *this = std::move(other); }
 
   Tracking& operator=(Tracking&& other) noexcept {
+    if (this == &other) return *this;
     end({});
     size_ = std::exchange(other.size_, 0);
-    uses_ = std::move(other.uses_);
+    std::copy_n(other.held_.begin(), size_, held_.begin());
     return *this;
   }
 
   ~Tracking() { end({}); }
 
+  /// Preconditions: it holds none; the gate, where there is one, has been entered.
+  void begin(const TrackerList& trackers) {
+    for (const CallTracker* tracker : trackers) {
+      held_[size_] = {tracker, tracker->use_counter()};
+      held_[size_++].counter.add(1);
+      tracker->begun();
+    }
+  }
+
   /// Tells each how the call ended; a second time: nobody is left to be told.
   void end(const CallEnd& end) {
     while (size_ > 0) {
-      Use use = std::move(uses_[--size_]);
-      static_cast<const CallTracker*>(use.get())->ended(end);
+      const Held held = held_[--size_];
+      held.tracker->ended(end);
+      held.counter.add(-1);
     }
   }
 
  private:
+  /// What a Use is, but that nothing has to be done for places that hold none.
+  struct Held {
+    const CallTracker* tracker;
+    UseCounter counter;
+  };
+
   std::size_t size_ = 0;
-  std::array<Use, TrackerList::kMost> uses_;
+  std::array<Held, TrackerList::kMost> held_;  // The first size_ mean something.
 };
 
 }  // namespace signalbox

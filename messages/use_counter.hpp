@@ -38,7 +38,8 @@ class UseCounter {
   void give_back() const;
 
   void add(std::int64_t amount) const {
-    first_[this_thread_stripe() * kPerLine].fetch_add(amount, std::memory_order_release);
+    const std::size_t stripe = this_thread_stripe();
+    add_in_stripe(first_[stripe * kPerLine], stripe, amount);
   }
 
   /// Asks for the cache line that add() will write.

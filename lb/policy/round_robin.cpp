@@ -29,9 +29,9 @@ class RoundRobinPicker final : public Picker {
   PickResult pick(const PickArgs& /*args*/) const override {
     std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;
     const std::uint64_t turn = mark.load(std::memory_order_relaxed);
-    mark.store(turn + 1, std::memory_order_relaxed);
+    mark.store(turn + 1 < ready_.size() ? turn + 1 : 0, std::memory_order_relaxed);
     PickResult result;
-    result.outcome = ready_[turn % ready_.size()];
+    result.outcome = ready_[turn];
     return result;
   }
 

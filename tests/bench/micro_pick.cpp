@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a whole pick costs, and the end of its receipt: snapshot, route, cluster, round_robin over n
-// endpoints, two references, one count. With two threads: that they share no cache line. Cold: the
-// pick alone, its receipt held, after other work that has used up all of the processor's own
-// caches.
+// What a whole pick costs, and the end of its receipt: snapshot, route, cluster, its limit of
+// calls, round_robin over n endpoints, three references, one count. With two threads: that they
+// share no cache line. Cold: the pick alone, its receipt held, after other work that has used up
+// all of the processor's own caches.
 
 #include <cstddef>
 #include <memory>
@@ -12,6 +12,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "lb/policy/cluster_impl_picker.hpp"
 #include "lb/policy/cluster_manager_picker.hpp"
 #include "tests/bench/percentiles.hpp"
 #include "tests/bench/round_robin_cluster.hpp"
@@ -21,13 +22,23 @@
 namespace signalbox::bench {
 namespace {
 
-// The tree above the leaf policy has no picker of its own but cluster_manager's.
+// As cluster_impl has it: the limit of calls is far away.
+PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
+  auto rules = std::make_shared<lb::CallRules>();
+  rules->gate = std::make_shared<const lb::RequestGate>(
+      std::make_shared<const lb::RequestLimit>(), 1'024, name, lb::DropCounts{});
+  return lb::make_cluster_impl_picker(child, std::move(rules));
+}
+
+// The tree above the leaf policy has no pickers of its own but these: cluster_manager's, and
+// cluster_impl's for each cluster.
 std::unique_ptr<testing::RouterFixture> world_with(std::size_t endpoints) {
   auto world = std::make_unique<testing::RouterFixture>();
   const ClusterName orders("orders");
   const ClusterName billing("billing");
   const RoundRobinCluster cluster(endpoints);
-  const lb::ClusterTable table({{orders, cluster.picker()}, {billing, cluster.picker()}});
+  const lb::ClusterTable table(
+      {{orders, limited(orders, cluster.picker())}, {billing, limited(billing, cluster.picker())}});
   world->publish(testing::config_of({
                      testing::route(testing::prefix("/shop.v1.Billing/"), testing::to("billing")),
                      testing::route(testing::prefix("/shop.v1.Orders/"), testing::to("orders")),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/request_limit.hpp"
 
+#include <barrier>
 #include <thread>
 #include <vector>
 
@@ -18,13 +19,19 @@ int take_all(const RequestLimit& limit, std::uint32_t most) {
   return taken;
 }
 
-// Leaves unused tokens with many stripes, if it leaves any: each thread has a stripe of its own.
+// Leaves unused tokens with all stripes, if it leaves any: threads that live together share few.
 void pass_through_threads(const RequestLimit& limit, std::uint32_t most) {
-  for (std::size_t i = 0; i < 2 * kStripes; ++i) {
-    std::thread([&] {
+  constexpr std::size_t kThreads = 2 * kStripes;
+  std::barrier all_have_passed(static_cast<std::ptrdiff_t>(kThreads));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
       if (limit.take(most)) limit.put_back(most);
-    }).join();
+      all_have_passed.arrive_and_wait();
+    });
   }
+  for (std::thread& thread : threads)
+    thread.join();
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/striped.hpp"
 
-#include <set>
+#include <barrier>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -37,15 +38,72 @@ TEST_CASE("striped: what begins on one thread may end on another", "[messages][s
   CHECK(counters.sum(0) == 0);
 }
 
-TEST_CASE("striped: a thread keeps its stripe, and neighbours get others", "[messages][striped]") {
-  const std::size_t mine = this_thread_stripe();
-  CHECK(this_thread_stripe() == mine);
-  std::set<std::size_t> stripes;
-  for (std::size_t i = 0; i < kStripes; ++i) {
-    std::thread([&] { stripes.insert(this_thread_stripe()); }).join();
+// The stripes of `count` threads that live at the same time, with how many have each.
+std::map<std::size_t, int> stripes_of(std::size_t count) {
+  std::vector<std::size_t> taken(count);
+  std::barrier all_have_one(static_cast<std::ptrdiff_t>(count));
+  std::vector<std::thread> threads;
+  for (std::size_t& mine : taken) {
+    threads.emplace_back([&] {
+      mine = this_thread_stripe();
+      all_have_one.arrive_and_wait();
+      if (this_thread_stripe() != mine) mine = kStripes;
+    });
   }
-  CHECK(stripes.size() == kStripes);
-  CHECK(*stripes.rbegin() == kStripes - 1);
+  for (std::thread& thread : threads)
+    thread.join();
+  std::map<std::size_t, int> holders;
+  for (const std::size_t stripe : taken)
+    ++holders[stripe];
+  return holders;
+}
+
+TEST_CASE("striped: threads keep their stripes; the first share none, the others all the rest",
+          "[messages][striped]") {
+  const std::size_t mine = this_thread_stripe();
+  REQUIRE(mine < kOwnStripes);
+  // Twice: what the threads of the first time had is free again.
+  for (int time = 0; time < 2; ++time) {
+    const auto holders = stripes_of(kOwnStripes - 1 + 2 * (kStripes - kOwnStripes));
+    CHECK(holders.size() == kStripes - 1);
+    CHECK_FALSE(holders.contains(mine));
+    for (const auto& [stripe, count] : holders) {
+      CAPTURE(stripe);
+      CHECK(stripe < kStripes);
+      CHECK(count == (stripe < kOwnStripes ? 1 : 2));
+    }
+  }
+  CHECK(this_thread_stripe() == mine);
+}
+
+// Made before the thread's stripe is taken, and so destroyed after it was given back.
+struct CountsAtTheEnd {
+  explicit CountsAtTheEnd(const StripedCounters<1>& counted) : counters(counted) {}
+
+  ~CountsAtTheEnd() {
+    counters.add(0, 1);
+    last = this_thread_stripe();
+  }
+
+  CountsAtTheEnd(const CountsAtTheEnd&) = delete;
+  CountsAtTheEnd& operator=(const CountsAtTheEnd&) = delete;
+
+  const StripedCounters<1>& counters;
+  static inline std::size_t last = 0;
+};
+
+TEST_CASE("striped: what a thread counts after it gave its stripe back goes to a shared one",
+          "[messages][striped]") {
+  const StripedCounters<1> counters;
+  std::size_t before = kStripes;
+  std::thread([&] {
+    const thread_local CountsAtTheEnd late(counters);
+    before = this_thread_stripe();
+    counters.add(0, 1);
+  }).join();
+  CHECK(before < kOwnStripes);
+  CHECK(CountsAtTheEnd::last >= kOwnStripes);
+  CHECK(counters.sum(0) == 2);
 }
 
 TEST_CASE("striped: stripes share no cache line", "[messages][striped]") {
