@@ -62,7 +62,8 @@ struct MapState {
 
   void run(ConnectSubchannel& order) {
     const auto found = subchannels.find(order.address);
-    if (found != subchannels.end()) protocol::send(self, found->second, ConnectRequested{});
+    if (found == subchannels.end()) return;
+    protocol::send(self, found->second, ConnectRequested{order.may_hurry});
   }
 
   void run(NotifyHolder& order) {

@@ -252,6 +252,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.log = options.log ? options.log : log_to_stderr;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
+  environment.subchannel.lost_backoff = options.lost_backoff;
   state->host = std::make_unique<actors::Host>(
       std::make_shared<const actors::Environment>(std::move(environment)),
       std::max<std::size_t>(options.scheduler_threads, 1));

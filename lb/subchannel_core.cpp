@@ -2,7 +2,6 @@
 #include "lb/subchannel_core.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -20,11 +19,9 @@ SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now
   return effects;
 }
 
-void SubchannelCore::on(const ConnectRequested& /*event*/,
-                        Instant now,
-                        SubchannelEffects& effects) {
+void SubchannelCore::on(const ConnectRequested& event, Instant now, SubchannelEffects& effects) {
   if (!std::holds_alternative<Idle>(state_)) return;
-  state_ = Connecting{now + next_backoff()};
+  state_ = Connecting{now + next_backoff(event.may_hurry)};
   effects.push_back(OpenConnection{++attempt_, options_.settings.connect_timeout});
   notify(effects);
 }
@@ -37,7 +34,8 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
     if (!told_twice) effects.push_back(DropConnection{event.attempt});
     return;
   }
-  failures_ = 0;
+  has_been_ready_ = true;
+  backoff_ = 0;
   state_ = Ready{event.connection};
   effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, true}});
   notify(effects);
@@ -48,7 +46,6 @@ void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffec
   if (connecting == nullptr || event.attempt != attempt_) return;
   const Duration rest = std::max(Duration::zero(), Duration(connecting->retry_at - now));
   const TimerId timer{"backoff", attempt_};
-  ++failures_;
   state_ = Backoff{
       timer,
       event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status};
@@ -74,15 +71,18 @@ void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffe
   notify(effects);
 }
 
-Duration SubchannelCore::next_backoff() const {
-  const double max = static_cast<double>(options_.max_backoff.count());
-  const double initial = static_cast<double>(options_.initial_backoff.count());
-  const double base =
-      std::min(max, initial * std::pow(options_.multiplier, static_cast<double>(failures_)));
+Duration SubchannelCore::next_backoff(bool may_hurry) {
+  const bool hurries =
+      may_hurry && has_been_ready_ && options_.lost_backoff < options_.initial_backoff;
+  const Duration first = hurries ? options_.lost_backoff : options_.initial_backoff;
+  const double grown = backoff_ * (hurries ? options_.lost_multiplier : options_.multiplier);
+  backoff_ = std::clamp(grown,
+                        static_cast<double>(std::min(first, options_.max_backoff).count()),
+                        static_cast<double>(options_.max_backoff.count()));
   // Evenly in [-1, 1): the upper 53 bits of the draw, which a double holds exactly.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
   const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
-  return Duration(static_cast<Duration::rep>(base * (1.0 + options_.jitter * chance)));
+  return Duration(static_cast<Duration::rep>(backoff_ * (1.0 + options_.jitter * chance)));
 }
 
 ConnectivityState SubchannelCore::state() const {

@@ -25,6 +25,10 @@
 //       else when the connection closes.
 //   B4  A request during Backoff is not remembered: who still wants a connection asks again when
 //       told IDLE.
+//   B5  An address that has been READY comes back, as a rule: its process is started again. While
+//       few fail (ConnectRequested::may_hurry) its row begins at `lost` and grows by
+//       `lost_multiplier`, so that it is found within a third of the time that it was away. Once
+//       it may not hurry any more, the next back-off is at least `initial`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 
@@ -42,6 +46,9 @@ struct SubchannelOptions {
   SubchannelSettings settings;
   Duration initial_backoff = std::chrono::seconds(1);
   double multiplier = 1.6;
+  /// See B5; no less than initial_backoff: there is no hurry.
+  Duration lost_backoff = std::chrono::milliseconds(200);
+  double lost_multiplier = 1.3;
   double jitter = 0.2;
   Duration max_backoff = std::chrono::seconds(120);
   std::uint64_t seed = 0;  ///< All of its chance.
@@ -78,13 +85,14 @@ class SubchannelCore {
   void on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects);
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
-  /// How long the back-off after one more failure lasts.
-  Duration next_backoff() const;
+  /// How long the back-off lasts if the attempt that begins now fails.
+  Duration next_backoff(bool may_hurry);
   void notify(SubchannelEffects& effects) const;
 
   SubchannelOptions options_;
-  std::uint64_t attempt_ = 0;   ///< The newest; Connecting and Ready are about this one.
-  std::uint64_t failures_ = 0;  ///< In a row.
+  std::uint64_t attempt_ = 0;  ///< The newest; Connecting and Ready are about this one.
+  bool has_been_ready_ = false;
+  double backoff_ = 0;  ///< The last one in this row, without jitter, in ticks; 0: none yet.
   std::variant<Idle, Connecting, Ready, Backoff> state_;
 };
 

@@ -93,7 +93,10 @@ void SubchannelMapCore::on(const SubchannelReleased& event, SubchannelMapEffects
 }
 
 void SubchannelMapCore::on(const SubchannelConnectAsked& event, SubchannelMapEffects& effects) {
-  if (entries_.contains(event.address)) effects.push_back(ConnectSubchannel{event.address});
+  if (!entries_.contains(event.address)) return;
+  const std::int64_t failing =
+      counts_[index(EndpointState::kConnecting)] + counts_[index(EndpointState::kTransientFailure)];
+  effects.push_back(ConnectSubchannel{event.address, failing < kMostInHurry});
 }
 
 void SubchannelMapCore::on(const HolderSettled& event, SubchannelMapEffects& /*effects*/) {

@@ -26,6 +26,8 @@
 //       is answered by the present state.
 //   I6  Health changes what is told, never a connection (A61). An endpoint is healthy while no
 //       judge finds it unfit; none of them undoes what another one found.
+//   I7  An attempt may be followed by another one soon while fewer than kMostInHurry other
+//       addresses have none that succeeded: what it costs does not grow with what is lost.
 //
 // Precondition: the shell passes on what the *present* subchannel of an address says, not what a
 // stopped one of the same address had still under way.
@@ -49,6 +51,9 @@ namespace signalbox::lb {
 
 class SubchannelMapCore {
  public:
+  /// See I7.
+  static constexpr std::int64_t kMostInHurry = 64;
+
   SubchannelMapEffects step(const SubchannelMapEvent& event, Instant now);
 
   /// Throws BrokenInvariant unless all of the above hold. O(n): for tests and the simulator.

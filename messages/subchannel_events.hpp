@@ -19,7 +19,10 @@ namespace signalbox {
 
 // --- the subchannel: one address ------------------------------------------
 
-struct ConnectRequested {};
+struct ConnectRequested {
+  /// Few addresses of the cluster fail: if this attempt does, the next one may come soon.
+  bool may_hurry = false;
+};
 
 /// Each attempt has a number of its own: answers to one that was given up are recognised.
 struct Connected {
@@ -140,6 +143,7 @@ struct StopSubchannel {
 
 struct ConnectSubchannel {
   Address address;
+  bool may_hurry = false;  ///< See ConnectRequested.
 };
 
 struct NotifyHolder {

@@ -101,6 +101,28 @@ TEST_CASE("failover: keepalive finds a backend that is stopped, and the next pri
   CHECK(reaches(channel, "primary"));
 }
 
+// Whoever waited for the first back-off would wait for an hour.
+TEST_CASE("failover: a backend that is started again is found without the back-off of strangers",
+          "[e2e][failover][backoff]") {
+  std::optional<BackendProcess> primary(std::in_place, "primary");
+  const std::string address = primary->address;
+  const BackendProcess secondary("secondary");
+  const auto plane =
+      start_plane(orders_yaml("", endpoints_yaml("c", {{address}, {secondary.address}})));
+  RuntimeOptions options = options_for(plane->address());
+  options.initial_backoff = 1h;
+  options.max_backoff = 1h;
+  options.lost_backoff = 50ms;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).cluster == "primary");
+
+  primary.reset();
+  REQUIRE(reaches(channel, "secondary"));  // At least one attempt was refused.
+  primary.emplace("primary", address);
+  CHECK(reaches(channel, "primary"));
+}
+
 TEST_CASE("failover: an attempt ends after its cluster's connect_timeout", "[e2e][failover][S12]") {
   const BlackHole first;
   const BlackHole second;

@@ -109,7 +109,7 @@ class BlackHole {
 
 /// `signalbox backend` as a process. Its replies name `cluster`.
 struct BackendProcess {
-  explicit BackendProcess(const std::string& cluster);
+  explicit BackendProcess(const std::string& cluster, const std::string& listen = "127.0.0.1:0");
 
   tools::ChildProcess process;
   std::string address;

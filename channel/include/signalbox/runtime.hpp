@@ -64,6 +64,12 @@ struct RuntimeOptions {
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);
+  /// The first back-off of an endpoint that was connected and is lost: its process is being started
+  /// again, as a rule. From here it grows by 1.3 instead of 1.6 each time, so that the endpoint is
+  /// found within about a third of the time that it was away. Only while fewer than 64 addresses of
+  /// the cluster fail; beyond that, and for an endpoint that has never answered, and when this is
+  /// no less than `initial_backoff`, gRPC's rule holds.
+  std::chrono::nanoseconds lost_backoff = std::chrono::milliseconds(200);
 
   /// How long pick_first, and each policy of many endpoints for the addresses of one, lets an
   /// attempt go on alone before it tries the next address as well (gRFC A61). Less than 100 ms

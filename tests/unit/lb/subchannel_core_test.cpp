@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -15,6 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using namespace std::chrono_literals;
 
 constexpr auto kIdle = ConnectivityState::kIdle;
 constexpr auto kConnecting = ConnectivityState::kConnecting;
@@ -159,9 +161,9 @@ TEST_CASE("subchannel: attempts and losses are observed under the cluster", "[lb
 }
 
 // Fails one attempt, begun and ended at `now`; the back-off that follows.
-Duration fail_once(SubchannelCore& core, Instant now) {
+Duration fail_once(SubchannelCore& core, Instant now, bool may_hurry = false) {
   const std::uint64_t attempt =
-      all<OpenConnection>(core.step(ConnectRequested{}, now)).front().attempt;
+      all<OpenConnection>(core.step(ConnectRequested{may_hurry}, now)).front().attempt;
   const auto timers = all<StartTimer>(core.step(refused(attempt), now));
   REQUIRE(timers.size() == 1);
   core.step(TimerFired{timers.front().timer}, now + timers.front().delay);
@@ -201,11 +203,88 @@ TEST_CASE("subchannel: a connection starts the back-off anew", "[lb][subchannel]
   CHECK(fail_once(core, {}) <= milliseconds(1200));
 }
 
+SubchannelOptions without_jitter() {
+  SubchannelOptions exact = options();
+  exact.jitter = 0;
+  return exact;
+}
+
+// Its connection has come, and gone.
+SubchannelCore lost(SubchannelOptions options) {
+  SubchannelCore core(std::move(options));
+  core.step(ConnectRequested{}, {});
+  core.step(connected(1), {});
+  core.step(closed(1), {});
+  return core;
+}
+
+TEST_CASE("subchannel: who has been READY is asked again sooner, while few fail",
+          "[lb][subchannel][backoff]") {
+  struct Row {
+    const char* when;
+    bool was_ready;
+    std::vector<bool> may_hurry;      // Of one attempt after the other, each of which fails.
+    std::vector<milliseconds> waits;  // After each.
+  };
+
+  const bool yes = true;
+  const bool no = false;
+  const std::vector<Row> rows{
+      {"lost, few fail", true, {yes, yes, yes}, {200ms, 260ms, 338ms}},
+      {"lost, many fail", true, {no, no, no}, {1000ms, 1600ms, 2560ms}},
+      {"never answered, few fail", false, {yes, yes, yes}, {1000ms, 1600ms, 2560ms}},
+      {"lost, more and more fail", true, {yes, yes, no, no}, {200ms, 260ms, 1000ms, 1600ms}},
+      {"lost, fewer and fewer fail", true, {no, yes, yes}, {1000ms, 1300ms, 1690ms}},
+  };
+  for (const Row& row : rows) {
+    DYNAMIC_SECTION(row.when) {
+      SubchannelCore core =
+          row.was_ready ? lost(without_jitter()) : SubchannelCore(without_jitter());
+      for (std::size_t i = 0; i < row.waits.size(); ++i) {
+        CAPTURE(i);
+        CHECK(fail_once(core, {}, row.may_hurry[i]) == row.waits[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE("subchannel: in a hurry too, the back-off ends at its greatest, and is spread",
+          "[lb][subchannel][backoff]") {
+  SubchannelOptions spread = options();
+  spread.max_backoff = seconds(2);
+  SubchannelCore core = lost(spread);
+  std::set<Duration> waits;
+  for (int failure = 0; failure < 30; ++failure)
+    waits.insert(fail_once(core, {}, true));
+  CHECK(waits.size() == 30);
+  CHECK(*waits.begin() >= milliseconds(160));
+  CHECK(*waits.rbegin() > milliseconds(2000));
+  CHECK(*waits.rbegin() <= milliseconds(2400));
+}
+
+TEST_CASE("subchannel: nobody hurries whose first back-off would be no shorter",
+          "[lb][subchannel][backoff]") {
+  SubchannelOptions same = without_jitter();
+  same.lost_backoff = same.initial_backoff;
+  SubchannelCore core = lost(same);
+  CHECK(fail_once(core, {}, true) == milliseconds(1000));
+  CHECK(fail_once(core, {}, true) == milliseconds(1600));
+}
+
+TEST_CASE("subchannel: a connection starts the sooner back-off anew", "[lb][subchannel][backoff]") {
+  SubchannelCore core = lost(without_jitter());
+  for (int failure = 0; failure < 6; ++failure)
+    fail_once(core, {}, true);
+  const std::uint64_t attempt =
+      all<OpenConnection>(core.step(ConnectRequested{true}, {})).front().attempt;
+  core.step(connected(attempt), {});
+  core.step(closed(attempt), {});
+  CHECK(fail_once(core, {}, true) == milliseconds(200));
+}
+
 TEST_CASE("subchannel: back-off counts from the beginning of the attempt",
           "[lb][subchannel][backoff]") {
   const Instant start{};
-  SubchannelOptions exact = options();
-  exact.jitter = 0;
 
   struct Row {
     milliseconds attempt_took;
@@ -218,7 +297,7 @@ TEST_CASE("subchannel: back-off counts from the beginning of the attempt",
       {milliseconds(1000), milliseconds(0)},
       {milliseconds(7000), milliseconds(0)},
   }));
-  SubchannelCore core(exact);
+  SubchannelCore core(without_jitter());
   core.step(ConnectRequested{}, start);
   const auto timers = all<StartTimer>(core.step(refused(1), start + row.attempt_took));
   REQUIRE(timers.size() == 1);

@@ -445,6 +445,30 @@ TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][sub
   CHECK(map.connects == Strings{"a"});
 }
 
+// I7.
+TEST_CASE("subchannel_map: an address may be asked again soon while few of them fail",
+          "[lb][subchannel_map][backoff]") {
+  MapHarness map;
+  const auto may_hurry = [&map] {
+    const auto effects = map.step(SubchannelConnectAsked{Address{"lost"}});
+    REQUIRE(effects.size() == 1);
+    return std::get<ConnectSubchannel>(effects.front()).may_hurry;
+  };
+  map.acquire("lost", holder("x"));
+  const auto failing =
+      GENERATE(ConnectivityState::kConnecting, ConnectivityState::kTransientFailure);
+  const auto other = GENERATE(ConnectivityState::kIdle, ConnectivityState::kReady);
+  for (std::int64_t i = 0; i < SubchannelMapCore::kMostInHurry; ++i) {
+    CAPTURE(i);
+    CHECK(may_hurry());
+    map.acquire(std::to_string(i), holder("x"));
+    map.tell(std::to_string(i), failing);
+  }
+  CHECK_FALSE(may_hurry());
+  map.tell("0", other);
+  CHECK(may_hurry());
+}
+
 TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts change",
           "[lb][subchannel_map]") {
   EndpointCounts before{};
