@@ -66,10 +66,8 @@ std::optional<absl::Span<const int>> RegexSet::match(absl::string_view text) con
   thread_local std::vector<int> matched;
   if (!fits_) return std::nullopt;
   re2::RE2::Set::ErrorInfo error{re2::RE2::Set::kNoError};
-  if (!set_.Match(re2::StringPiece(text.data(), text.size()), &matched, &error)) {
-    if (error.kind != re2::RE2::Set::kNoError) return std::nullopt;
-    matched.clear();
-  }
+  const bool is_any = set_.Match(re2::StringPiece(text.data(), text.size()), &matched, &error);
+  if (!is_any && error.kind != re2::RE2::Set::kNoError) return std::nullopt;
   std::ranges::sort(matched);
   return matched;
 }

@@ -187,15 +187,27 @@ TEST_CASE("routing: more prefixes in one another than there is room for are exac
 TEST_CASE("routing: patterns that do not fit into one set are tried alone", "[lb][route][limits]") {
   std::vector<Route> routes;
   for (char first = 'a'; first < 'j'; ++first)
-    routes.push_back(route(regex(std::string("(") + first + ")\\pL{18}"), to("a")));
+    routes.push_back(route(regex(std::string("(") + first + ")\\pL{30}"), to("a")));
   routes[3].match.fraction_per_million = 0;
   routes.push_back(route(regex("(d).*"), to("a")));
   const Tables table(std::move(routes));
-  const std::string tail(18, 'z');
+  const std::string tail(30, 'z');
   CHECK(table.find({"a" + tail}) == Position(0));
   CHECK(table.find({"i" + tail}) == Position(8));
   CHECK(table.find({"d" + tail}) == Position(9));
   CHECK(table.find({"k" + tail}) == std::nullopt);
+}
+
+TEST_CASE("routing: of two sets of patterns the one with the earlier route wins",
+          "[lb][route][A28]") {
+  std::vector<Route> routes;
+  for (int i = 0; i < 10; ++i) {
+    routes.push_back(route(regex(absl::StrCat("(/a)b{", i, "}")), to("a")));
+    routes.push_back(route(regex(absl::StrCat("/a[b]{", 9 - i, "}")), to("a")));
+  }
+  const Tables table(std::move(routes));
+  CHECK(table.find({"/a" + std::string(3, 'b')}) == Position(6));
+  CHECK(table.find({"/a" + std::string(7, 'b')}) == Position(5));
 }
 
 TEST_CASE("routing: a pattern that cannot be compiled hides none of the others",
