@@ -200,6 +200,7 @@ void QueuedCall::bind(Verdict verdict) {
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED while waiting for a connection"));
   std::unique_lock lock(mutex_);
   if (ended_) verdict = Verdict::kFail;
+  const bool is_picked = !ended_;
   const absl::Status failure = ended_ ? *ended_ : binder_->failure(intent_.pick);
   lock.unlock();
   grpc_call* real = nullptr;
@@ -209,6 +210,7 @@ void QueuedCall::bind(Verdict verdict) {
     binder_->hand_over(intent_, interception_.observer);
   } else {
     real = binder_->refuse(failure, name_.c_str(), *cq_);
+    if (is_picked) binder_->hand_over_failed(intent_, interception_.observer);
     intent_.pick = lb::Pick();
   }
   real_ = Call(real, binder_.get(), cq_, interception_.info);

@@ -39,16 +39,17 @@ class ScriptedPicker final : public Picker {
 /// Sends all calls to one cluster.
 class OneRoute final : public lb::ConfigSelector {
  public:
-  OneRoute(lb::ClusterRefPtr cluster, std::optional<Duration> timeout)
-      : cluster_(std::move(cluster)), timeout_(timeout) {}
+  OneRoute(lb::ClusterRefPtr cluster, std::optional<Duration> timeout, const lb::RetryRules& retry)
+      : cluster_(std::move(cluster)), timeout_(timeout), retry_(retry) {}
 
   std::variant<lb::Selection, absl::Status> select(const PickArgs&) const override {
-    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_};
+    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_, .retry = &retry_};
   }
 
  private:
   lb::ClusterRefPtr cluster_;
   std::optional<Duration> timeout_;
+  lb::RetryRules retry_;
 };
 
 class FakeConnectivity final : public channel::ConnectivitySource {
@@ -98,7 +99,8 @@ class ChannelWorld {
       std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
           interceptors = {},
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
-      std::string target = "xds:///orders")
+      std::string target = "xds:///orders",
+      std::shared_ptr<lb::RetryThrottle> throttle = nullptr)
       : credentials_(std::move(credentials)) {
     channel::GrpcChannelOptions options{lb::Router(cell),
                                         waiting,
@@ -106,7 +108,8 @@ class ChannelWorld {
                                         counts,
                                         std::move(target),
                                         "node-7",
-                                        std::move(interceptors)};
+                                        std::move(interceptors),
+                                        std::move(throttle)};
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);
@@ -150,7 +153,7 @@ class ChannelWorld {
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
-      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout);
+      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout, retry);
       snapshot->picker = std::make_shared<ScriptedPicker>(std::move(script));
     }
     const std::lock_guard lock(publishing_);
@@ -215,6 +218,7 @@ class ChannelWorld {
   std::shared_ptr<const CallStats> stats = std::make_shared<CallStats>();
   lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
   std::optional<Duration> timeout;
+  lb::RetryRules retry;
   std::shared_ptr<grpc::ChannelInterface> channel;
   std::unique_ptr<Echo::Stub> stub;
 
