@@ -30,7 +30,8 @@ struct BackendOptions {
   std::string listen = "127.0.0.1:0";
   std::string name;
   std::string cluster;
-  pid_t parent = 0;  ///< Ends with this process.
+  int failing_attempts = 0;  ///< Of each call, as many fail UNAVAILABLE before one succeeds.
+  pid_t parent = 0;          ///< Ends with this process.
 };
 
 /// One of the demo's backends. Writes one line of JSON when it is ready; SIGTERM ends it in peace.

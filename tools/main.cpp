@@ -310,6 +310,11 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->add_option("--name", options.name, "What it calls itself")->required();
   command->add_option("--cluster", options.cluster, "The cluster it belongs to")->required();
   command->add_option("--parent", options.parent, "Ends with this process");
+  command
+      ->add_option("--failing-attempts",
+                   options.failing_attempts,
+                   "How many attempts of each call fail, UNAVAILABLE, before one succeeds")
+      ->capture_default_str();
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 

@@ -240,9 +240,15 @@ BlackHole::~BlackHole() {
   ::close(fd_);
 }
 
-BackendProcess::BackendProcess(const std::string& cluster)
-    : process(
-          start_program({SIGNALBOX_PROGRAM, "backend", "--name", cluster, "--cluster", cluster})) {
+BackendProcess::BackendProcess(const std::string& cluster, int failing_attempts)
+    : process(start_program({SIGNALBOX_PROGRAM,
+                             "backend",
+                             "--name",
+                             cluster,
+                             "--cluster",
+                             cluster,
+                             "--failing-attempts",
+                             std::to_string(failing_attempts)})) {
   const auto line = process.read_line(kPatience);
   INFO(line.status().ToString() << " " << process.captured_errors());
   REQUIRE(line.ok());

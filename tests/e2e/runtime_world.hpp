@@ -107,9 +107,10 @@ class BlackHole {
 
 // --- backends -----------------------------------------------------------------
 
-/// `signalbox backend` as a process. Its replies name `cluster`.
+/// `signalbox backend` as a process. Its replies name `cluster`. As many attempts of each call fail
+/// before one succeeds.
 struct BackendProcess {
-  explicit BackendProcess(const std::string& cluster);
+  explicit BackendProcess(const std::string& cluster, int failing_attempts = 0);
 
   tools::ChildProcess process;
   std::string address;
