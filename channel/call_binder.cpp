@@ -2,6 +2,7 @@
 #include "channel/call_binder.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <utility>
@@ -64,6 +65,13 @@ void end(grpc_call* call, const absl::Status& status) {
                                static_cast<grpc_status_code>(status.code()),
                                std::string(status.message()).c_str(),
                                nullptr);
+}
+
+Duration until(gpr_timespec deadline) {
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
+  if (left.tv_sec >= kMost.count()) return Duration::max();
+  return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
 
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
@@ -161,12 +169,13 @@ Call CallBinder::bind(CallIntent intent, const CallSite& site) {
   return {call, this, site.cq, made.info};
 }
 
-Call CallBinder::fail(const absl::Status& status, const CallIntent& intent, const CallSite& site) {
+Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const CallSite& site) {
   grpc_call* const call =
       GrpcAccess::make_call(*anchor_, site.method.name(), site.context, site.cq->cq());
   const Interception made = intercept(intent, site);
   GrpcAccess::set_call(site.context, call, site.channel);
   end(call, status);
+  hand_over_failed(intent, made.observer);
   return {call, this, site.cq, made.info};
 }
 
@@ -193,11 +202,49 @@ grpc_call* CallBinder::refuse(const absl::Status& status,
 
 void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
   if (std::optional<CallIntent>* const attempt = intent.attempt) {
-    if (intent.pick.cluster() != nullptr) intent.pick.cluster()->stats().count_started();
+    if (stats(intent) != nullptr) stats(intent)->count_started();
     *attempt = std::move(intent);
   } else if (observer != nullptr) {
     observer->observe(shared_from_this(), std::move(intent));
   }
+}
+
+void CallBinder::hand_over_failed(CallIntent& intent, CallObserver* observer) {
+  if (intent.pick.outcome() == PickOutcome::kFail && !intent.pick.retry().is_none())
+    hand_over(intent, observer);
+}
+
+const CallStats* CallBinder::stats(const CallIntent& intent) {
+  const bool has_connection = intent.pick.outcome() == PickOutcome::kComplete;
+  return has_connection ? &intent.pick.cluster()->stats() : nullptr;
+}
+
+std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt& ended) const {
+  const bool had_connection = stats(intent) != nullptr;
+  lb::AttemptEnd end{.code = ended.code};
+  if (ended.code != grpc::StatusCode::OK) {
+    end.is_unsent = had_connection && ended.code == grpc::StatusCode::UNAVAILABLE &&
+                    actors::never_reached_transport(ended.call);
+    end.is_committed = had_connection && !GrpcAccess::is_trailers_only(ended.call);
+    end.is_kept = ended.request->Length() <= options_.retry_buffer_bytes;
+    end.time_left = until(ended.deadline);
+    const auto pushback = ended.trailers.find("grpc-retry-pushback-ms");
+    if (pushback != ended.trailers.end())
+      end.pushback.emplace(pushback->second.data(), pushback->second.size());
+  }
+  if (!end.is_unsent) intent.pick.end(ended.code);
+  const auto decision =
+      intent.retry.after(end, intent.pick.retry(), intent.seed, options_.throttle.get());
+  if (!ended.is_wanted) return std::nullopt;
+  if (decision.result) intent.pick.cluster()->stats().count_retry(*decision.result);
+  if (!decision.delay) return std::nullopt;
+  if (end.is_unsent) {
+    counts().count_repicked();
+  } else {  // A6: every retry has a chance of another endpoint.
+    intent.seed = draw(intent.seed, Salt::kRetryPick);
+  }
+  intent.pick.put_off();
+  return decision.delay;
 }
 
 absl::Status CallBinder::explain(const absl::Status& why, const CallIntent& intent) const {

@@ -3,7 +3,7 @@
 // CallBinder — what is common to all calls of a channel: asks the router, judges its answer, and
 // makes the grpc_call that carries it out. Calls share it, so it outlives the channel that made it.
 //
-//   grpc_channel, queued_call, unsent_call ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
+//   grpc_channel, queued_call, retried_call ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
 
 #pragma once
 
@@ -26,11 +26,22 @@ struct CallIntent {
   bool is_picked = false;
   bool is_put_off = false;  ///< The pick had a connection, which has died.
   bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
-  /// Set in an attempt of unsent_call, which gets the intent when the attempt is bound, and
-  /// observes it itself.
+  /// Set in an attempt of retried_call, which gets the intent when the attempt is bound or its pick
+  /// failed, and observes it itself.
   std::optional<CallIntent>* attempt = nullptr;
+  lb::RetryState retry;
   lb::Pick pick;
   std::string authority;  ///< As the pick says (A81); empty: it does not.
+};
+
+/// How an attempt of a call ended.
+struct EndedAttempt {
+  grpc_call* call = nullptr;
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  const std::multimap<grpc::string_ref, grpc::string_ref>& trailers;
+  gpr_timespec deadline{};
+  grpc::ByteBuffer* request = nullptr;
+  bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
 };
 
 /// While it lives, the next call that this thread makes on a channel has this intent.
@@ -91,10 +102,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// The call on the picked connection, with an observer that owns the intent.
   grpc::internal::Call bind(CallIntent intent, const CallSite& site);
 
-  /// A call that has failed with `status` already.
-  grpc::internal::Call fail(const absl::Status& status,
-                            const CallIntent& intent,
-                            const CallSite& site);
+  /// A call that has failed with `status` already. If its pick failed and it has a retry policy,
+  /// its observer gets the intent.
+  grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
   // The parts of these, for a call whose context has one already.
 
@@ -116,6 +126,16 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Gives the intent of a bound call to whoever observes it. Nobody: it stays, and is the
   /// caller's to keep.
   void hand_over(CallIntent& intent, CallObserver* observer);
+
+  /// As hand_over, of a call that no connection has: only if its retry policy may be for it.
+  void hand_over_failed(CallIntent& intent, CallObserver* observer);
+
+  /// Where the attempts of a call are counted; null: it has no connection.
+  static const CallStats* stats(const CallIntent& intent);
+
+  /// An attempt has ended: tells those who count it, and says after how long another is to follow,
+  /// which the intent is then made ready for. nullopt: none.
+  std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
   /// Why a call ends that no pick has failed; see lb::Router::explain().
   absl::Status explain(const absl::Status& why, const CallIntent& intent) const;

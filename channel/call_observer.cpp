@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "actors/io/grpc_connector.hpp"
 #include "channel/queued_call.hpp"
 
 namespace signalbox::channel {
@@ -86,7 +85,9 @@ void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
 
 void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    cancelled_.store(true, std::memory_order_release);
+    // Either this sees the call that is being made again, or that sees that it was cancelled.
+    cancelled_ = true;
+    if (RetriedCall* const retried = cancellable_) retried->cancel();
     return batch->Proceed();
   }
   release_held_queue();
@@ -97,15 +98,10 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   batch->Proceed();
 }
 
-const CallStats* CallObserver::stats() const {
-  const lb::ClusterRef* const cluster = intent_.pick.cluster();
-  return cluster != nullptr ? &cluster->stats() : nullptr;
-}
-
-// Whether the call, should it prove unsent, can be made again: its one batch holds all of it.
+// What it takes to make the call again: its one batch holds all of it.
 void CallObserver::begin(InterceptorBatchMethods& batch) {
   started_ = true;
-  if (stats() != nullptr) stats()->count_started();
+  if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
   if (type_ != RpcMethod::NORMAL_RPC) return;
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   request_ = *batch.GetSerializedSendMessage();
@@ -117,30 +113,38 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 // Returns true when the batch goes on later, or has done so: then this may be gone.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
   const grpc::StatusCode code = batch.GetRecvStatus()->error_code();
-  const bool unsent =
-      code == grpc::StatusCode::UNAVAILABLE && actors::never_reached_transport(context_.c_call());
   complete(code);
-  if (!unsent) intent_.pick.end(code);
-  if (unsent && again(batch)) return true;
+  const auto reply = code != grpc::StatusCode::OK ? whole(batch) : std::nullopt;
+  const auto delay = binder_->retry(intent_,
+                                    {.call = context_.c_call(),
+                                     .code = code,
+                                     .trailers = *batch.GetRecvTrailingMetadata(),
+                                     .deadline = context_.raw_deadline(),
+                                     .request = &request_,
+                                     .is_wanted = reply && !is_cancelled()});
+  if (delay) {
+    retried_ = std::make_unique<RetriedCall>(
+        HeldBatch{binder_, &context_, this, method_.c_str(), &request_, &batch, *reply},
+        std::move(intent_));
+    cancellable_ = retried_.get();
+    retried_->start(*delay);
+    return true;
+  }
   intent_.pick = lb::Pick();
   request_.Clear();
   return false;
 }
 
-bool CallObserver::again(InterceptorBatchMethods& batch) {
-  const bool whole = reply_ != nullptr && ops_ != nullptr &&
-                     has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
-  if (!whole) return false;
-  unsent_ = UnsentCall::of({binder_, &context_, method_.c_str(), &request_, &batch, ops_, reply_},
-                           intent_);
-  if (unsent_ == nullptr) return false;
-  unsent_->start();
-  return true;
+std::optional<ReplySlot> CallObserver::whole(InterceptorBatchMethods& batch) const {
+  if (reply_ == nullptr || ops_ == nullptr) return std::nullopt;
+  if (!has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) return std::nullopt;
+  return ReplySlot::of(ops_, reply_);
 }
 
 void CallObserver::complete(grpc::StatusCode code) {
-  if (!std::exchange(started_, false) || stats() == nullptr) return;
-  stats()->count_completed(static_cast<int>(code));
+  if (!std::exchange(started_, false)) return;
+  if (const CallStats* const stats = CallBinder::stats(intent_))
+    stats->count_completed(static_cast<int>(code));
 }
 
 // --- how it comes into a call -----------------------------------------------------

@@ -6,9 +6,9 @@
 //   call_binder::bind, queued_call ─▶ observe(intent) ─▶ batches ─▶ status: the intent goes
 //
 // It holds the lb::Pick from binding to the status (D1), counts the attempt in the cluster's
-// CallStats, and hands a call that was never sent to unsent_call (D2). Of a call that was bound
-// when it was made it is the hook, too: between that and its first batch, which the application
-// may put off, the connection may die, and then the call waits in a queued_call (D2).
+// CallStats, and hands a unary call that is to be made again to retried_call (D2). Of a call that
+// was bound when it was made it is the hook, too: between that and its first batch, which the
+// application may put off, the connection may die, and then the call waits in a queued_call (D2).
 
 #pragma once
 
@@ -21,7 +21,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "channel/call_binder.hpp"
-#include "channel/unsent_call.hpp"
+#include "channel/retried_call.hpp"
 
 namespace signalbox::channel {
 
@@ -36,17 +36,16 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   void observe(std::shared_ptr<CallBinder> binder, CallIntent intent);
 
   /// Whether the application has cancelled the context.
-  bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  bool is_cancelled() const { return cancelled_; }
 
   void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                         grpc::internal::Call* call) override;
   void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
  private:
-  const CallStats* stats() const;
   void begin(grpc::experimental::InterceptorBatchMethods& batch);
   bool end(grpc::experimental::InterceptorBatchMethods& batch);
-  bool again(grpc::experimental::InterceptorBatchMethods& batch);
+  std::optional<ReplySlot> whole(grpc::experimental::InterceptorBatchMethods& batch) const;
   void complete(grpc::StatusCode code);
 
   grpc::ClientContext& context_;
@@ -61,7 +60,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   grpc::ByteBuffer request_;
   void* reply_ = nullptr;
   grpc::internal::CallOpSetInterface* ops_ = nullptr;
-  std::unique_ptr<UnsentCall> unsent_;
+  std::unique_ptr<RetriedCall> retried_;
+  std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the thread that cancels.
 };
 
 /// While it lives, this thread fills `ops` of `call`. If `held` is set, a hold on that queue is

@@ -9,7 +9,8 @@
 //
 // Invariants
 //   D1  A call that was picked holds its lb::Pick until it ends, and no longer.
-//   D2  A call that is known to never have reached a transport is picked again, not failed.
+//   D2  A call that is known to never have reached a transport is picked again, not failed; so is,
+//       after a back-off, a unary call that its route's retry policy covers.
 //   D3  A call's interceptors are made once and run once, in the application's context, whether it
 //       waits, and however often it is picked.
 //   D4  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
@@ -26,6 +27,7 @@
 
 #include "channel/connectivity_source.hpp"
 #include "channel/wait_list.hpp"
+#include "lb/route/retry.hpp"
 #include "lb/router.hpp"
 #include "messages/striped.hpp"
 
@@ -56,6 +58,10 @@ struct GrpcChannelOptions {
   std::string target;  ///< "xds:///orders": peer() of a call that has reached nobody.
   /// The application's own, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  /// Shared by the channels of a target; null: none.
+  std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
+  /// Requests that are larger are not retried by policy.
+  std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
 };
 
 /// The connections that the router leads to must be actors::GrpcConnections.

@@ -241,9 +241,10 @@ void QueuedCall::bind(Verdict verdict) {
   const std::optional<absl::Status> ended = ended_;
   lock.unlock();
   if (ended) verdict = Verdict::kFail;
-  const absl::Status failure = ended                            ? why_waiting_ended(*ended)
-                               : binder_->waiting().is_closed() ? binder_->closed()
-                                                                : intent_.pick.status();
+  const bool is_closed = binder_->waiting().is_closed();
+  const absl::Status failure = ended       ? why_waiting_ended(*ended)
+                               : is_closed ? binder_->closed()
+                                           : intent_.pick.status();
   grpc_call* real = nullptr;
   if (verdict == Verdict::kBind) {
     real = CallBinder::connect(intent_, name_.c_str(), context_, *cq_);
@@ -251,6 +252,7 @@ void QueuedCall::bind(Verdict verdict) {
     binder_->hand_over(intent_, interception_.observer);
   } else {
     real = binder_->refuse(failure, name_.c_str(), *cq_);
+    if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.observer);
     intent_.pick = lb::Pick();
   }
   real_ = Call(real, binder_.get(), cq_, interception_.info);

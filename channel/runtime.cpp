@@ -46,6 +46,20 @@ absl::StatusOr<xds::Bootstrap> read_bootstrap(const RuntimeOptions& options) {
   return xds::load_bootstrap(xds::BootstrapEnvironment{get});
 }
 
+absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) {
+  if (!throttling) return {};
+  const auto check = [](const char* name, double value) -> absl::Status {
+    if (value > 0 && value <= 1000) return {};
+    return absl::InvalidArgumentError(absl::StrCat("RuntimeOptions::retry_throttling.",
+                                                   name,
+                                                   ": must be more than 0 and at most 1000, found ",
+                                                   value));
+  };
+  absl::Status status = check("max_tokens", throttling->max_tokens);
+  status.Update(check("token_ratio", throttling->token_ratio));
+  return status;
+}
+
 std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
   if (!options.name_lookup) return actors::make_system_lookup();
   return actors::make_lookup(
@@ -223,6 +237,8 @@ struct Runtime::State {
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
+  std::size_t retry_buffer_bytes = 0;
+  std::optional<RetryThrottling> retry_throttling;
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
@@ -243,6 +259,10 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   std::weak_ptr<channel::Target>& known = targets[name];
   if (auto existing = known.lock()) return existing;
   auto fresh = std::make_shared<channel::Target>(lb::CallerNames{name, bootstrap.node.id});
+  if (retry_throttling) {
+    fresh->throttle_retries(std::make_shared<lb::RetryThrottle>(retry_throttling->max_tokens,
+                                                                retry_throttling->token_ratio));
+  }
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
@@ -268,6 +288,8 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const absl::Status throttling = check_throttling(options.retry_throttling);
+  if (!throttling.ok()) return throttling;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
   const auto node = xds::make_node(bootstrap->node);
@@ -276,6 +298,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
   state->transport = options.transport;
+  state->retry_buffer_bytes = options.retry_buffer_bytes;
+  state->retry_throttling = options.retry_throttling;
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
   if (!custom.ok()) return custom.status();
   auto filters = channel::register_http_filters(options.http_filters, *state->instruments);
@@ -356,7 +380,9 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       *found,
                                       state_->counts,
                                       target,
-                                      std::move(interceptors)};
+                                      std::move(interceptors),
+                                      (*found)->retry_throttle(),
+                                      state_->retry_buffer_bytes};
   return channel::make_grpc_channel(std::move(options));
 }
 

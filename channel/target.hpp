@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/channel_port.hpp"
@@ -22,6 +23,7 @@
 #include "channel/connectivity_source.hpp"
 #include "channel/host_link.hpp"
 #include "channel/wait_list.hpp"
+#include "lb/route/retry.hpp"
 #include "lb/router.hpp"
 
 namespace signalbox::channel {
@@ -42,6 +44,14 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
 
+  /// Of all the target's channels; null: none.
+  const std::shared_ptr<lb::RetryThrottle>& retry_throttle() const { return retry_throttle_; }
+
+  /// To be called before anyone else knows the target.
+  void throttle_retries(std::shared_ptr<lb::RetryThrottle> throttle) {
+    retry_throttle_ = std::move(throttle);
+  }
+
   /// News of the channel actor; never blocks.
   void published(ConnectivityState state);
 
@@ -60,6 +70,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const lb::CallerNames names_;
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
+  std::shared_ptr<lb::RetryThrottle> retry_throttle_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
   std::shared_ptr<HostLink> host_;  // Null: a target that nobody serves.
   std::shared_ptr<const actors::ChannelPort> port_;

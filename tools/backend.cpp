@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include <grpc/grpc.h>
 #include <grpcpp/security/server_credentials.h>
@@ -28,14 +29,26 @@ namespace {
 constexpr auto kMaxWork = std::chrono::seconds(10);
 constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never say goodbye.
 
+// As a client says that retries (gRFC A6).
+int earlier_attempts(const grpc::ServerContext& context) {
+  const auto header = context.client_metadata().find("grpc-previous-rpc-attempts");
+  int attempts = 0;
+  if (header != context.client_metadata().end())
+    static_cast<void>(absl::SimpleAtoi(
+        absl::string_view(header->second.data(), header->second.size()), &attempts));
+  return attempts;
+}
+
 class OrdersService final : public demo::v1::Orders::Service {
  public:
   explicit OrdersService(const BackendOptions& options)
       : options_(options), places_(options.at_once) {}
 
-  grpc::Status Place(grpc::ServerContext* /*context*/,
+  grpc::Status Place(grpc::ServerContext* context,
                      const demo::v1::PlaceRequest* request,
                      demo::v1::PlaceReply* reply) override {
+    if (options_.failing_attempts > 0 && earlier_attempts(*context) < options_.failing_attempts)
+      return {grpc::StatusCode::UNAVAILABLE, "this attempt is to fail"};
     places_.acquire();
     std::this_thread::sleep_for(std::min<std::chrono::microseconds>(
         std::chrono::microseconds(request->work_us()), kMaxWork));

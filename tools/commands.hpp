@@ -32,9 +32,10 @@ struct BackendOptions {
   std::string cluster;
   std::string certificate;  ///< Files in PEM; empty: plaintext.
   std::string private_key;
-  std::string client_ca;  ///< Signed the clients' certificates; empty: they need none.
-  pid_t parent = 0;       ///< Ends with this process.
-  int at_once = 256;      ///< So many calls are worked on at a time; others wait in line.
+  std::string client_ca;     ///< Signed the clients' certificates; empty: they need none.
+  int failing_attempts = 0;  ///< Of each call, as many fail UNAVAILABLE before one succeeds.
+  pid_t parent = 0;          ///< Ends with this process.
+  int at_once = 256;         ///< So many calls are worked on at a time; others wait in line.
 };
 
 /// One of the demo's backends. Writes one line of JSON when it is ready; SIGTERM ends it in peace.

@@ -345,6 +345,11 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->add_option("--at-once", options.at_once, "The most calls that it works on at a time")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
+  command
+      ->add_option("--failing-attempts",
+                   options.failing_attempts,
+                   "How many attempts of each call fail, UNAVAILABLE, before one succeeds")
+      ->capture_default_str();
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 

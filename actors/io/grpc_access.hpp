@@ -25,6 +25,7 @@
 #include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/rpc_method.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/client_interceptor.h>
 #include <grpcpp/version_info.h>
 
@@ -87,6 +88,18 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   static CompletionQueue* callback_cq(ChannelInterface& channel) { return channel.CallbackCQ(); }
 
   static grpc_channel* c_channel(const Channel& channel) { return channel.c_channel_; }
+
+  // --- calls ----------------------------------------------------------------
+
+  /// Whether the call has ended without response headers. Reactors are told, and nobody else.
+  static bool is_trailers_only(const grpc_call* call) {
+    class Asker final : public ClientUnaryReactor {
+     public:
+      void OnDone(const Status&) override {}
+    };
+
+    return Asker().InternalTrailersOnly(call);
+  }
 
   // --- contexts -----------------------------------------------------------
 

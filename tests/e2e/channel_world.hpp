@@ -41,16 +41,24 @@ class OneRoute final : public lb::ConfigSelector {
  public:
   OneRoute(lb::ClusterRefPtr cluster,
            std::optional<Duration> timeout,
+           const lb::RetryRules& retry,
            lb::FilterChainPtr filters = nullptr)
-      : cluster_(std::move(cluster)), timeout_(timeout), filters_(std::move(filters)) {}
+      : cluster_(std::move(cluster)),
+        timeout_(timeout),
+        retry_(retry),
+        filters_(std::move(filters)) {}
 
   std::variant<lb::Selection, absl::Status> select(const PickArgs&) const override {
-    return lb::Selection{.cluster = cluster_.get(), .timeout = timeout_, .filters = filters_.get()};
+    return lb::Selection{.cluster = cluster_.get(),
+                         .timeout = timeout_,
+                         .retry = &retry_,
+                         .filters = filters_.get()};
   }
 
  private:
   lb::ClusterRefPtr cluster_;
   std::optional<Duration> timeout_;
+  lb::RetryRules retry_;
   lb::FilterChainPtr filters_;
 };
 
@@ -101,14 +109,16 @@ class ChannelWorld {
       std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
           interceptors = {},
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
-      std::string target = "xds:///orders")
+      std::string target = "xds:///orders",
+      std::shared_ptr<lb::RetryThrottle> throttle = nullptr)
       : credentials_(std::move(credentials)) {
     channel::GrpcChannelOptions options{lb::Router(cell, {target, "node-7"}),
                                         waiting,
                                         connectivity,
                                         counts,
                                         target,
-                                        std::move(interceptors)};
+                                        std::move(interceptors),
+                                        std::move(throttle)};
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);
@@ -152,7 +162,7 @@ class ChannelWorld {
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
-      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout, filters);
+      snapshot->selector = std::make_shared<OneRoute>(cluster, timeout, retry, filters);
       snapshot->picker = std::make_shared<ScriptedPicker>(std::move(script));
     }
     const std::lock_guard lock(publishing_);
@@ -218,6 +228,7 @@ class ChannelWorld {
   lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
   std::optional<Duration> timeout;
   lb::FilterChainPtr filters;  ///< Of what is published from now on.
+  lb::RetryRules retry;
   std::shared_ptr<grpc::ChannelInterface> channel;
   std::unique_ptr<Echo::Stub> stub;
 

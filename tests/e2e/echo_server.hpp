@@ -40,6 +40,7 @@ class EchoService final : public Echo::Service {
   grpc::Status Unary(grpc::ServerContext* context,
                      const EchoRequest* request,
                      EchoReply* reply) override {
+    if (request->failures() > 0) return fail_at_first(*context, *request, *reply);
     begin(*context);
     fill(*context, *request, *reply);
     return end(*context, *request);
@@ -101,6 +102,25 @@ class EchoService final : public Echo::Service {
   int port = 0;
 
  private:
+  grpc::Status fail_at_first(grpc::ServerContext& context,
+                             const EchoRequest& request,
+                             EchoReply& reply) {
+    const auto header = context.client_metadata().find("grpc-previous-rpc-attempts");
+    if (header != context.client_metadata().end())
+      reply.set_previous_attempts(
+          std::stoi(std::string(header->second.data(), header->second.size())));
+    if (reply.previous_attempts() < request.failures()) {
+      ++calls;
+      context.AddTrailingMetadata("attempt", std::to_string(reply.previous_attempts()));
+      if (!request.pushback().empty())
+        context.AddTrailingMetadata("grpc-retry-pushback-ms", request.pushback());
+      return {static_cast<grpc::StatusCode>(request.status()), "as asked", "in detail"};
+    }
+    begin(context);
+    fill(context, request, reply);
+    return grpc::Status::OK;
+  }
+
   void begin(grpc::ServerContext& context) {
     {
       const std::lock_guard lock(mutex_);

@@ -7,7 +7,7 @@
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/client_interceptor.h>
 
-#include "channel/unsent_call.hpp"
+#include "channel/retried_call.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/e2e/channel_world.hpp"
 
@@ -109,7 +109,7 @@ TEST_CASE("grpc_channel: a call whose connection has died holds no place while i
 }
 
 // What threads that are interrupted in the middle of a call can run into at any time.
-TEST_CASE("unsent_call: a call whose connection died before it was sent is made again",
+TEST_CASE("retried_call: a call whose connection died before it was sent is made again",
           "[channel][repick]") {
   EchoServer dying;
   EchoServer living;
@@ -225,7 +225,7 @@ ScriptedPicker::Script counted(const Ends& ends, const ConnectionPtr& connection
   };
 }
 
-TEST_CASE("unsent_call: a call that was not sent says nothing of its endpoint",
+TEST_CASE("retried_call: a call that was not sent says nothing of its endpoint",
           "[channel][repick]") {
   const bool made_again = GENERATE(false, true);
   const Ends of_dead;
@@ -313,7 +313,7 @@ class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterf
   grpc::experimental::InterceptorBatchMethods* held_ = nullptr;
 };
 
-TEST_CASE("unsent_call: a batch that goes on within another call's is not taken for that",
+TEST_CASE("retried_call: a batch that goes on within another call's is not taken for that",
           "[channel][repick][interceptor]") {
   EchoServer dying;
   EchoServer living;

@@ -55,6 +55,12 @@ enum class EndpointTransport : std::uint8_t {
   kTcp,
 };
 
+/// Both more than 0 and at most 1000; counted in thousandths.
+struct RetryThrottling {
+  double max_tokens = 10;
+  double token_ratio = 0.1;
+};
+
 struct RuntimeOptions {
   /// Where the bootstrap is: a file, or the JSON itself; neither: the environment.
   std::optional<std::string> bootstrap_path;
@@ -101,6 +107,15 @@ struct RuntimeOptions {
   std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
   /// Pings connections that no call is on, too.
   bool keepalive_without_calls = false;
+
+  /// Retries of unary calls whose route has a retry policy (gRFC A44). A request that is larger is
+  /// not kept for them, and so its call is not retried: signalbox_retries_total says too_large.
+  std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
+  /// Stops the retries of a target while too many of its calls fail (gRFC A6): a failure that could
+  /// be retried takes a token, a success gives `token_ratio` of one back, and none is retried while
+  /// half of the tokens or more are gone. Unset: never, as in gRPC without a service config; xDS
+  /// has no word for it.
+  std::optional<RetryThrottling> retry_throttling;
 
   /// With kTcp, what is said of gRPC, credentials and channel arguments does not apply, pings are
   /// TCP's own, and every call on a channel() fails.
@@ -173,14 +188,18 @@ class Runtime {
   ///   has then. What interceptors add is sent, but routes and HTTP filters do not see it. What
   ///   filters add, the context has from then on.
   /// - A call whose connection dies before the call's first batch is picked again. Later than that
-  ///   but still unsent, a unary call of a generated stub, without initial metadata apart, is made
-  ///   again; a stream, and a call through a generic stub, fails UNAVAILABLE. gRPC's own channel
-  ///   would repeat those, too, and calls that a server refused unseen (a GOAWAY).
+  ///   but still unsent, a unary call is made again at once, and one that its route's retry policy
+  ///   covers after a back-off. Streams are not, nor are unary calls in more than one batch (the
+  ///   asynchronous API with ReadInitialMetadata, a ClientUnaryReactor): they fail as they are.
+  ///   gRPC's own channel would repeat those, too, and calls that a server refused unseen (a
+  ///   GOAWAY), which are retried by policy only.
+  /// - A retry that would begin after the call's deadline is not waited for: the call ends at once,
+  ///   as its last attempt did.
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
   ///   the channel's interceptors see one call. The global one also sees the ADS streams.
   /// - The authority of a call is the one that the context sets; else the endpoint's hostname, if
   ///   its route says so and the control plane is trusted (gRFC A81); else the endpoint's address.
-  /// - No retry policies, no service config, no channelz; what gRPC does for grpc::Channel alone
+  /// - No service config, no channelz; what gRPC does for grpc::Channel alone
   ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
   ///
   /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch, or,

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RetriedCall — makes a unary call again: one that ended before any transport had it (D2), at once,
+// and one that its route's retry policy covers, after a back-off (gRFCs A6, A44).
+//
+//   call_observer: the first attempt failed ─▶ CallBinder::retry ─▶ [RetriedCall] ─┬▶ pick again
+//        the application's batch goes on with the last attempt's outcome ◀─────────┘  ▲
+//                                                  attempt failed ─▶ retry ─▶ back_off ┘
+//
+// Between the pick and the first batch a connection may die; gRPC then fails the call with
+// UNAVAILABLE, or tries to connect anew and fails it then. Proof that such a call was not sent: a
+// call learns its peer from the transport that takes it, before anything is written, and this one
+// has none. Other refused calls (a transport that closed while it took the call, a GOAWAY) have a
+// peer: whether the server saw them cannot be told from outside gRPC, so only a retry policy
+// makes them again.
+//
+// The first attempt is the application's own call. Its completion is held back inside the
+// interceptor, each further attempt runs as a call of serialized messages through the same channel,
+// and the outcome of the last is written where the first one's would have been. Only unary calls in
+// one batch qualify: the synchronous API, the asynchronous one without ReadInitialMetadata, the
+// callback API with a function; generated stubs and generic ones.
+
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include "channel/back_off.hpp"
+#include "channel/call_binder.hpp"
+
+namespace signalbox::channel {
+
+class CallObserver;
+
+/// Where a unary call's batch puts its reply.
+class ReplySlot {
+ public:
+  /// nullopt: the batch is not one of a unary stub.
+  static std::optional<ReplySlot> of(grpc::internal::CallOpSetInterface* ops, void* reply);
+
+  /// Takes what is in `response`.
+  grpc::Status fill(grpc::ByteBuffer& response) const;
+
+ private:
+  // Generated stubs receive into a MessageLite.
+  using Message = grpc::internal::CallOpRecvMessage<google::protobuf::MessageLite>;
+  using Bytes = grpc::internal::CallOpRecvMessage<grpc::ByteBuffer>;
+
+  std::variant<Message*, Bytes*> op_;
+  void* reply_ = nullptr;
+};
+
+/// The completion that is held back.
+struct HeldBatch {
+  std::shared_ptr<CallBinder> binder;
+  grpc::ClientContext* user = nullptr;
+  const CallObserver* observer = nullptr;
+  const char* method = nullptr;
+  grpc::ByteBuffer* request = nullptr;
+  grpc::experimental::InterceptorBatchMethods* batch = nullptr;
+  ReplySlot reply;
+};
+
+class RetriedCall final : public grpc::ClientUnaryReactor {
+ public:
+  RetriedCall(HeldBatch held, CallIntent intent);
+  ~RetriedCall() override;
+
+  /// Makes the next attempt after `delay`. Proceeds with the batch in the end; then this may be
+  /// gone.
+  void start(Duration delay);
+
+  /// The application has cancelled the call: nothing is waited for any more. Never proceeds.
+  void cancel();
+
+ private:
+  void attempt();
+  void backed_off();
+  void OnDone(const grpc::Status& status) override;
+  void deliver(grpc::Status status);
+
+  const HeldBatch held_;
+  const std::shared_ptr<CallBinder> binder_;
+  grpc::ClientContext* const user_;
+  const std::string method_;
+  const std::multimap<std::string, std::string> metadata_;
+  grpc::GenericStub stub_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the one that was bound.
+  std::vector<grpc_call*> earlier_;   ///< The calls that the user's context had before.
+  std::vector<std::unique_ptr<grpc::ClientContext>> attempts_;
+  std::mutex mutex_;
+  std::shared_ptr<BackOff> back_off_;  ///< Guarded by mutex_.
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unary calls whose route has a retry policy: what the server, the application and the counters
+// see.
+#include <chrono>
+#include <future>
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include "lb/request_limit.hpp"
+#include "tests/e2e/channel_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+constexpr char kForever[] = "3600000";  // For a pushback.
+
+lb::RetryRules rules_of(std::uint32_t max_attempts, Duration base = 1ms, Duration most = 4ms) {
+  return lb::RetryRules({{absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable},
+                         max_attempts,
+                         base,
+                         most});
+}
+
+// A server, and a route to it that retries.
+struct RetryWorld : ChannelWorld {
+  explicit RetryWorld(const lb::RetryRules& rules,
+                      std::shared_ptr<lb::RetryThrottle> throttle = nullptr)
+      : ChannelWorld({}, grpc::InsecureChannelCredentials(), "xds:///orders", std::move(throttle)) {
+    retry = rules;
+    connection = connect(server.address());
+    publish_ready({connection});
+  }
+
+  ~RetryWorld() {
+    wait_for_no_uses();
+    CHECK_FALSE(connection->in_use());
+    CHECK(waiting->size() == 0);
+  }
+
+  RetryWorld(const RetryWorld&) = delete;
+  RetryWorld& operator=(const RetryWorld&) = delete;
+
+  // Makes a call, and does something as soon as it backs off.
+  grpc::Status call_and(Api api,
+                        grpc::ClientContext& context,
+                        const EchoRequest& request,
+                        const std::function<void()>& act) {
+    std::thread meanwhile([&] {
+      wait_for_queue(1);
+      act();
+    });
+    EchoReply reply;
+    const grpc::Status status = call(*stub, api, context, request, reply);
+    meanwhile.join();
+    return status;
+  }
+
+  EchoServer server;
+  ConnectionPtr connection;
+};
+
+EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILABLE) {
+  EchoRequest request;
+  request.set_text("again");
+  request.set_failures(failures);
+  request.set_status(failures > 0 ? status : 0);
+  return request;
+}
+
+EchoRequest failing_with(const std::string& pushback, int failures = 9) {
+  EchoRequest request = failing(failures);
+  request.set_pushback(pushback);
+  return request;
+}
+
+const auto kApis = {Api::kSync, Api::kAsync, Api::kCallback};
+
+TEST_CASE("retried_call: is made again until it succeeds, and only its end is seen",
+          "[channel][retry][A44][A6]") {
+  const Api api = GENERATE(values(kApis));
+  INFO(to_string(api));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  context.AddMetadata("x-tenant", "blue");
+  context.set_deadline(std::chrono::system_clock::now() + 60s);
+  EchoReply reply;
+  const grpc::Status status = call(*world.stub, api, context, failing(2), reply);
+  REQUIRE(status.ok());
+  CHECK(reply.text() == "again");
+  CHECK(reply.previous_attempts() == 2);
+  CHECK(reply.saw() == "deadline x-tenant=626c7565");
+  CHECK(world.server.service().calls == 3);
+  CHECK(context.GetServerInitialMetadata().count("server") == 1);
+  CHECK(context.GetServerTrailingMetadata().count("load") == 1);
+  CHECK(context.GetServerTrailingMetadata().count("attempt") == 0);
+  CHECK(context.peer() == "ipv4:" + world.server.address().str());
+  CHECK(world.stats->started() == 3);
+  CHECK(world.stats->completed(grpc::StatusCode::UNAVAILABLE) == 2);
+  CHECK(world.stats->completed(grpc::StatusCode::OK) == 1);
+  CHECK(world.stats->retries(RetryResult::kRetried) == 2);
+  CHECK(world.counts->repicked() == 0);
+}
+
+TEST_CASE("retried_call: ends as its last attempt does", "[channel][retry][A44][A6]") {
+  const Api api = GENERATE(values(kApis));
+  INFO(to_string(api));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  EchoReply reply;
+  const grpc::Status status = call(*world.stub, api, context, failing(9), reply);
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(status.error_message() == "as asked");
+  CHECK(status.error_details() == "in detail");
+  CHECK(world.server.service().calls == 3);
+  const auto& trailers = context.GetServerTrailingMetadata();
+  REQUIRE(trailers.count("attempt") == 1);
+  CHECK(trailers.find("attempt")->second == "2");
+  CHECK(context.GetServerInitialMetadata().empty());
+  CHECK(world.stats->retries(RetryResult::kExhausted) == 1);
+}
+
+TEST_CASE("retried_call: calls that are not made again", "[channel][retry][A44][A6]") {
+  struct Row {
+    const char* why;
+    EchoRequest request;
+    std::optional<RetryResult> counted;
+  };
+
+  EchoRequest committed;
+  committed.set_status(grpc::StatusCode::UNAVAILABLE);
+  EchoRequest large = failing(1);
+  large.set_text(std::string(std::size_t{256} << 10U, 'x'));
+  const std::vector<Row> rows{
+      {"the code is none of the policy's", failing(1, grpc::StatusCode::INTERNAL), {}},
+      {"the server wants none", failing_with("-1"), RetryResult::kPushedBack},
+      {"the server wants what nobody can read", failing_with("soon"), RetryResult::kPushedBack},
+      {"response headers came", committed, RetryResult::kCommitted},
+      {"the request is not kept", large, RetryResult::kTooLarge},
+      {"the deadline comes first", failing_with(kForever), RetryResult::kTooLate},
+  };
+  const auto api = GENERATE(values(kApis));
+  INFO(to_string(api));
+  for (const Row& row : rows) {
+    INFO(row.why);
+    RetryWorld world(rules_of(5));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 60s);
+    EchoReply reply;
+    const grpc::Status status = call(*world.stub, api, context, row.request, reply);
+    CHECK(static_cast<int>(status.error_code()) == row.request.status());
+    CHECK(status.error_message() == "as asked");
+    CHECK(world.server.service().calls == 1);
+    for (std::size_t i = 0; i < kRetryResults; ++i) {
+      const auto result = static_cast<RetryResult>(i);
+      CHECK(world.stats->retries(result) == (row.counted == result ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("retried_call: a request just within the limit is made again", "[channel][retry][A6]") {
+  RetryWorld world(rules_of(2));
+  EchoRequest request = failing(1);
+  request.set_text(std::string((std::size_t{256} << 10U) - 64, 'x'));
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, request, &reply).ok());
+  CHECK(reply.text() == request.text());
+}
+
+TEST_CASE("retried_call: the server says when", "[channel][retry][A6]") {
+  RetryWorld world(rules_of(2, /*base=*/1h, /*most=*/1h));
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, failing_with("1", /*failures=*/1), &reply).ok());
+  CHECK(reply.previous_attempts() == 1);
+}
+
+TEST_CASE("retried_call: can be cancelled while it backs off", "[channel][retry][A6]") {
+  const Api api = GENERATE(values(kApis));
+  INFO(to_string(api));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  const grpc::Status status =
+      world.call_and(api, context, failing_with(kForever), [&] { context.TryCancel(); });
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(world.server.service().calls == 1);
+  CHECK(context.GetServerTrailingMetadata().empty());
+}
+
+TEST_CASE("retried_call: fails when the runtime ends while it backs off", "[channel][retry]") {
+  const Api api = GENERATE(values(kApis));
+  INFO(to_string(api));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  const grpc::Status status =
+      world.call_and(api, context, failing_with(kForever), [&] { world.waiting->close(); });
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(status.error_message().find("has been shut down") != std::string::npos);
+  CHECK(world.server.service().calls == 1);
+}
+
+TEST_CASE("retried_call: holds its cluster and nothing else while it backs off",
+          "[channel][retry][A31-4][A32]") {
+  RetryWorld world(rules_of(3));
+  const auto limit = std::make_shared<const lb::RequestLimit>();
+  const lb::RequestGate gate(limit, 1, ClusterName("orders"), {});
+  world.publish([&](const PickArgs&) {
+    PickResult result;
+    result.outcome = Complete{world.connection.get()};
+    result.trackers.add_gate(gate);
+    return result;
+  });
+  grpc::ClientContext context;
+  world.call_and(Api::kSync, context, failing_with(kForever), [&] {
+    CHECK(limit->in_flight() == 0);
+    CHECK_FALSE(world.connection->in_use());
+    CHECK(world.cluster->in_use());
+    context.TryCancel();
+  });
+  world.wait_for_no_uses();
+  world.publish(nullptr);  // The gate goes.
+}
+
+// Answers in turn; the last one for ever.
+ScriptedPicker::Script in_turn(std::vector<PickResult> answers, std::atomic<std::size_t>& asked) {
+  return [answers = std::move(answers), &asked](const PickArgs&) {
+    return answers[std::min(asked++, answers.size() - 1)];
+  };
+}
+
+template <typename Outcome>
+PickResult answer(Outcome outcome) {
+  PickResult result;
+  result.outcome = std::move(outcome);
+  return result;
+}
+
+TEST_CASE("retried_call: a pick that fails is an attempt that failed; a drop ends the call",
+          "[channel][retry][A44][A32]") {
+  const Api api = GENERATE(values(kApis));
+  const bool waits_first = GENERATE(false, true);
+  INFO(to_string(api) << (waits_first ? ", after it has waited" : ""));
+  RetryWorld world(rules_of(3));
+  const PickResult failed = answer(Fail{absl::UnavailableError("no endpoint")});
+  const PickResult dropped = answer(Drop{absl::UnavailableError("dropped")});
+  const PickResult complete = answer(Complete{world.connection.get()});
+  std::atomic<std::size_t> asked{0};
+  grpc::ClientContext context;
+  EchoReply reply;
+  const auto call_with = [&](std::vector<PickResult> answers, const EchoRequest& request) {
+    if (!waits_first) {
+      world.publish(in_turn(std::move(answers), asked));
+      return call(*world.stub, api, context, request, reply);
+    }
+    world.publish_queue();
+    LatePublisher later(world, [&] { world.publish(in_turn(std::move(answers), asked)); });
+    return call(*world.stub, api, context, request, reply);
+  };
+
+  SECTION("until one succeeds") {
+    CHECK(call_with({failed, failed, complete}, failing(2)).ok());
+    CHECK(asked == 3);
+    CHECK(reply.previous_attempts() == 2);
+    CHECK(world.stats->started() == 1);
+    CHECK(world.stats->completed(grpc::StatusCode::OK) == 1);
+    CHECK(world.stats->retries(RetryResult::kRetried) == 2);
+  }
+  SECTION("until the attempts are used up") {
+    const grpc::Status status = call_with({failed}, failing(0));
+    CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(status.error_message() ==
+          "no endpoint (cluster orders, target xds:///orders, node id node-7)");
+    CHECK(asked == 3);
+    CHECK(world.stats->started() == 0);
+  }
+  SECTION("a drop at first") {
+    CHECK(call_with({dropped, complete}, failing(0)).error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(asked == 1);
+  }
+  SECTION("a drop of a retry") {
+    CHECK(call_with({complete, dropped, complete}, failing(1)).error_message().find("dropped") ==
+          0);
+    CHECK(asked == 2);
+    CHECK(world.server.service().calls == 1);
+  }
+  world.wait_for_no_uses();
+  world.publish(nullptr);
+}
+
+TEST_CASE("retried_call: each attempt draws its endpoint anew", "[channel][retry][A6]") {
+  RetryWorld world(rules_of(5));
+  std::mutex mutex;
+  std::set<std::uint64_t> seeds;
+  world.publish([&](const PickArgs& args) {
+    const std::lock_guard lock(mutex);
+    seeds.insert(args.seed);
+    return answer(Complete{world.connection.get()});
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, failing(4), &reply).ok());
+  CHECK(seeds.size() == 5);
+  world.wait_for_no_uses();
+  world.publish(nullptr);
+}
+
+TEST_CASE("retried_call: too many failures stop the retries of a target", "[channel][retry][A6]") {
+  RetryWorld world(rules_of(2), std::make_shared<lb::RetryThrottle>(4, 1));
+  const auto fails = [&](const EchoRequest& request) {
+    grpc::ClientContext context;
+    EchoReply reply;
+    return !world.stub->Unary(&context, request, &reply).ok();
+  };
+  CHECK_FALSE(fails(failing(1)));  // 4, 3, 4
+  CHECK(fails(failing(9)));        // 4, 3, 2
+  CHECK(fails(failing(1)));        // 1
+  CHECK(world.stats->retries(RetryResult::kThrottled) == 1);
+  CHECK_FALSE(fails(failing(0)));  // 2
+  CHECK_FALSE(fails(failing(0)));  // 3
+  CHECK_FALSE(fails(failing(0)));  // 4
+  CHECK_FALSE(fails(failing(1)));
+}
+
+TEST_CASE("retried_call: calls through a generic stub are made again, too",
+          "[channel][retry][A44]") {
+  RetryWorld world(rules_of(3));
+  grpc::GenericStub stub(world.channel);
+  const std::string bytes = failing(2).SerializeAsString();
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  grpc::ClientContext context;
+  grpc::Status status;
+  SECTION("asynchronous") {
+    grpc::CompletionQueue queue;
+    const auto reader =
+        stub.PrepareUnaryCall(&context, "/signalbox.test.Echo/Unary", request, &queue);
+    reader->StartCall();
+    reader->Finish(&response, &status, &status);
+    queue.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    REQUIRE(queue.Next(&tag, &ok));
+    CHECK(tag == &status);
+    CHECK_FALSE(queue.Next(&tag, &ok));
+  }
+  SECTION("with a callback") {
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(&context,
+                   "/signalbox.test.Echo/Unary",
+                   grpc::StubOptions(),
+                   &request,
+                   &response,
+                   [&](grpc::Status end) { ended.set_value(std::move(end)); });
+    auto end = ended.get_future();
+    REQUIRE(end.wait_for(10s) == std::future_status::ready);
+    status = end.get();
+  }
+  REQUIRE(status.ok());
+  grpc::Slice whole;
+  REQUIRE(response.DumpToSingleSlice(&whole).ok());
+  EchoReply reply;
+  REQUIRE(reply.ParseFromArray(whole.begin(), static_cast<int>(whole.size())));
+  CHECK(reply.previous_attempts() == 2);
+}
+
+TEST_CASE("retried_call: streams end as they do, policy or none", "[channel][retry]") {
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  EchoRequest request;
+  request.set_status(grpc::StatusCode::UNAVAILABLE);
+  EchoReply reply;
+  const auto stream = world.stub->Expand(&context, request);
+  CHECK_FALSE(stream->Read(&reply));
+  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(world.server.service().calls == 1);
+  for (std::size_t i = 0; i < kRetryResults; ++i)
+    CHECK(world.stats->retries(static_cast<RetryResult>(i)) == 0);
+}
+
+TEST_CASE("retried_call: calls that fail, are cancelled and run out of time at once",
+          "[channel][retry][race]") {
+  RetryWorld world(rules_of(4, 1ms, 2ms));
+  std::vector<std::thread> callers;
+  std::atomic<int> ended{0};
+  for (int thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&, thread] {
+      for (int i = 0; i < 100; ++i) {
+        grpc::ClientContext context;
+        if (i % 3 == 0)
+          context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(i % 7));
+        std::thread canceller;
+        if (i % 3 == 1) canceller = std::thread([&] { context.TryCancel(); });
+        EchoReply reply;
+        const Api api = kApis.begin()[(thread + i) % 3];
+        call(*world.stub, api, context, failing(i % 5), reply);
+        if (canceller.joinable()) canceller.join();
+        ++ended;
+      }
+    });
+  }
+  for (auto& caller : callers)
+    caller.join();
+  CHECK(ended == 400);
+}
+
+}  // namespace
+}  // namespace signalbox::test
