@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The xDS resources of a benchmark's world, in the API's own JSON names. The target is `xds:///bench`."""
 
+from typing import Optional
+
 TYPE = "type.googleapis.com/"
 ENVOY = TYPE + "envoy."
 
 Address = tuple[str, int]
 
 
-def route_to(cluster: str) -> list[dict]:
+RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # With the back-off that is the default: 25 to 250 ms.
+
+QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_interval": "0.001s"}}
+
+
+def route_to(cluster: str, retry_policy: Optional[dict] = None) -> list[dict]:
     """A listener and its routes: every call of the demo's service goes to this cluster."""
+    retry = {} if retry_policy is None else {"retry_policy": retry_policy}
     return [
         {"@type": ENVOY + "config.listener.v3.Listener", "name": "bench", "api_listener": {"api_listener": {
             "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -17,7 +25,7 @@ def route_to(cluster: str) -> list[dict]:
                 "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
         {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": "routes", "virtual_hosts": [
             {"name": "all", "domains": ["*"], "routes": [
-                {"match": {"prefix": "/signalbox.demo.v1.Orders/"}, "route": {"cluster": cluster}}]}]},
+                {"match": {"prefix": "/signalbox.demo.v1.Orders/"}, "route": {"cluster": cluster, **retry}}]}]},
     ]
 
 

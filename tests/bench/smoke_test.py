@@ -33,7 +33,8 @@ class SmokeTest(unittest.TestCase):
         return [sys.executable, str(BENCH), "--build", BUILD, "--pairs", "1", "--seconds", "0.05", *arguments]
 
     def test_rows_have_their_form(self) -> None:
-        wanted = ["pick_2", "rpc_latency_2", "failover_ms", "failover_failed_no_retry", "control_plane_kill_failed"]
+        wanted = ["pick_2", "rpc_latency_2", "failover_ms", "failover_failed_no_retry", "failover_failed",
+                  "control_plane_kill_failed"]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.json"
             answer = subprocess.run(self.command("--json", str(file), *wanted), capture_output=True, text=True,

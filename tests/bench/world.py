@@ -136,14 +136,14 @@ class World:
             process.end()
         self._folder.cleanup()
 
-    def launch_backend(self, listen: str, cluster: str) -> Process:
+    def launch_backend(self, listen: str, cluster: str, failing_attempts: int = 0) -> Process:
         """Not ready before it has written a line."""
         return self._start([self._programs.signalbox, "backend", "--listen", listen, "--name", listen, "--cluster",
-                            cluster, "--parent", os.getpid()])
+                            cluster, "--failing-attempts", failing_attempts, "--parent", os.getpid()])
 
-    def start_backend(self, listen: str, cluster: str) -> tuple[Process, int]:
+    def start_backend(self, listen: str, cluster: str, failing_attempts: int = 0) -> tuple[Process, int]:
         """With the port it listens on."""
-        process = self.launch_backend(listen, cluster)
+        process = self.launch_backend(listen, cluster, failing_attempts)
         return process, int(process.read(START_SECONDS)["address"].rpartition(":")[2])
 
     def serve(self, resources: list[dict]) -> None:
