@@ -45,14 +45,16 @@ class Experiment:
 class Calls(Experiment):
     """A client calls one cluster. The cluster's endpoints are addresses of one backend."""
 
-    def __init__(self, measure: str, endpoints: int, threads: int = 1, lb_policy: str = "ROUND_ROBIN") -> None:
+    def __init__(self, measure: str, endpoints: int, threads: int = 1, lb_policy: str = "ROUND_ROBIN",
+                 failing_attempts: int = 0) -> None:
         self._measure, self._endpoints, self._threads, self._lb_policy = measure, endpoints, threads, lb_policy
+        self._failing_attempts = failing_attempts  # Of every call, which is then retried after a moment.
 
     def prepare(self, world: World, scale: Scale) -> str:
         # All of 127.0.0.0/8 can only be had by listening everywhere.
         self._world, self._seconds = world, scale.seconds
-        _, self._port = world.start_backend("0.0.0.0:0", "bench")
-        world.serve(resources.route_to("bench")
+        _, self._port = world.start_backend("0.0.0.0:0", "bench", "--failing-attempts", self._failing_attempts)
+        world.serve(resources.route_to("bench", retry_policy=resources.QUICK_RETRIES if self._failing_attempts else None)
                     + resources.eds_cluster("bench", resources.loopback(self._endpoints, self._port), self._lb_policy))
         return f"{self._threads} thread{'s' if self._threads > 1 else ''}, closed loop"
 
@@ -97,8 +99,8 @@ class CallsAtRate(Calls):
     FIRST_RATE = 1000.0
     PROBES = 2
 
-    def __init__(self, endpoints: int) -> None:
-        super().__init__("cpu", endpoints)
+    def __init__(self, endpoints: int, failing_attempts: int = 0) -> None:
+        super().__init__("cpu", endpoints, failing_attempts=failing_attempts)
 
     def prepare(self, world: World, scale: Scale) -> str:
         super().prepare(world, scale)
@@ -288,13 +290,16 @@ class Failover(Experiment):
     PRIMARY = ("127.0.1.1", "127.0.1.2")
     SECONDARY = ("127.0.2.1", "127.0.2.2")
 
+    def __init__(self, retry_policy: Optional[dict] = None) -> None:
+        self._retry_policy = retry_policy
+
     def prepare(self, world: World, scale: Scale) -> str:
         self._world = world
         self._primary: dict[str, Process] = {}
         primary = [(host, self._start_primary(f"{host}:0")) for host in self.PRIMARY]
         secondary = [(host, world.start_backend(f"{host}:0", "secondary")[1]) for host in self.SECONDARY]
         self._primary_addresses = [f"{host}:{port}" for host, port in primary]
-        world.serve(resources.route_to("both")
+        world.serve(resources.route_to("both", retry_policy=self._retry_policy)
                     + [resources.aggregate_cluster("both", ["primary", "secondary"])]
                     + resources.eds_cluster("primary", primary)
                     + resources.eds_cluster("secondary", secondary))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The xDS resources of a benchmark's world, in the API's own JSON names. The target is `xds:///bench`."""
 
-from typing import Iterable
+from typing import Iterable, Optional
 
 TYPE = "type.googleapis.com/"
 ENVOY = TYPE + "envoy."
@@ -9,10 +9,17 @@ ENVOY = TYPE + "envoy."
 Address = tuple[str, int]
 
 
-def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = ()) -> list[dict]:
+RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # With the back-off that is the default: 25 to 250 ms.
+
+QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_interval": "0.001s"}}
+
+
+def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
+             retry_policy: Optional[dict] = None) -> list[dict]:
     """A listener and its routes: every call of the demo's service goes to this cluster, and so do those that one of
     the matches `before` takes."""
     matches = [*before, {"prefix": "/signalbox.demo.v1.Orders/"}]
+    retry = {} if retry_policy is None else {"retry_policy": retry_policy}
     return [
         {"@type": ENVOY + "config.listener.v3.Listener", "name": target, "api_listener": {"api_listener": {
             "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -21,7 +28,7 @@ def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = ()) -
                 "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
         {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": f"{target}-routes", "virtual_hosts": [
             {"name": "all", "domains": ["*"], "routes": [
-                {"match": match, "route": {"cluster": cluster}} for match in matches]}]},
+                {"match": match, "route": {"cluster": cluster, **retry}} for match in matches]}]},
     ]
 
 

@@ -5,6 +5,7 @@ number yet, an Experiment."""
 from dataclasses import dataclass
 from typing import Callable, Optional
 
+import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
                          ManyRoutes, Overload, QueuedCalls, Refused)
@@ -50,6 +51,8 @@ PLANS = (
          (Row("rpc_cpu_2", "cpu_us_per_call", "us", Target(1.0), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(1000),
          (Row("rpc_cpu_1000", "cpu_us_per_call", "us", Target(0.8), ("idle", "p50_us", "p99_us")),)),
+    Plan(lambda: CallsAtRate(2, failing_attempts=1),
+         (Row("retry_call", "cpu_us_per_call", "us", Target(1.0), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: Calls("closed_loop", 2, threads=16),
          (Row("rpc_qps_16threads", "calls_per_second", "calls/s", Target(1.0, at_least=True), ("p99_us",)),)),
     Plan(QueuedCalls,
@@ -61,6 +64,8 @@ PLANS = (
          (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),
           Row("failback_ms", "failback_ms", "ms", Target(0.5), ("failed_at_failback",)))),
+    Plan(lambda: Failover(resources.RETRIES),
+         (Row("failover_failed", "failed", "calls", Exactly(0), ("failover_ms", "failed_at_failback")),), most_pairs=5),
     Plan(ControlPlaneKill,
          (Row("control_plane_kill_failed", "failed", "calls", Exactly(0), ("calls", "away_s")),), most_pairs=5),
     Plan(EdsUpdate,

@@ -34,7 +34,7 @@ class SmokeTest(unittest.TestCase):
 
     def test_rows_have_their_form(self) -> None:
         wanted = ["pick_2", "rpc_latency_2", "queued_call", "overload_goodput", "failover_ms",
-                  "failover_failed_no_retry", "control_plane_kill_failed"]
+                  "failover_failed_no_retry", "failover_failed", "control_plane_kill_failed"]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.json"
             answer = subprocess.run(self.command("--json", str(file), *wanted), capture_output=True, text=True,

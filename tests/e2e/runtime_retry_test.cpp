@@ -170,10 +170,12 @@ TEST_CASE("runtime: the options of retries", "[e2e][runtime][retry][A6]") {
   SECTION("the tokens of a target are those of all its channels") {
     options.retry_throttling = RetryThrottling{.max_tokens = 4, .token_ratio = 1};
     const auto runtime = start_runtime(std::move(options));
+    const auto one = runtime->channel("xds:///orders");
+    const auto other = runtime->channel("xds:///orders");
     // 4, 3, 2: the second failure is not retried.
-    CHECK_FALSE(echo(runtime->channel("xds:///orders"), failing(9)).status.ok());
+    CHECK_FALSE(echo(one, failing(9)).status.ok());
     CHECK(server.service().calls == 2);
-    CHECK_FALSE(echo(runtime->channel("xds:///orders"), failing(1)).status.ok());
+    CHECK_FALSE(echo(other, failing(1)).status.ok());
     CHECK(server.service().calls == 3);
     CHECK(retries(*runtime, "throttled") == 2);
   }

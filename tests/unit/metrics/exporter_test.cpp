@@ -53,6 +53,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
+  stats->count_retry(RetryResult::kRetried);
   stats->count_started();
   stats->count_completed(0);
   for (std::size_t i = 0; i < kMaxSeries; ++i)
