@@ -239,7 +239,8 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   entries_.erase(found);
 }
 
-// I7. To their holders it is as if the servers had closed their connections.
+// I7. To their holders it is as if the servers had closed their connections. Those of an IDLE one
+// are told too: what they asked of it may have been under way, and be lost.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   std::vector<Address> addresses;
   for (const auto& [address, entry] : entries_)
@@ -249,7 +250,6 @@ void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
     Entry& entry = entries_.at(address);
     effects.push_back(StopSubchannel{address});
     effects.push_back(SpawnSubchannel{address, settings_});
-    if (entry.raw.state == ConnectivityState::kIdle) continue;
     entry.raw = SubchannelStateChanged{};
     entry.raw.address = address;
     recount(address, entry);

@@ -178,8 +178,15 @@ TEST_CASE("runtime tls: a backend without TLS gets no call of a cluster that ask
   TlsWorld world;
   const BackendProcess plain("plain");
   world.fallback = grpc::InsecureChannelCredentials();
-  world.start(world.cluster(tls_yaml(), {plain.address}));
-  check_refused(call(world.channel), {plain.address});
+  SECTION("though we have what TLS needs") {
+    world.start(world.cluster(tls_yaml(), {plain.address}));
+    check_refused(call(world.channel), {plain.address});
+  }
+  SECTION("nor when we have not") {
+    std::filesystem::remove(world.folder.path("ca.pem"));
+    world.start(world.cluster(tls_yaml(), {plain.address}));
+    check_refused(call(world.channel), {plain.address, "ca_certificate_file"});
+  }
 }
 
 TEST_CASE("runtime tls: one of the backend's names must be allowed", "[e2e][runtime][tls][A29]") {

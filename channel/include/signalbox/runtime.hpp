@@ -106,8 +106,8 @@ struct RuntimeOptions {
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
   /// Told what an operator should know, such as why a changed resource file is not used, which
-  /// certificate file went bad, or what a custom policy died of; unset: a line on stderr. Called on a thread of the runtime: it must not
-  /// throw, nor destroy the runtime.
+  /// certificate file went bad, or what a custom policy died of; unset: a line on stderr. Called on
+  /// a thread of the runtime: it must not throw, nor destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. As Debian builds it, it does so
@@ -149,7 +149,7 @@ class Runtime {
   ///   would repeat those, too, and calls that a server refused unseen (a GOAWAY).
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
   ///   the channel's interceptors see one call. The global one also sees the ADS streams.
-  /// - The authority of a call is the one that the context sets; else the endpoint's hostname, where
+  /// - The authority of a call is the one that the context sets; else the endpoint's hostname, if
   ///   its route says so and the control plane is trusted (gRFC A81); else the endpoint's address.
   /// - No retry policies, no service config, no channelz; what gRPC does for grpc::Channel alone
   ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
