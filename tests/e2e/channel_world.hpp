@@ -143,7 +143,7 @@ class ChannelWorld {
     };
 
     auto arrival = std::make_shared<Arrival>();
-    attempts_.push_back(connector_.connect(address,
+    attempts_.push_back(connector_.connect({address},
                                            10s,
                                            {[arrival](ConnectionPtr connection) {
                                               const std::lock_guard lock(arrival->mutex);

@@ -101,7 +101,7 @@ TEST_CASE("tcp_connector: an idle connection that the server ends is made anew",
     const int again = server.take_one();
     CHECK(again >= 0);
     Record later;  // Who hears of it after that.
-    const auto other = connector->connect(server.address(), 10s, later.events());
+    const auto other = connector->connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
     CHECK(record.words() == Words{"connected"});
     ::close(again);

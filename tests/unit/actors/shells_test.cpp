@@ -44,7 +44,7 @@ class IgnoreRetired final : public Reclaimer {
 // What kills every subchannel that tries to connect, some times; others wait for ever.
 class DeadlyConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Address&, Duration, Events events) override {
+  std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
     if (++asked < harmless) throw std::runtime_error("deadly");
     waiting = std::move(events);
     return nullptr;
@@ -58,7 +58,7 @@ class DeadlyConnector final : public Connector {
 // Answers when the test says so, and knows how many attempts are held.
 class CountingConnector final : public Connector {
  public:
-  std::unique_ptr<Attempt> connect(const Address&, Duration, Events events) override {
+  std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
     asked.push_back(std::move(events));
     return std::make_unique<Held>(held);
   }
