@@ -156,8 +156,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   // All references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
-  const bool was_ended = filtered != nullptr && filtered->end;
-  if (!pick.status_.ok() && !was_ended) pick.status_ = explain(pick.status_, cluster, *snapshot);
+  if (!pick.status_.ok()) pick.status_ = explain(pick.status_, cluster, *snapshot);
   cluster->stats().count_pick(pick.outcome_);
 }
 

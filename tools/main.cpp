@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -226,6 +227,14 @@ void add_serve(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_serve(line.serve); });
 }
 
+// As a runtime, which takes no two of one name.
+std::function<void(std::string)> each_once(const char* option) {
+  return [option, seen = std::set<std::string>()](const std::string& name) mutable {
+    if (!seen.insert(name).second)
+      throw CLI::ValidationError(option, "must be named once, got '" + name + "' twice");
+  };
+}
+
 void add_check(CLI::App& app, CommandLine& line) {
   CheckOptions& options = line.check;
   CLI::App* command = add_command(
@@ -234,7 +243,7 @@ void add_check(CLI::App& app, CommandLine& line) {
       "Checks bootstraps and resources as a client would",
       "Fields that signalbox does not read are errors in a file, "
       "not from a server.\nClusters may name the certificate providers "
-      "of a bootstrap that is checked with them.\nEnvironment variables that change how "
+      "of a bootstrap that is checked\nwith them.\nEnvironment variables that change how "
       "resources are read are obeyed, as by a\nruntime: conf/README.md "
       "of the sources has a table of them.\n\n"
       "Examples:\n"
@@ -267,20 +276,18 @@ void add_check(CLI::App& app, CommandLine& line) {
       ->check(lb_policy_name())
       ->expected(1)
       ->take_all()
-      // As a runtime, which takes no two of one name.
-      ->each([seen = std::set<std::string>()](const std::string& name) mutable {
-        if (!seen.insert(name).second)
-          throw CLI::ValidationError("--lb-policy", "must be named once, got '" + name + "' twice");
-      });
+      ->each(each_once("--lb-policy"));
   command
-      ->add_option("--http-filter",
-                   options.http_filters,
-                   "A custom HTTP filter that listeners, and overrides,\nmay name: the type of its "
-                   "configuration. That is not\nchecked")
+      ->add_option(
+          "--http-filter",
+          options.http_filters,
+          "A custom HTTP filter, as listeners and overrides\nmay name it by the type of its "
+          "configuration;\nthat is not checked")
       ->type_name("TYPE")
       ->check(http_filter_type())
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->each(each_once("--http-filter"));
   command->callback([&line] { line.status = run_check(line.check); });
 }
 

@@ -100,7 +100,8 @@ TEST_CASE("custom filter: ends a call whose route has no such cluster", "[e2e][c
   CHECK(world.call_as("no").cluster == "stable");
   const Answer answer = world.call_as("yes");
   CHECK(answer.status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
-  CHECK_THAT(answer.status.error_message(), StartsWith("this route has no canary"));
+  CHECK_THAT(answer.status.error_message(),
+             StartsWith("xds:///orders: cluster stable: this route has no canary ("));
 }
 
 TEST_CASE("custom filter: a route's override takes its place", "[e2e][custom][A39]") {
@@ -175,8 +176,11 @@ TEST_CASE("custom filter: one that throws costs its call alone", "[e2e][custom]"
   const Answer answer = call(world.channel);
   throws = false;
   CHECK(answer.status.error_code() == grpc::StatusCode::INTERNAL);
-  CHECK_THAT(answer.status.error_message(),
-             StartsWith("the custom HTTP filter com.example.Canary threw: told to throw"));
+  CHECK_THAT(
+      answer.status.error_message(),
+      StartsWith(
+          "xds:///orders: cluster stable: the custom HTTP filter com.example.Canary threw: told "
+          "to throw ("));
   CHECK(metric(*world.runtime, "signalbox_custom_filter_failures_total", label) == 1);
   CHECK(call(world.channel).ok());
 }

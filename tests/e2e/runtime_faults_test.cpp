@@ -78,7 +78,8 @@ TEST_CASE("faults: a call is aborted with the code that its header says",
     const Answer answer = call(
         world.channel, {.headers = {{"x-envoy-fault-abort-grpc-request", std::to_string(code)}}});
     CHECK(answer.status.error_code() == code);
-    CHECK_THAT(answer.status.error_message(), StartsWith("Fault injected (cluster c"));
+    CHECK_THAT(answer.status.error_message(),
+               StartsWith("xds:///orders: cluster c: Fault injected ("));
   }
   CHECK(world.injected("abort") == 16);
   const auto by_http = [&](const std::string& status) {

@@ -176,7 +176,8 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     // Where the time is to be over first.
     if (row.options.timeout == hurried.timeout) options.resource_timeout = kPatience;
     const auto runtime = start_runtime(std::move(options));
-    const Answer answer = call(runtime->channel("xds:///orders"), row.options);
+    const auto channel = runtime->channel("xds:///orders");
+    const Answer answer = call(channel, row.options);
     const std::string expected = absl::StrCat(
         "xds:///orders: ",
         absl::StrReplaceAll(

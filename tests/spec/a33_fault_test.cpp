@@ -71,7 +71,7 @@ SCENARIO("A33: an abort happens before any traffic is sent, and after the delay"
     THEN("a call ends at once with that code, and is never picked") {
       const Pick pick = channel.call();
       CHECK(pick.outcome() == PickOutcome::kDrop);
-      CHECK(pick.status() == absl::NotFoundError("Fault injected"));
+      CHECK(pick.status() == absl::NotFoundError("cluster a: Fault injected"));
       CHECK(channel.picked == 0);
     }
   }
@@ -84,7 +84,7 @@ SCENARIO("A33: an abort happens before any traffic is sent, and after the delay"
         CHECK(pick.outcome() == PickOutcome::kQueue);
         CHECK(pick.delay() == 3s);
         channel.after_delay(pick);
-        CHECK(pick.status() == absl::DataLossError("Fault injected"));
+        CHECK(pick.status() == absl::DataLossError("cluster a: Fault injected"));
         CHECK(channel.picked == 0);
       }
     }

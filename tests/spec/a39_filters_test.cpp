@@ -75,7 +75,7 @@ SCENARIO("A39: several instances of one filter have a name and a configuration e
     channel.configure(with_filters(config_of({overridden, route(prefix(""), to("a"))}),
                                    {channel.traced("one"), channel.traced("two")}));
     WHEN("a call takes the route") {
-      CHECK(channel.end_of("/s/Over") == "x");
+      CHECK(channel.end_of("/s/Over") == "cluster a: x");
       THEN("only the one of that name is another") {
         CHECK(channel.trace == "one ");
       }
@@ -108,10 +108,10 @@ SCENARIO("A39: overrides of virtual host, route and weighted cluster: the most s
     Channel channel;
     channel.configure(with_filters(config, {filter("it", ending("chain"))}));
     THEN("each call meets its own, and an override that names no filter means nothing") {
-      CHECK(channel.end_of("/s/Route") == "route");
-      CHECK(channel.end_of("/s/Cluster") == "cluster");
+      CHECK(channel.end_of("/s/Route") == "cluster a: route");
+      CHECK(channel.end_of("/s/Cluster") == "cluster a: cluster");
       CHECK(channel.end_of("/s/Off").empty());
-      CHECK(channel.end_of("/s/M") == "host");
+      CHECK(channel.end_of("/s/M") == "cluster a: host");
     }
   }
   GIVEN("two weighted clusters, of which one has an override") {
@@ -123,7 +123,8 @@ SCENARIO("A39: overrides of virtual host, route and weighted cluster: the most s
     THEN("it is for the calls to that one alone") {
       for (std::uint64_t seed = 0; seed < 20; ++seed) {
         const Pick pick = channel.router.pick({.path = "/s/M", .seed = seed});
-        CHECK(pick.status().message() == (pick.cluster() == &channel.ref("b") ? "b's" : "chain"));
+        CHECK(pick.status().message() ==
+              (pick.cluster() == &channel.ref("b") ? "cluster b: b's" : "cluster a: chain"));
       }
     }
   }

@@ -123,9 +123,9 @@ TEST_CASE("http_filters: a filter that throws ends its call, and is counted", "[
       with_filters(all_to(to("a")), {testing::filter("it", config)}),
       answering([&](const PickArgs&) { return result(Complete{channel.backend.get()}); }));
   CHECK(channel.router.pick({.path = "/s/Oops"}).status() ==
-        absl::InternalError("the custom HTTP filter one threw: oops"));
+        absl::InternalError("cluster a: the custom HTTP filter one threw: oops"));
   CHECK(channel.router.pick({.path = "/s/7"}).status() ==
-        absl::InternalError("the custom HTTP filter one threw"));
+        absl::InternalError("cluster a: the custom HTTP filter one threw"));
   CHECK(channel.router.pick({.path = "/s/M"}).outcome() == PickOutcome::kComplete);
   CHECK(instruments.filter_failures("one")->sum(0) == 2);
 }

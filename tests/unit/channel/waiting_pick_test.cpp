@@ -120,7 +120,7 @@ TEST_CASE("waiting_pick: a failure ends it, unless it would rather wait", "[chan
     waits->end();
     REQUIRE(world.ended.size() == 2);
     CHECK(world.ended[1].outcome() == PickOutcome::kFail);
-    CHECK(world.ended[1].status() == absl::UnavailableError("nobody"));
+    CHECK(world.ended[1].status() == absl::UnavailableError("cluster c: nobody"));
   }
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("waiting_pick: the end of the runtime is the last that it waits for", 
   world.waiting->close();
   REQUIRE(world.ended.size() == 1);
   CHECK(world.ended[0].outcome() == PickOutcome::kFail);
-  CHECK(world.ended[0].status() == absl::UnavailableError("shut down"));
+  CHECK(world.ended[0].status() == absl::UnavailableError("cluster c: shut down"));
   // Who comes later need not wait.
   world.begin(OnFail::kWait);
   CHECK(world.ended.size() == 2);

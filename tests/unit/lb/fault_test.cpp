@@ -131,7 +131,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: a header says how a call ends", "[lb][fau
     CHECK(is_aborted(by_header) == row.code.has_value());
     if (row.code) CHECK(by_header.status().code() == *row.code);
     publish_fault(aborting(Code::kDataLoss));
-    CHECK(pick(row.headers).status() == absl::DataLossError("Fault injected"));
+    CHECK(pick(row.headers).status() == absl::DataLossError("cluster a: Fault injected"));
   }
 }
 

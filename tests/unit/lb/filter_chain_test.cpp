@@ -126,8 +126,9 @@ TEST_CASE_METHOD(RouterFixture,
   const Pick pick = router.pick({.path = "/s/M"});
   CHECK(pick.outcome() == PickOutcome::kDrop);
   CHECK(pick.status() ==
-        absl::UnavailableError("HTTP filter \"it\" is of type com.example.Scripted, and overridden "
-                               "by a configuration of fault"));
+        absl::UnavailableError(
+            "cluster a: HTTP filter \"it\" is of type com.example.Scripted, and overridden "
+            "by a configuration of fault"));
 }
 
 }  // namespace
