@@ -35,7 +35,7 @@ class Record {
 
   bool wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 10s, [&] { return words_.size() >= count; });
+    return changed_.wait_for(lock, 30s, [&] { return words_.size() >= count; });
   }
 
   std::vector<std::string> words() {
@@ -383,6 +383,25 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
   REQUIRE(after.wait_for(1));
   CHECK(after.words() == std::vector<std::string>{"connected"});
   CHECK(before.words().size() == 1);
+}
+
+TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries no data",
+          "[io][connector][keepalive][A8]") {
+  // It ends the connection at the third ping; by default gRPC sends two, and then no more.
+  EchoServer strict(0, [](grpc::ServerBuilder& builder) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 3'600'000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
+  });
+  Graveyard graveyard;
+  Record record;
+  GrpcConnectorOptions pinging = options(graveyard);
+  pinging.keepalive = {.time = 1s, .without_calls = true};
+  GrpcConnector connector(pinging);
+  const auto attempt = connector.connect(strict.address(), 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == std::vector<std::string>{"connected"});
+  CHECK(record.wait_for(2));
+  CHECK(record.words() == std::vector<std::string>{"connected", "closed"});
 }
 
 TEST_CASE("grpc_connector: IPv6 addresses are written in brackets", "[io][connector]") {
