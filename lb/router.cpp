@@ -191,8 +191,8 @@ absl::Status Router::explain(const absl::Status& why, const ClusterRef* cluster)
 absl::Status Router::explain(const absl::Status& why,
                              const ClusterRef* cluster,
                              const Snapshot& snapshot) const {
-  static const ResolutionNotes kNone;
-  const ResolutionNotes& notes = snapshot.notes == nullptr ? kNone : *snapshot.notes;
+  static const ResolutionNotes none;
+  const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
   // Resolvers name target and node themselves, and so does a text that was explained before: its

@@ -74,7 +74,11 @@ RetryDecision RetryState::after(const AttemptEnd& end,
                                 RetryThrottle* throttle) {
   const auto no_more = [](RetryResult why) { return RetryDecision{std::nullopt, why}; };
   // A6: a transparent retry is no attempt, and says nothing of the server's load.
-  if (end.is_unsent) return {Duration::zero(), std::nullopt};
+  if (end.is_unsent) {
+    if (unsent_ == kMostUnsent) return no_more(RetryResult::kExhausted);
+    ++unsent_;
+    return {Duration::zero(), std::nullopt};
+  }
   if (end.code == 0) {
     if (throttle != nullptr) throttle->succeeded();
     return {};

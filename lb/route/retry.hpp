@@ -12,6 +12,7 @@
 //
 // Invariants
 //   R1  No more than max_attempts attempts; one that no transport had is none of them. (A6)
+//       Of these there are no more than kMostUnsent: credentials that fail are unsent for ever.
 //   R2  Nothing is tried again of which the application may have seen something.      (A6)
 //   R3  An attempt never begins after the call's deadline.
 
@@ -90,6 +91,9 @@ struct RetryDecision {
 /// What one call remembers of its attempts.
 class RetryState {
  public:
+  /// Attempts of one call that no transport had; the next such failure ends it (kExhausted).
+  static constexpr std::uint32_t kMostUnsent = 100;
+
   /// Precondition: an attempt has ended, and none runs. `seed`: the call's chance. `throttle`: null
   /// is none.
   RetryDecision after(const AttemptEnd& end,
@@ -103,6 +107,7 @@ class RetryState {
  private:
   Duration back_off(const RetryRules& rules, std::uint64_t seed);
 
+  std::uint32_t unsent_ = 0;
   std::uint32_t retries_ = 0;
   std::uint32_t back_offs_ = 0;  // In a row; a pushback begins anew.
 };

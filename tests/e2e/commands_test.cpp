@@ -98,6 +98,22 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
   CHECK(finished.output.empty());
 }
 
+TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --timeout says",
+          "[e2e][tools]") {
+  const TemporaryFolder folder;
+  auto stopped = start({"serve",
+                        "--resources",
+                        folder.write("resources.yaml", kOneCluster),
+                        "--listen",
+                        "127.0.0.1:0"});
+  const std::string address = ready_line(stopped)["address"];
+  stopped.send_signal(SIGSTOP);
+  const Finished finished = run({"dump", "--admin", address, "--timeout", "0.25"});
+  stopped.send_signal(SIGCONT);
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.errors, address + ": no answer within 0.25 s; is the process stopped"));
+}
+
 TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
   const Finished all = run({"--help"});
   CHECK(all.status == 0);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -162,13 +163,14 @@ class EchoService final : public Echo::Service {
 
 class EchoServer {
  public:
-  /// `port` 0: any that is free.
-  explicit EchoServer(int port = 0) {
+  /// `port` 0: any that is free. `more` has the last word on how it is built.
+  explicit EchoServer(int port = 0, const std::function<void(grpc::ServerBuilder&)>& more = {}) {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort(
         "127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &service_.port);
     builder.RegisterService(&service_);
+    if (more != nullptr) more(builder);
     server_ = builder.BuildAndStart();
   }
 

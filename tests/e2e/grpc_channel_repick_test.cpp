@@ -44,6 +44,29 @@ class AtSending final : public grpc::experimental::ClientInterceptorFactoryInter
   std::function<void()> act_;
 };
 
+// A channel through an Interceptor whose act is the death of one of two servers.
+template <typename Interceptor>
+struct Dying {
+  using Interceptors =
+      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
+
+  Interceptors interceptors() {
+    Interceptors only;
+    only.push_back(std::make_unique<Interceptor>([this] {
+      kill(dying, dead);
+      if (then != nullptr) then();
+    }));
+    return only;
+  }
+
+  EchoServer dying;
+  EchoServer living;
+  std::function<void()> then;  ///< What happens right after the death, if anything.
+  ChannelWorld world{interceptors()};
+  const ConnectionPtr dead = world.connect(dying.address());
+  const ConnectionPtr alive = world.connect(living.address());
+};
+
 TEST_CASE("grpc_channel: a call that was given a dead connection waits, and is picked again",
           "[channel][repick]") {
   const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
@@ -111,16 +134,10 @@ TEST_CASE("grpc_channel: a call whose connection has died holds no place while i
 // What threads that are interrupted in the middle of a call can run into at any time.
 TEST_CASE("retried_call: a call whose connection died before it was sent is made again",
           "[channel][repick]") {
-  EchoServer dying;
-  EchoServer living;
-  std::function<void()> die;
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(std::make_unique<AtSending>([&] { die(); }));
-  ChannelWorld world(std::move(interceptors));
-  const auto dead = world.connect(dying.address());
-  die = [&] { kill(dying, dead); };
-  const auto alive = world.connect(living.address());
-  world.publish_ready({dead});
+  Dying<AtSending> scene;
+  ChannelWorld& world = scene.world;
+  const auto alive = scene.alive;
+  world.publish_ready({scene.dead});
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   EchoRequest request;
@@ -153,7 +170,7 @@ TEST_CASE("retried_call: a call whose connection died before it was sent is made
     finish();
     REQUIRE(status.ok());
     CHECK(reply.text() == "twice");
-    CHECK(reply.port() == living.service().port);
+    CHECK(reply.port() == scene.living.service().port);
     CHECK(context.GetServerInitialMetadata().count("server") == 1);
     CHECK(context.GetServerTrailingMetadata().count("load") == 1);
     CHECK(world.stats->started() == 2);
@@ -169,7 +186,7 @@ TEST_CASE("retried_call: a call whose connection died before it was sent is made
     later.join();
     REQUIRE(status.ok());
     CHECK(reply.text() == "twice");
-    CHECK(context.peer() == "ipv4:" + living.address().str());
+    CHECK(context.peer() == "ipv4:" + scene.living.address().str());
   }
   SECTION("and can be cancelled while it waits for one") {
     start();
@@ -194,8 +211,36 @@ TEST_CASE("retried_call: a call whose connection died before it was sent is made
           "xds:///orders: cluster orders: nothing left (node ID: node-7)");
   }
   world.wait_for_no_uses();
-  CHECK_FALSE(dead->in_use());
+  CHECK_FALSE(scene.dead->in_use());
   CHECK_FALSE(alive->in_use());
+}
+
+TEST_CASE("unsent_call: a call that was put off before is not counted again for that",
+          "[channel][repick]") {
+  Dying<AtSending> scene;
+  ChannelWorld& world = scene.world;
+  EchoServer first;
+  const auto gone = world.connect(first.address());
+  world.publish_ready({gone});
+  kill(first, gone);
+  std::promise<void> second_died;
+  scene.then = [&] {
+    world.publish_queue();
+    second_died.set_value();
+  };
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish_ready({scene.dead});
+    second_died.get_future().wait();
+    world.wait_for_queue(1);
+    world.publish_ready({scene.alive});
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, {}, &reply).ok());
+  later.join();
+  CHECK(reply.port() == scene.living.service().port);
+  CHECK(world.counts->repicked() == 2);  // Its first connection was dead, its second died.
 }
 
 // Writes down how the calls of an endpoint ended.
@@ -230,19 +275,10 @@ TEST_CASE("retried_call: a call that was not sent says nothing of its endpoint",
   const bool made_again = GENERATE(false, true);
   const Ends of_dead;
   const Ends of_alive;
-  EchoServer dying;
-  EchoServer living;
-  std::function<void()> die;
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(std::make_unique<AtSending>([&] { die(); }));
-  ChannelWorld world(std::move(interceptors));
-  const auto dead = world.connect(dying.address());
-  const auto alive = world.connect(living.address());
-  world.publish(counted(of_dead, dead));
-  die = [&] {
-    kill(dying, dead);
-    world.publish(counted(of_alive, alive));
-  };
+  Dying<AtSending> scene;
+  ChannelWorld& world = scene.world;
+  world.publish(counted(of_dead, scene.dead));
+  scene.then = [&] { world.publish(counted(of_alive, scene.alive)); };
   grpc::ClientContext context;
   EchoReply reply;
   if (made_again) {
@@ -315,16 +351,10 @@ class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterf
 
 TEST_CASE("retried_call: a batch that goes on within another call's is not taken for that",
           "[channel][repick][interceptor]") {
-  EchoServer dying;
-  EchoServer living;
-  std::function<void()> die;
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(std::make_unique<Resuming>([&] { die(); }));
-  ChannelWorld world(std::move(interceptors));
-  const auto dead = world.connect(dying.address());
-  die = [&] { kill(dying, dead); };
-  const auto alive = world.connect(living.address());
-  world.publish_ready({dead});
+  Dying<Resuming> scene;
+  ChannelWorld& world = scene.world;
+  const auto alive = scene.alive;
+  world.publish_ready({scene.dead});
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   EchoRequest request;

@@ -382,6 +382,7 @@ TEST_CASE("retried_call: calls that fail, are cancelled and run out of time at o
           "[channel][retry][race]") {
   RetryWorld world(rules_of(4, 1ms, 2ms));
   std::vector<std::thread> callers;
+  callers.reserve(4);
   std::atomic<int> ended{0};
   for (int thread = 0; thread < 4; ++thread) {
     callers.emplace_back([&, thread] {

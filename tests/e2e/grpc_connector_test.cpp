@@ -268,6 +268,25 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
   CHECK(before.words().size() == 1);
 }
 
+TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries no data",
+          "[io][connector][keepalive][A8]") {
+  // It ends the connection at the third ping; by default gRPC sends two, and then no more.
+  EchoServer strict(0, [](grpc::ServerBuilder& builder) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 3'600'000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
+  });
+  Graveyard graveyard;
+  Record record;
+  GrpcConnectorOptions pinging = options(graveyard);
+  pinging.keepalive = {.time = 1s, .without_calls = true};
+  GrpcConnector connector(pinging);
+  const auto attempt = connector.connect(strict.address(), 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == std::vector<std::string>{"connected"});
+  CHECK(record.wait_for(2));
+  CHECK(record.words() == std::vector<std::string>{"connected", "closed"});
+}
+
 TEST_CASE("grpc_connector: IPv6 addresses are written in brackets", "[io][connector]") {
   CHECK(grpc_target(Address("[::1]:80")) == "ipv6:///[::1]:80");
   CHECK(grpc_target(Address("127.0.0.1:80")) == "ipv4:///127.0.0.1:80");

@@ -16,7 +16,7 @@ int responses(const DiscoveryRecord& record, absl::string_view type_url) {
 }  // namespace
 
 TEST_CASE("runtime: no call notices that the control plane goes and comes back changed",
-          "[e2e][runtime][A57]") {
+          "[e2e][runtime][A57][S7]") {
   const BackendProcess before("before");
   const BackendProcess after("after");
   const auto plane = start_plane(simple_yaml("orders", "c", {before.address}));
@@ -56,6 +56,27 @@ TEST_CASE("runtime: no call notices that the control plane goes and comes back c
   }
   CHECK(now.nacks.empty());
   CHECK(now.stale_requests == 0);
+}
+
+TEST_CASE("runtime: no call notices a control plane that comes and goes", "[e2e][runtime][S9]") {
+  const BackendProcess one("one");
+  const BackendProcess other("other");
+  const auto plane = start_plane(simple_yaml("orders", "c", {one.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  Traffic traffic(channel, 2);
+  for (const BackendProcess* next : {&other, &one, &other, &one}) {
+    plane->stop();
+    REQUIRE(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 0.0; }));
+    plane->update(resources(endpoints_yaml("c", {{next->address}})));
+    REQUIRE(plane->start_again().ok());
+    const std::string expected = next == &one ? "one" : "other";
+    CHECK(eventually([&] { return call(channel).cluster == expected; }));
+  }
+  CHECK(traffic.finish() == std::vector<std::string>{});
+  CHECK(plane->record().open_streams() == 1);
+  CHECK(plane->record().nacks.empty());
 }
 
 TEST_CASE("runtime: the channels of a runtime share one stream, and runtimes do not",

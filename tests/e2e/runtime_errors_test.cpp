@@ -116,6 +116,19 @@ TEST_CASE("runtime: a refused control plane is named in the error", "[e2e][runti
   CHECK(late.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
+TEST_CASE("runtime: a control plane that neither takes nor refuses is given up, and named",
+          "[e2e][runtime][A57][S8]") {
+  const BlackHole nobody;
+  const auto runtime = start_runtime(options_for(nobody.address()));
+  const auto channel = runtime->channel("xds:///orders");
+  Calls waiting(channel);
+  waiting.start(1, {.wait_for_ready = true, .timeout = std::chrono::milliseconds(100)});
+  // gRPC gives a connection 20 s.
+  check_unavailable(call(channel), {"LDS resource \"orders\"", nobody.address()});
+  CHECK(waiting.finish().front().status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(metric(*runtime, "signalbox_xds_connected") == 0.0);
+}
+
 TEST_CASE("runtime: endpoints that refuse are UNAVAILABLE and named", "[e2e][runtime][A61]") {
   const RefusingAddress nobody;
   const auto plane = start_plane(simple_yaml("orders", "down", {nobody.address()}));

@@ -12,20 +12,28 @@
 namespace signalbox::test {
 namespace {
 
-// Calls are hashed by the header "user".
-std::string hashed_routes_yaml(const std::string& name, const std::string& cluster) {
+const char kByUser[] = "header: {header_name: user}";
+const char kByChannel[] = "filter_state: {key: io.grpc.channel_id}";
+
+std::string hashed_routes_yaml(const std::string& name,
+                               const std::string& cluster,
+                               const std::string& hash_policy) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: ",
       name,
       ", virtual_hosts: [{name: all, domains: [\"*\"], routes: [{match: {prefix: \"\"}, route: "
       "{cluster: ",
       cluster,
-      ", hash_policy: [{header: {header_name: user}}]}}]}]}\n");
+      ", hash_policy: [{",
+      hash_policy,
+      "}]}}]}]}\n");
 }
 
-std::string world_yaml(const std::string& policy, const std::vector<std::string>& addresses) {
+std::string world_yaml(const std::string& policy,
+                       const std::vector<std::string>& addresses,
+                       const std::string& hash_policy = kByUser) {
   return absl::StrCat(listener_yaml("orders", "orders"),
-                      hashed_routes_yaml("orders", "orders"),
+                      hashed_routes_yaml("orders", "orders", hash_policy),
                       cluster_yaml("orders", "", ", lb_policy: " + policy),
                       endpoints_yaml("orders", {addresses}));
 }
@@ -87,6 +95,27 @@ TEST_CASE("runtime: ring_hash sends each user to one backend, to another only wh
       CHECK(now == home);
     }
   }
+}
+
+TEST_CASE("runtime: each channel that is hashed has a backend of its own, and not all the same",
+          "[e2e][runtime][A42]") {
+  const BackendProcess one("orders");
+  const BackendProcess other("orders");
+  std::string world = world_yaml("RING_HASH", {one.address, other.address}, kByChannel);
+  constexpr int kTargets = 30;  // By chance all would choose alike once in 500 million runs.
+  for (int number = 0; number < kTargets; ++number)
+    world += listener_yaml(absl::StrCat("orders-", number), "orders");
+  const auto plane = start_plane(world);
+  const auto runtime = start_runtime(options_for(plane->address()));
+  std::set<std::string> homes;
+  for (int number = 0; number < kTargets; ++number) {
+    Stub stub(runtime->channel(absl::StrCat("xds:///orders-", number)));
+    const std::string home = backend_of(stub, "");
+    CHECK(backend_of(stub, "") == home);
+    CHECK(backend_of(stub, "") == home);
+    homes.insert(home);
+  }
+  CHECK(homes == std::set<std::string>{"ipv4:" + one.address, "ipv4:" + other.address});
 }
 
 TEST_CASE("runtime: least_request leaves out who is busy", "[e2e][runtime][A48]") {

@@ -80,6 +80,23 @@ TEST_CASE("router: what started and finished is counted, by code", "[e2e][runtim
   CHECK(of("signalbox_picks_total", {"cluster=\"c\"", "result=\"complete\""}) >= 2);
 }
 
+TEST_CASE("router: a call that has finished is not in flight, whoever still holds its pick",
+          "[e2e][runtime][router][A32]") {
+  const BackendProcess backend("good");
+  const std::string limit = ", circuit_breakers: {thresholds: [{max_requests: 1}]}";
+  const auto plane =
+      start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "c") +
+                  cluster_yaml("c", "", limit) + endpoints_yaml("c", {{backend.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  Pick pick = pick_until_complete(*router, args);
+  router->started(pick);
+  CHECK(router->pick(args).outcome() == PickOutcome::kDrop);
+  router->finished(pick, 0);
+  CHECK(router->pick(args).outcome() == PickOutcome::kComplete);
+}
+
 TEST_CASE("router: a queued pick is woken by what it waits for", "[e2e][runtime][router]") {
   const BackendProcess backend("good");
   const auto plane = start_plane("");

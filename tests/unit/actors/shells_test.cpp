@@ -185,6 +185,21 @@ class Shells {
     return actor;
   }
 
+  protocol::PolicyActor spawn_policy_at(std::string path,
+                                        LbConfig config,
+                                        protocol::PolicyParent parent = {},
+                                        protocol::SubchannelMapActor map = {}) {
+    PolicyBirth birth;
+    birth.config = make_lb_config(std::move(config));
+    birth.name = ChildName("child");
+    birth.path = PolicyPath(std::move(path));
+    birth.parent = std::move(parent);
+    birth.subchannels = std::move(map);
+    return keep(spawn_policy(system(), environment, std::move(birth)));
+  }
+
+  std::string metrics() const { return metrics::Exporter(environment->instruments).text(); }
+
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
   std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>("second");
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
@@ -356,6 +371,40 @@ TEST_CASE("xds_client: nothing is found not to exist while the stream is being r
   CHECK(absl::IsNotFound(heard->resources[0].resource.status()));
 }
 
+TEST_CASE("xds_client: a server that is silent is heard when it speaks, however late",
+          "[actors][xds_client][A57][A88][S8][S9]") {
+  const bool is_transient = GENERATE(false, true);
+  xds::ClientOptions options;
+  options.servers[0].resource_timer_is_transient_error = is_transient;
+  Shells shells(std::move(options));
+  *shells.responses = {{"LDS", {one_listener(), "1", ""}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  shells.pass(seconds(60));  // Until there is a connection no time runs.
+  CHECK(heard->resources.empty());
+  shells.transport->streams.at(0).opened();
+  shells.run();
+  shells.pass(seconds(is_transient ? 30 : 15) - milliseconds(50));
+  CHECK(heard->resources.empty());
+  shells.pass(milliseconds(50));
+  REQUIRE(heard->resources.size() == 1);
+  CHECK(heard->resources[0].resource.status().code() ==
+        (is_transient ? absl::StatusCode::kUnavailable : absl::StatusCode::kNotFound));
+
+  shells.pass(seconds(30));
+  shells.transport->streams[0].received("LDS");
+  shells.run();
+  REQUIRE(heard->resources.size() == 2);
+  CHECK(heard->resources[1].resource.ok());
+  // What is known is not lost by silence.
+  shells.pass(seconds(600));
+  CHECK(heard->resources.size() == 2);
+  CHECK(heard->ambient.empty());
+  CHECK(shells.transport->streams.size() == 1);
+}
+
 TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
           "[actors][xds_client][A71]") {
   Shells shells(two_servers());
@@ -394,8 +443,9 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   REQUIRE(shells.transport->streams.size() == 3);
   shells.transport->streams[2].closed(absl::UnavailableError("refused"));
   shells.run();
+  shells.pass(milliseconds(600));
   CHECK(shells.second->streams.size() == 1);
-  shells.pass(seconds(2));
+  shells.pass(milliseconds(200));  // Two seconds after it was left.
   CHECK(shells.second->streams.size() == 2);
 }
 
@@ -490,7 +540,7 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
   CHECK(heard->resources.size() == 1);
   shells.pass(seconds(30));
   CHECK(shells.second->streams.size() == 1);
-  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  const std::string metrics = shells.metrics();
   INFO(metrics);
   CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
 }
@@ -518,7 +568,7 @@ TEST_CASE("xds_client: the gauges of a dead client do not stay", "[actors][xds_c
   shells.transport->streams.back().opened();
   shells.transport->streams.back().received("LDS");
   shells.run();
-  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  const std::string metrics = shells.metrics();
   INFO(metrics);
   CHECK(absl::StrContains(
       metrics, "signalbox_xds_resources{resource_type=\"LDS\",cache_state=\"acked\"} 1"));
@@ -578,7 +628,7 @@ TEST_CASE("xds_client: of a thousand with one bad, 999 serve, and all say which 
     CHECK(state.status == (is_bad ? ResourceStatus::kNacked : ResourceStatus::kAcked));
     CHECK((state.bytes == nullptr) == is_bad);
   }
-  const std::string metrics = metrics::Exporter(shells.environment->instruments).text();
+  const std::string metrics = shells.metrics();
   for (const char* line :
        {"signalbox_xds_resources{resource_type=\"CDS\",cache_state=\"acked\"} 999",
         "signalbox_xds_resources{resource_type=\"CDS\",cache_state=\"nacked\"} 1",
@@ -589,13 +639,12 @@ TEST_CASE("xds_client: of a thousand with one bad, 999 serve, and all say which 
   }
 }
 
-TEST_CASE("ads_stream: a server that answers is connected, one whose stream died is not",
-          "[actors][ads_stream][metrics]") {
+TEST_CASE("ads_stream: a server that answers is connected, one whose stream is lost is not",
+          "[actors][ads_stream][metrics][S7]") {
   Shells shells;
   const auto shows = [&](const char* value) {
     return absl::StrContains(
-        metrics::Exporter(shells.environment->instruments).text(),
-        std::string("signalbox_xds_connected{xds_server=\"server\"} ") + value);
+        shells.metrics(), std::string("signalbox_xds_connected{xds_server=\"server\"} ") + value);
   };
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
@@ -604,9 +653,20 @@ TEST_CASE("ads_stream: a server that answers is connected, one whose stream died
   shells.transport->streams.at(0).received("response");
   shells.run();
   CHECK(shows("1"));
-  shells.transport->streams.at(0).received("poison");
+  SECTION("its connection is cut") {
+    shells.transport->streams[0].closed(absl::UnavailableError("cut"));
+  }
+  SECTION("its actor has died") {
+    shells.transport->streams[0].received("poison");
+  }
   shells.run();
+  CHECK(shows("0"));  // At once, and for as long as nobody answers.
+  shells.pass(seconds(10));
   CHECK(shows("0"));
+  shells.transport->streams.back().opened();
+  shells.transport->streams.back().received("response");
+  shells.run();
+  CHECK(shows("1"));
 }
 
 TEST_CASE("xds_watcher: a thousand clusters cost one request for each type, and one ACK",
@@ -747,27 +807,90 @@ TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
 TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
           "[actors][policy][metrics][A56]") {
   Shells shells;
-  const auto spawn = [&](LbConfigPtr config, protocol::PolicyParent parent) {
-    PolicyBirth birth;
-    birth.config = std::move(config);
-    birth.name = ChildName("child");
-    birth.path = PolicyPath("m/orders/child");
-    birth.parent = std::move(parent);
-    return shells.keep(spawn_policy(shells.system(), shells.environment, std::move(birth)));
-  };
   PriorityConfig config;
   config.cluster = ClusterName("orders");
-  const LbConfigPtr priorities = make_lb_config(config);
-  const auto parent = spawn(make_lb_config(CdsConfig{ClusterName("orders")}), {});
-  const auto policy = spawn(priorities, parent);
-  protocol::post(policy, ConfigUpdated{1, priorities, nullptr, nullptr});
+  const auto parent = shells.spawn_policy_at("m/orders", CdsConfig{ClusterName("orders")});
+  const auto policy = shells.spawn_policy_at("m/orders/child", config, parent);
+  protocol::post(policy, ConfigUpdated{1, make_lb_config(config), nullptr, nullptr});
   shells.run();
-  const auto metrics = [&] { return metrics::Exporter(shells.environment->instruments).text(); };
-  REQUIRE(absl::StrContains(metrics(), "signalbox_priority_active{cluster=\"orders\"} -1"));
+  REQUIRE(absl::StrContains(shells.metrics(), "signalbox_priority_active{cluster=\"orders\"} -1"));
 
   protocol::stop(policy);
   shells.run();
-  CHECK_FALSE(absl::StrContains(metrics(), "signalbox_priority_active{cluster=\"orders\"}"));
+  CHECK_FALSE(absl::StrContains(shells.metrics(), "signalbox_priority_active{cluster=\"orders\"}"));
+}
+
+TEST_CASE("policy: what it says of its priority replaces what it said, and ends with it",
+          "[actors][policy][metrics][A56]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  const auto parent = shells.spawn_policy_at("m/orders", CdsConfig{ClusterName("orders")});
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  PriorityConfig empty;
+  empty.cluster = ClusterName("orders");
+  PriorityConfig config = empty;
+  config.priorities = {ChildName("p0")};
+  config.children[ChildName("p0")] = {make_lb_config(PickFirstConfig{}), 0, false};
+  Locality locality;
+  locality.endpoints.push_back({{Address("127.0.0.1:80")}});
+  auto endpoints = std::make_shared<Endpoints>();
+  endpoints->priorities.push_back({{std::make_shared<const Locality>(locality)}});
+
+  const auto connected = shells.spawn_policy_at("m/orders/a", config, parent, map);
+  protocol::post(connected, ConfigUpdated{1, make_lb_config(config), nullptr, endpoints});
+  const auto other = shells.spawn_policy_at("m/orders/b", empty, parent, map);
+  protocol::post(other, ConfigUpdated{1, make_lb_config(empty), nullptr, nullptr});
+  shells.run();
+  const auto shows = [&](const char* priority) {
+    return absl::StrContains(shells.metrics(),
+                             absl::StrCat("priority_active{cluster=\"orders\"} ", priority, "\n"));
+  };
+  CHECK(shows("-1"));
+  shells.connector->waiting.connected(std::make_shared<const Connection>(Address("127.0.0.1:80")));
+  shells.run();
+  CHECK(shows("0"));  // The worst that there is of the two.
+
+  SECTION("another priority of its own") {
+    protocol::post(connected, ConfigUpdated{2, make_lb_config(empty), nullptr, nullptr});
+    shells.run();
+    CHECK(shows("-1"));
+  }
+  SECTION("its end") {
+    protocol::stop(connected);
+    shells.run();
+    CHECK(shows("-1"));
+  }
+}
+
+TEST_CASE("subchannel_map: the gauges of its cluster stay for as long as it does",
+          "[actors][subchannel_map][metrics]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 1});
+  shells.keep(shells.system().spawn(hold, map));
+  shells.run();
+  const std::string gauge = "signalbox_endpoints{cluster=\"orders\",state=\"connecting\"} 1";
+  REQUIRE(absl::StrContains(shells.metrics(), gauge));
+  shells.environment->instruments->hold_cluster(ClusterName("orders")).reset();
+  CHECK(absl::StrContains(shells.metrics(), gauge));
+
+  protocol::stop(map);
+  shells.run();
+  CHECK_FALSE(absl::StrContains(shells.metrics(), "signalbox_endpoints{"));
+}
+
+TEST_CASE("subchannel_map: a dead subchannel that nobody holds any more does not come back",
+          "[actors][subchannel_map]") {
+  Shells shells;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(hold, map));
+  shells.run();
+  CHECK(shells.connector->asked == 1);
+  const std::size_t living = shells.living();  // Without the subchannel, which has died of that.
+  protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), 1}, Address("127.0.0.1:80")});
+  shells.pass(seconds(1));
+  CHECK(shells.living() == living);
 }
 
 TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted ever later",

@@ -115,6 +115,16 @@ TEST_CASE("retry: as many attempts as the policy says", "[lb][retry][A44][A6][R1
   CHECK(last.result == RetryResult::kExhausted);
 }
 
+TEST_CASE("retry: a call that no transport ever has is not tried for ever", "[lb][retry][R1]") {
+  RetryState state;
+  for (std::uint32_t i = 0; i < RetryState::kMostUnsent; ++i)
+    REQUIRE(state.after({.code = kUnavailable, .is_unsent = true}, kRules, 1, nullptr).delay ==
+            0ns);
+  const auto last = state.after({.code = kUnavailable, .is_unsent = true}, kRules, 1, nullptr);
+  CHECK_FALSE(last.delay);
+  CHECK(last.result == RetryResult::kExhausted);
+}
+
 TEST_CASE("retry: an attempt that no transport had follows at once, and counts for nothing",
           "[lb][retry][A6][R1]") {
   RetryThrottle throttle(2, 1);
