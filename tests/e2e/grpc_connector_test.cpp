@@ -280,7 +280,7 @@ TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries n
   GrpcConnectorOptions pinging = options(graveyard);
   pinging.keepalive = {.time = 1s, .without_calls = true};
   GrpcConnector connector(pinging);
-  const auto attempt = connector.connect(strict.address(), 10s, record.events());
+  const auto attempt = connector.connect({strict.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   REQUIRE(record.words() == std::vector<std::string>{"connected"});
   CHECK(record.wait_for(2));

@@ -639,36 +639,6 @@ TEST_CASE("xds_client: of a thousand with one bad, 999 serve, and all say which 
   }
 }
 
-TEST_CASE("ads_stream: a server that answers is connected, one whose stream is lost is not",
-          "[actors][ads_stream][metrics][S7]") {
-  Shells shells;
-  const auto shows = [&](const char* value) {
-    return absl::StrContains(
-        shells.metrics(), std::string("signalbox_xds_connected{xds_server=\"server\"} ") + value);
-  };
-  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
-  shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
-  shells.run();
-  shells.transport->streams.at(0).opened();
-  shells.transport->streams.at(0).received("response");
-  shells.run();
-  CHECK(shows("1"));
-  SECTION("its connection is cut") {
-    shells.transport->streams[0].closed(absl::UnavailableError("cut"));
-  }
-  SECTION("its actor has died") {
-    shells.transport->streams[0].received("poison");
-  }
-  shells.run();
-  CHECK(shows("0"));  // At once, and for as long as nobody answers.
-  shells.pass(seconds(10));
-  CHECK(shows("0"));
-  shells.transport->streams.back().opened();
-  shells.transport->streams.back().received("response");
-  shells.run();
-  CHECK(shows("1"));
-}
-
 TEST_CASE("xds_watcher: a thousand clusters cost one request for each type, and one ACK",
           "[actors][xds_watcher][scale]") {
   Shells shells;
@@ -818,48 +788,6 @@ TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
   protocol::stop(policy);
   shells.run();
   CHECK_FALSE(absl::StrContains(shells.metrics(), "signalbox_priority_active{cluster=\"orders\"}"));
-}
-
-TEST_CASE("policy: what it says of its priority replaces what it said, and ends with it",
-          "[actors][policy][metrics][A56]") {
-  Shells shells;
-  shells.connector->harmless = 0;
-  const auto parent = shells.spawn_policy_at("m/orders", CdsConfig{ClusterName("orders")});
-  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
-  PriorityConfig empty;
-  empty.cluster = ClusterName("orders");
-  PriorityConfig config = empty;
-  config.priorities = {ChildName("p0")};
-  config.children[ChildName("p0")] = {make_lb_config(PickFirstConfig{}), 0, false};
-  Locality locality;
-  locality.endpoints.push_back({{Address("127.0.0.1:80")}});
-  auto endpoints = std::make_shared<Endpoints>();
-  endpoints->priorities.push_back({{std::make_shared<const Locality>(locality)}});
-
-  const auto connected = shells.spawn_policy_at("m/orders/a", config, parent, map);
-  protocol::post(connected, ConfigUpdated{1, make_lb_config(config), nullptr, endpoints});
-  const auto other = shells.spawn_policy_at("m/orders/b", empty, parent, map);
-  protocol::post(other, ConfigUpdated{1, make_lb_config(empty), nullptr, nullptr});
-  shells.run();
-  const auto shows = [&](const char* priority) {
-    return absl::StrContains(shells.metrics(),
-                             absl::StrCat("priority_active{cluster=\"orders\"} ", priority, "\n"));
-  };
-  CHECK(shows("-1"));
-  shells.connector->waiting.connected(std::make_shared<const Connection>(Address("127.0.0.1:80")));
-  shells.run();
-  CHECK(shows("0"));  // The worst that there is of the two.
-
-  SECTION("another priority of its own") {
-    protocol::post(connected, ConfigUpdated{2, make_lb_config(empty), nullptr, nullptr});
-    shells.run();
-    CHECK(shows("-1"));
-  }
-  SECTION("its end") {
-    protocol::stop(connected);
-    shells.run();
-    CHECK(shows("-1"));
-  }
 }
 
 TEST_CASE("subchannel_map: the gauges of its cluster stay for as long as it does",
