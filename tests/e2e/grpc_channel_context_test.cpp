@@ -3,6 +3,7 @@
 // What a call's context says beside metadata and a deadline of its own: authority, credentials,
 // the parent; and the channel that interceptors make calls of their own on. Of a call that was
 // bound when it was made, and of one that waited.
+#include "absl/strings/match.h"
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/client_interceptor.h>
@@ -77,6 +78,22 @@ class Token final : public grpc::MetadataCredentialsPlugin {
     metadata->emplace("x-token", "valid");
     return grpc::Status::OK;
   }
+};
+
+// Has no token, and says so with this code.
+class NoToken final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit NoToken(grpc::StatusCode code) : code_(code) {}
+
+  grpc::Status GetMetadata(grpc::string_ref,
+                           grpc::string_ref,
+                           const grpc::AuthContext&,
+                           std::multimap<grpc::string, grpc::string>*) override {
+    return {code_, "no such key"};
+  }
+
+ private:
+  const grpc::StatusCode code_;
 };
 
 // The first call that it meets has another go before it, on the channel that interceptors are
@@ -194,6 +211,47 @@ TEST_CASE("grpc_channel: a call's credentials go with it over TLS", "[channel][c
   INFO(status.error_message());
   CHECK(status.ok());
   CHECK(reply.text() == "no deadline x-token=76616c6964");
+}
+
+TEST_CASE("grpc_channel: codes that only servers may send come from servers alone",
+          "[channel][context][A54]") {
+  grpc::SslServerCredentialsOptions server_options;
+  server_options.pem_key_cert_pairs.push_back({kLocalhostKey, kLocalhostCertificate});
+  grpc::Status answer;
+  FunctionServer server([&](grpc::ServerContext&, EchoReply&) { return answer; },
+                        grpc::SslServerCredentials(server_options));
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = kLocalhostCertificate;
+  ChannelWorld world({}, grpc::SslCredentials(options));
+  const auto connection = world.connect(server.address());
+  const auto code = static_cast<grpc::StatusCode>(GENERATE(range(1, 17)));
+  const bool queued = GENERATE(false, true);
+  INFO("code " << code << (queued ? ", after it waited" : ""));
+  const auto made_with = [&](std::shared_ptr<grpc::CallCredentials> credentials) {
+    if (queued) {
+      world.publish_queue();
+    } else {
+      world.publish_ready({connection});
+    }
+    const LatePublisher later(world, [&] { world.publish_ready({connection}); });
+    grpc::ClientContext context;
+    EchoReply reply;
+    context.set_credentials(std::move(credentials));
+    return world.stub->Unary(&context, {}, &reply);
+  };
+
+  const auto refused =
+      made_with(grpc::MetadataCredentialsFromPlugin(std::make_unique<NoToken>(code)));
+  INFO(refused.error_message());
+  // gRPC says so whatever the plug-in says; and the call is not tried for ever, though no
+  // transport has it.
+  CHECK(refused.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(absl::StrContains(refused.error_message(), "no such key"));
+
+  answer = {code, "as it is"};
+  const auto sent = made_with(grpc::MetadataCredentialsFromPlugin(std::make_unique<Token>()));
+  CHECK(sent.error_code() == code);
+  CHECK(sent.error_message() == "as it is");
 }
 
 TEST_CASE("grpc_channel: interceptors may call on the channel below them",
