@@ -6,15 +6,15 @@
 //                          ▲                        │ nobody takes the connection: pick again
 //                          └────────────────────────┘
 //
+// HTTP is cpp-httplib's.
+//
 // At the end of stdin it says how many requests ended with which code.
 #include <chrono>
 #include <iostream>
 #include <sstream>
 #include <string>
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <httplib.h>
 
 #include "signalbox/runtime.hpp"
 
@@ -30,39 +30,12 @@ struct Response {
   std::string body;
 };
 
-// A connection to "host:port"; -1: nobody takes it.
-int connect_to(const std::string& address) {
+// "1.2.3.4:80", "[::1]:80".
+httplib::Client client_of(const std::string& address) {
   const auto colon = address.rfind(':');
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* to = nullptr;
-  const auto host = address.substr(0, colon), port = address.substr(colon + 1);
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &to) != 0) return -1;
-  const int socket = ::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected = ::connect(socket, to->ai_addr, to->ai_addrlen) == 0;
-  ::freeaddrinfo(to);
-  if (connected) return socket;
-  ::close(socket);
-  return -1;
-}
-
-// As small as HTTP can be; yours has its own.
-Response get(int socket, const std::string& host, const std::string& path) {
-  const std::string request =
-      "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
-  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) < 0) return {};
-  std::string text;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = ::recv(socket, buffer, sizeof(buffer), 0)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(got));
-  std::istringstream words(text);
-  std::string version;
-  Response response;
-  words >> version >> response.status;
-  const auto body = text.find("\r\n\r\n");
-  if (body != std::string::npos) response.body = text.substr(body + 4);
-  return response;
+  auto host = address.substr(0, colon);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  return httplib::Client(host, std::stoi(address.substr(colon + 1)));
 }
 
 // gRPC's mapping of HTTP statuses: what outlier detection and metrics understand.
@@ -94,15 +67,14 @@ Response request(const signalbox::Router& router, const std::string& path) {
     signalbox::Pick pick = router.pick_until(call, deadline, signalbox::OnFail::kWait);
     if (pick.outcome() != signalbox::PickOutcome::kComplete)
       return {503, std::string(pick.status().message())};
-    const std::string address = pick.connection()->address().str();
-    const int socket = connect_to(address);
-    if (socket < 0) {
+    // A client for each request keeps this short; yours keeps one for each address.
+    const auto answer = client_of(pick.connection()->address().str()).Get(path);
+    if (answer.error() == httplib::Error::Connection) {
       router.wait(pick, Clock::now() + kNews);  // It has gone; the runtime will know in a moment.
       continue;
     }
     router.started(pick);
-    const Response response = get(socket, address, path);
-    ::close(socket);
+    const Response response = answer ? Response{answer->status, answer->body} : Response{};
     router.finished(pick, code_of(response.status));
     return response;
   }
