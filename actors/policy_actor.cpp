@@ -131,6 +131,12 @@ struct PolicyState {
     protocol::send(self, birth.subchannels, EndpointsTracked{order.trackers});
   }
 
+  void run(KeepSessions& order) {
+    protocol::send(self,
+                   birth.subchannels,
+                   SessionsKept{holder(), order.idle_timeout, std::move(order.marks)});
+  }
+
   void run(RequestReresolution&) {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
@@ -293,6 +299,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         }
       },
       [&state](SubchannelStateChanged& event) { state.feed(std::move(event)); },
+      [&state](const SubchannelGone& event) { state.feed(event); },
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const PickAsked& event) { state.feed(event); },
       [&state](const IdleExitRequested& event) { state.feed(event); },

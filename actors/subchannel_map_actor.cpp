@@ -71,6 +71,16 @@ struct MapState {
     if (found != holders.end()) protocol::send(self, found->second, std::move(order.state));
   }
 
+  void run(NotifyGone& order) {
+    const auto found = holders.find(order.holder);
+    if (found != holders.end())
+      protocol::send(self, found->second, SubchannelGone{std::move(order.address)});
+  }
+
+  void run(ArmSweeper& /*order*/) {}
+
+  void run(FinishSweep& /*order*/) {}
+
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
       // The cluster's gauges stay for as long as there is something to take back.
@@ -168,6 +178,11 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       [&state](const MapGenerationApplied& event) { state.feed(event); },
       [&state](const EndpointHealthChanged& event) { state.feed(event); },
       [&state](const EndpointsTracked& event) { state.feed(event); },
+      [&state](const SessionsKept& event) {
+        state.meet(event.keeper);
+        state.feed(event);
+      },
+      [&state](const SweepAsked& event) { state.feed(event); },
       // A subchannel that was stopped may still be heard: only the present one counts.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);

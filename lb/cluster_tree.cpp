@@ -63,8 +63,10 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
     const bool ignore_reresolution = std::holds_alternative<EdsDiscovery>(cluster.discovery);
     priority.children[priorities[i]] = {lb_policy, i, ignore_reresolution};
   }
-  const auto override_host = make_lb_config(
-      OverrideHostConfig{cluster.name, make_lb_config(std::move(priority)), cluster.idle_timeout});
+  const auto override_host = make_lb_config(OverrideHostConfig{cluster.name,
+                                                               make_lb_config(std::move(priority)),
+                                                               cluster.idle_timeout,
+                                                               cluster.override_host_status});
   const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery);
   const auto cluster_impl =
       make_lb_config(ClusterImplConfig{cluster.name,

@@ -164,6 +164,10 @@ void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& 
     notify(address, entries_.at(address), effects);
 }
 
+void SubchannelMapCore::on(const SessionsKept& /*event*/, SubchannelMapEffects& /*effects*/) {}
+
+void SubchannelMapCore::on(const SweepAsked& /*event*/, SubchannelMapEffects& /*effects*/) {}
+
 void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {
   const auto found = entries_.find(event.address);
   if (found == entries_.end()) return;

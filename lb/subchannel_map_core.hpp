@@ -97,6 +97,8 @@ class SubchannelMapCore {
   void on(const MapGenerationApplied& event, SubchannelMapEffects& effects);
   void on(const EndpointHealthChanged& event, SubchannelMapEffects& effects);
   void on(const EndpointsTracked& event, SubchannelMapEffects& effects);
+  void on(const SessionsKept& event, SubchannelMapEffects& effects);
+  void on(const SweepAsked& event, SubchannelMapEffects& effects);
   void on(const SubchannelStateChanged& event, SubchannelMapEffects& effects);
 
   Party* meet(const Holder& holder);

@@ -25,6 +25,8 @@
 
 namespace signalbox {
 
+struct Session;  ///< lb/route/session.hpp
+
 /// A call on its way through the filters. Borrowed for the duration of apply().
 class FilterCall {
  public:
@@ -53,6 +55,10 @@ class FilterCall {
   /// The call ends with this status, whatever its code, after it has waited; later filters are not
   /// asked. OK: as if the server had answered with nothing else.
   virtual void end(absl::Status status) = 0;
+
+  /// The call is of a session from now on (A55): what it wishes for is written there. Once only:
+  /// null when an earlier filter has begun one.
+  virtual Session* begin_session() = 0;
 
   /// Sends a header more. False, and nothing is added, unless gRPC takes it: a name of lower-case
   /// letters, digits, '-', '_' and '.' that does not begin with "grpc-", and a value of printable

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include "messages/session.hpp"
 #include "messages/striped.hpp"
 
 namespace signalbox {
@@ -26,6 +27,9 @@ enum class RetryResult : std::uint8_t {
   kTooLate,     ///< It would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;
+/// Why a session's call is answered with a cookie.
+enum class CookieSet : std::uint8_t { kNew, kMoved };
+inline constexpr std::size_t kCookieSets = 2;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
@@ -50,6 +54,14 @@ class CallStats {
     counters_.add(kRetries + static_cast<std::size_t>(result), 1);
   }
 
+  void count_affinity(AffinityResult result) const {
+    counters_.add(kAffinity + static_cast<std::size_t>(result), 1);
+  }
+
+  void count_cookie(CookieSet reason) const {
+    counters_.add(kCookies + static_cast<std::size_t>(reason), 1);
+  }
+
   std::int64_t picks(PickOutcome outcome) const {
     return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
   }
@@ -62,12 +74,22 @@ class CallStats {
     return counters_.sum(kRetries + static_cast<std::size_t>(result));
   }
 
+  std::int64_t affinity(AffinityResult result) const {
+    return counters_.sum(kAffinity + static_cast<std::size_t>(result));
+  }
+
+  std::int64_t cookies(CookieSet reason) const {
+    return counters_.sum(kCookies + static_cast<std::size_t>(reason));
+  }
+
  private:
   static constexpr std::size_t kPicks = 0;
   static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
   static constexpr std::size_t kCompleted = kStarted + 1;
   static constexpr std::size_t kRetries = kCompleted + kStatusCodes;
-  StripedCounters<kRetries + kRetryResults> counters_;
+  static constexpr std::size_t kAffinity = kRetries + kRetryResults;
+  static constexpr std::size_t kCookies = kAffinity + kAffinityResults;
+  StripedCounters<kCookies + kCookieSets> counters_;
 };
 
 }  // namespace signalbox

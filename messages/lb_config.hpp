@@ -67,13 +67,14 @@ struct ClusterImplConfig {
   bool report_load = false;
 };
 
-/// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2). So far it only
-/// keeps DRAINING endpoints from its child.
+/// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2).
 struct OverrideHostConfig {
   ClusterName cluster;
   LbConfigPtr child;
   /// A host's connection is kept this long after its last call (A75-22).
   Duration idle_timeout = std::chrono::hours(1);
+  /// Whom sessions may stay on (A55-26).
+  HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
 };
 
 /// A56: the first usable child in order carries the calls.

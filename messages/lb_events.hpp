@@ -24,6 +24,7 @@
 #include "messages/lb_config.hpp"
 #include "messages/observation.hpp"
 #include "messages/pick.hpp"
+#include "messages/session.hpp"
 #include "messages/xds_config.hpp"
 
 namespace signalbox {
@@ -71,6 +72,12 @@ struct SubchannelStateChanged {
   CallTrackerPtr tracker = nullptr;
 };
 
+/// Nobody holds the address any more: it has no subchannel. Told to who keeps sessions
+/// (KeepSessions).
+struct SubchannelGone {
+  Address address;
+};
+
 struct TimerFired {
   TimerId timer;
 };
@@ -91,6 +98,7 @@ using LbEvent = std::variant<ConfigUpdated,
                              ChildApplied,
                              ChildDied,
                              SubchannelStateChanged,
+                             SubchannelGone,
                              TimerFired,
                              PickAsked,
                              IdleExitRequested,
@@ -205,6 +213,15 @@ struct TrackEndpoints {
   std::shared_ptr<const Table> trackers;  ///< Null: nobody counts.
 };
 
+/// Keeps sessions on their hosts (A75-24 … 36). From now on whoever orders this hears how each of
+/// these addresses is, whoever holds it, and when nobody does any more; one that all others
+/// release is held for it as long as calls were sent there within `idle_timeout`; and it holds no
+/// address that another one acquires. The whole table, in place of any before.
+struct KeepSessions {
+  Duration idle_timeout{};
+  SessionMarksPtr marks;  ///< Null: no sessions; what was held for them is released.
+};
+
 struct RequestReresolution {};
 
 struct Observe {
@@ -228,6 +245,7 @@ using LbEffect = std::variant<StartChild,
                               Connect,
                               SetEndpointHealth,
                               TrackEndpoints,
+                              KeepSessions,
                               RequestReresolution,
                               Observe>;
 using LbEffects = std::vector<LbEffect>;

@@ -24,6 +24,7 @@
 #include "messages/call_tracker.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
+#include "messages/session.hpp"
 #include "messages/tracked.hpp"
 
 namespace signalbox {
@@ -71,6 +72,7 @@ struct PickArgs {
   std::optional<std::uint64_t> hash = std::nullopt;
   /// A guess, right as a rule: how many of all clusters have a name before that of `cluster`.
   std::size_t cluster_place = 0;
+  const SessionArgs* session = nullptr;  ///< Null: the call is of none.
 };
 
 /// Salts, one per decision, so that draws are independent of each other and repeatable.
@@ -159,6 +161,7 @@ struct PickResult {
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< Of a complete pick.
+  Affinity affinity;     ///< Where PickArgs::session was set, by override_host.
 };
 
 class Picker {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -121,6 +122,16 @@ struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: nobody.
 };
 
+/// See KeepSessions. A map has one keeper: the newest incarnation that said so.
+struct SessionsKept {
+  Holder keeper;
+  Duration idle_timeout{};
+  SessionMarksPtr marks;  ///< Null: no sessions.
+};
+
+/// The sweeper: release what no session used within idle_timeout (A75-29).
+struct SweepAsked {};
+
 using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         SubchannelReleased,
                                         SubchannelConnectAsked,
@@ -130,6 +141,8 @@ using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         MapGenerationApplied,
                                         EndpointHealthChanged,
                                         EndpointsTracked,
+                                        SessionsKept,
+                                        SweepAsked,
                                         SubchannelStateChanged>;
 
 struct SpawnSubchannel {
@@ -151,8 +164,51 @@ struct NotifyHolder {
   SubchannelStateChanged state;
 };
 
-using SubchannelMapEffect =
-    std::variant<SpawnSubchannel, StopSubchannel, ConnectSubchannel, NotifyHolder, Observe>;
+/// Tells the keeper of sessions that the address has no subchannel any more.
+struct NotifyGone {
+  Holder holder;
+  Address address;
+};
+
+/// Tells the sweeper how long sessions may idle; nullopt: there is nothing to sweep.
+struct ArmSweeper {
+  std::optional<Duration> idle_timeout;
+};
+
+/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle (A75-30).
+struct FinishSweep {
+  Instant next_due{};
+};
+
+using SubchannelMapEffect = std::variant<SpawnSubchannel,
+                                         StopSubchannel,
+                                         ConnectSubchannel,
+                                         NotifyHolder,
+                                         NotifyGone,
+                                         ArmSweeper,
+                                         FinishSweep,
+                                         Observe>;
 using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
+
+// --- the sweeper: when the map looks for idle sessions ----------------------
+
+/// The map: so long may sessions idle from now on. An update may bring the next sweep forward,
+/// never push it back.
+struct IdleTimeoutSet {
+  Duration idle_timeout{};
+};
+
+/// The map has swept.
+struct SweepDone {
+  Instant next_due{};
+};
+
+using SweepEvent = std::variant<IdleTimeoutSet, SweepDone, TimerFired>;
+
+/// Asks the map to sweep.
+struct Sweep {};
+
+using SweepEffect = std::variant<Sweep, StartTimer>;
+using SweepEffects = std::vector<SweepEffect>;
 
 }  // namespace signalbox

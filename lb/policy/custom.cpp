@@ -160,6 +160,8 @@ class Custom final : public Policy {
 
   void check(const TrackEndpoints&) const { refuse("TrackEndpoints"); }
 
+  void check(const KeepSessions&) const { refuse("KeepSessions"); }
+
   void check(const Observe&) const { refuse("Observe"); }
 
   void refuse(const std::string& order) const {

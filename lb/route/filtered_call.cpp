@@ -73,6 +73,8 @@ class FilteredCall final : public FilterCall {
 
   void end(absl::Status status) override { say().end = std::move(status); }
 
+  Session* begin_session() override { return nullptr; }
+
   bool add_header(std::string name, std::string value) override {
     if (!may_be_sent(name, value)) return false;
     say().headers.emplace_back(std::move(name), std::move(value));

@@ -20,6 +20,7 @@ using PolicyActor = ActorOf<ConfigUpdated,
                             ChildApplied,
                             ChildAskedReresolution,
                             SubchannelStateChanged,
+                            SubchannelGone,
                             TimerFired,
                             PickAsked,
                             IdleExitRequested,
@@ -30,7 +31,7 @@ using PolicyActor = ActorOf<ConfigUpdated,
 using PolicyParent = ActorOf<ChildStateChanged, ChildApplied, ChildAskedReresolution>;
 
 /// What a subchannel map sees of a policy that holds subchannels.
-using SubchannelObserver = ActorOf<SubchannelStateChanged>;
+using SubchannelObserver = ActorOf<SubchannelStateChanged, SubchannelGone>;
 
 using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    SubchannelReleased,
@@ -40,8 +41,12 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    MapGenerationApplied,
                                    EndpointHealthChanged,
                                    EndpointsTracked,
+                                   SessionsKept,
+                                   SweepAsked,
                                    SubchannelStateChanged,
                                    RestartDue>;
+
+using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;
 
 using SubchannelActor =
     ActorOf<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;

@@ -121,6 +121,9 @@ std::string to_text(const LbEffect& effect) {
           [](const TrackEndpoints& order) {
             return absl::StrCat("track ", order.trackers == nullptr ? 0 : order.trackers->size());
           },
+          [](const KeepSessions& order) {
+            return absl::StrCat("keep-sessions ", order.marks == nullptr ? 0 : order.marks->size());
+          },
           [](const RequestReresolution&) { return std::string("re-resolve"); },
           [](const Observe& it) { return to_text(it.observation); },
       },

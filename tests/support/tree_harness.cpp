@@ -332,6 +332,10 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             tell_map(map_of(node), EndpointHealthChanged{it.judge, it.unhealthy});
           },
           [&](TrackEndpoints& it) { tell_map(map_of(node), EndpointsTracked{it.trackers}); },
+          [&](KeepSessions& it) {
+            node.holds = true;
+            tell_map(map_of(node), SessionsKept{node.holder(), it.idle_timeout, it.marks});
+          },
           [&](RequestReresolution&) { request_reresolution(node); },
           [&](Observe& it) {
             // Each leaf has one, and it tells no story.
@@ -385,17 +389,21 @@ void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
 }
 
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
-  std::visit(Overloaded{
-                 [&](const SpawnSubchannel& it) { owner.subchannels[it.address] = {}; },
-                 [&](const StopSubchannel& it) {
-                   owner.subchannels.erase(it.address);
-                   log(absl::StrCat("subchannel ", it.address.str(), " closed"));
-                 },
-                 [&](const ConnectSubchannel& it) { connect(owner, it.address); },
-                 [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
-                 [](const Observe&) {},
-             },
-             effect);
+  std::visit(
+      Overloaded{
+          [&](const SpawnSubchannel& it) { owner.subchannels[it.address] = {}; },
+          [&](const StopSubchannel& it) {
+            owner.subchannels.erase(it.address);
+            log(absl::StrCat("subchannel ", it.address.str(), " closed"));
+          },
+          [&](const ConnectSubchannel& it) { connect(owner, it.address); },
+          [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
+          [&](const NotifyGone& it) { post(it.holder.incarnation, SubchannelGone{it.address}); },
+          [](const ArmSweeper&) {},
+          [](const FinishSweep&) {},
+          [](const Observe&) {},
+      },
+      effect);
 }
 
 void TreeHarness::connect(Node& owner, const Address& address) {
