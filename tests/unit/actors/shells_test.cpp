@@ -287,6 +287,7 @@ protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObse
         if (event.state != ConnectivityState::kIdle) return;
         protocol::send(self, map, SubchannelConnectAsked{event.address});
       },
+      [](const SubchannelGone&) {},
   };
 }
 
