@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
-#include <rapidcheck.h>
 
 #include "lb/health/priority_load.hpp"
+#include "tests/support/property.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -219,7 +219,7 @@ rc::Gen<std::vector<PriorityHealth>> any_row() {
 
 TEST_CASE("ENV: loads sum to 100 wherever anybody is fit",
           "[spec][priority_load][ENV-14][ENV-23]") {
-  CHECK(rc::check([] {
+  CHECK(test::holds("loads sum to 100", 1'000, [] {
     const auto row = *any_row();
     const bool any_fit = normalized_total_health(row) > 0;
     RC_ASSERT(sum(priority_loads(row)) == (any_fit ? 100U : 0U));
@@ -228,7 +228,7 @@ TEST_CASE("ENV: loads sum to 100 wherever anybody is fit",
 
 TEST_CASE("ENV: a healthier priority gets no less, and those below it together no more",
           "[spec][priority_load][ENV-23]") {
-  CHECK(rc::check([] {
+  CHECK(test::holds("a healthier priority", 1'000, [] {
     auto row = *any_row();
     for (PriorityHealth& at : row)
       at.degraded = 0;
@@ -252,7 +252,7 @@ TEST_CASE("ENV: a healthier priority gets no less, and those below it together n
 
 TEST_CASE("ENV: a cluster's load is the sum of its priorities', up to rounding",
           "[spec][priority_load][ENV-12][ENV-13][ENV-23]") {
-  CHECK(rc::check([] {
+  CHECK(test::holds("a cluster's load", 1'000, [] {
     auto row = *any_row();
     for (PriorityHealth& at : row)
       at.degraded = 0;
@@ -270,7 +270,7 @@ TEST_CASE("ENV: a cluster's load is the sum of its priorities', up to rounding",
 }
 
 TEST_CASE("ENV: loads know numbers of hosts, not which hosts", "[spec][priority_load][ENV-23]") {
-  CHECK(rc::check([] {
+  CHECK(test::holds("numbers of hosts", 1'000, [] {
     std::vector<int> hosts = *rc::gen::container<std::vector<int>>(10, rc::gen::inRange(0, 3));
     const auto count = [&] {
       PriorityHealth at;

@@ -97,7 +97,7 @@ TEST_CASE("hash_ring: a point stands where its key and number hash to", "[lb][ri
   // Past a point it is the next one's; past the last it is the first one's.
   std::uint64_t before = *expected.rbegin();
   for (const std::uint64_t hash : expected) {
-    CHECK(built.at(before + 1) == built.at(hash));
+    CHECK(built.ring.find(before + 1) == built.ring.find(hash));
     before = hash;
   }
 }
