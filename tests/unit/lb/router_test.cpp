@@ -687,6 +687,32 @@ TEST_CASE_METHOD(
 }
 
 TEST_CASE_METHOD(RouterFixture,
+                 "router: no cookie is so large, nor so many, that a pick allocates for them",
+                 "[lb][router][session][limits][B9]") {
+  static const std::string hosts = "10.0.0.1:80";
+  publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+          answering([&](const PickArgs& args) {
+            PickResult answer = result(Complete{backend.get()});
+            answer.affinity = {
+                args.session->hosts.empty() ? AffinityResult::kNew : AffinityResult::kUnknownHost,
+                &hosts};
+            return answer;
+          }));
+  TestHeaders::List crumbs(10'000, {"cookie", "a=0; b=1"});
+  crumbs.emplace_back("cookie", "s=" + base64("10.0.0.2:80;a"));
+  std::string many;
+  for (int i = 0; i < 10'000; ++i)
+    many += "a=0; ";
+  const auto headers = GENERATE_COPY(
+      TestHeaders(crumbs),
+      TestHeaders{{"cookie", many + "s=" + base64("10.0.0.2:80;a")}},
+      TestHeaders{{"cookie", "s=" + std::string(1 << 20, 'A')}},
+      TestHeaders{{"cookie", "s=" + base64("10.0.0.2:80;" + std::string(3 << 18, 'a'))}});
+  check_allocates_nothing(router, headers);
+  CHECK(ref("a").stats().affinity(AffinityResult::kBadCookie) == 2'000);
+}
+
+TEST_CASE_METHOD(RouterFixture,
                  "router: a pick by ring_hash or least_request allocates nothing",
                  "[lb][router][A42][A48]") {
   const auto config =
