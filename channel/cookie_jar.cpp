@@ -14,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include "lb/route/session_cookie.hpp"
+
 namespace signalbox {
 namespace {
 
@@ -49,13 +51,6 @@ std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
   return now + std::chrono::seconds(seconds);
 }
 
-// RFC 6265, 5.1.4.
-bool matches(absl::string_view path, absl::string_view cookie_path) {
-  if (path.empty()) return true;
-  if (!absl::ConsumePrefix(&path, cookie_path)) return false;
-  return path.empty() || absl::EndsWith(cookie_path, "/") || absl::StartsWith(path, "/");
-}
-
 absl::Status malformed(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("Set-Cookie: ", what, "; expected NAME=VALUE and then ;ATTRIBUTE=VALUE"));
@@ -80,7 +75,8 @@ std::string CookieJar::cookie_header(absl::string_view path) const {
   std::vector<const Cookie*> sent;
   for (const Cookie& cookie : cookies_) {
     const bool is_over = cookie.expires && *cookie.expires <= now;
-    if (!is_over && matches(path, cookie.path)) sent.push_back(&cookie);
+    const bool is_for_it = path.empty() || lb::path_matches(path, cookie.path);
+    if (!is_over && is_for_it) sent.push_back(&cookie);
   }
   std::ranges::stable_sort(
       sent, std::greater(), [](const Cookie* cookie) { return cookie->path.size(); });
