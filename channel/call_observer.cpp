@@ -69,6 +69,7 @@ CallObserver::~CallObserver() {
 void CallObserver::observe(std::shared_ptr<CallBinder> binder, CallIntent intent) {
   binder_ = std::move(binder);
   intent_ = std::move(intent);
+  set_cookie_ = intent_.pick.set_cookie();
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
@@ -94,6 +95,7 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   if (binder_ != nullptr) {
     if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
     if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
+    deliver_cookie(set_cookie_, context_.c_call(), *batch);
   }
   batch->Proceed();
 }
@@ -145,6 +147,17 @@ void CallObserver::complete(grpc::StatusCode code) {
   if (!std::exchange(started_, false)) return;
   if (const CallStats* const stats = CallBinder::stats(intent_))
     stats->count_completed(static_cast<int>(code));
+}
+
+void deliver_cookie(const std::string& set_cookie,
+                    const grpc_call* call,
+                    InterceptorBatchMethods& batch) {
+  if (set_cookie.empty()) return;
+  const bool in_trailers = GrpcAccess::is_trailers_only(call);
+  if (in_trailers && has(batch, InterceptionHookPoints::POST_RECV_STATUS))
+    batch.GetRecvTrailingMetadata()->emplace("set-cookie", set_cookie);
+  if (!in_trailers && has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA))
+    batch.GetRecvInitialMetadata()->emplace("set-cookie", set_cookie);
 }
 
 // --- how it comes into a call -----------------------------------------------------

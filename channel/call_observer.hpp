@@ -6,9 +6,10 @@
 //   call_binder::bind, queued_call ─▶ observe(intent) ─▶ batches ─▶ status: the intent goes
 //
 // It holds the lb::Pick from binding to the status (D1), counts the attempt in the cluster's
-// CallStats, and hands a unary call that is to be made again to retried_call (D2). Of a call that
-// was bound when it was made it is the hook, too: between that and its first batch, which the
-// application may put off, the connection may die, and then the call waits in a queued_call (D2).
+// CallStats, adds the session's cookie to what the server answered (D5), and hands a unary call
+// that is to be made again to retried_call (D2). Of a call that was bound when it was made it is
+// the hook, too: between that and its first batch, which the application may put off, the
+// connection may die, and then the call waits in a queued_call (D2).
 
 #pragma once
 
@@ -54,6 +55,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   std::atomic<bool> cancelled_{false};
   std::shared_ptr<CallBinder> binder_;  ///< Null: not observed yet.
   CallIntent intent_;
+  /// What the pick sets; kept beside it, as headers and status may come on two threads.
+  std::string set_cookie_;
   std::once_flag first_batch_;          ///< As the hook: a stream may begin on two threads at once.
   std::shared_ptr<QueuedCall> queued_;  ///< As the hook: the call waits, or did.
   bool started_ = false;
@@ -84,6 +87,13 @@ class OpsScope {
 
 /// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
+
+/// Adds the session's cookie of the attempt that `call` was to what the application sees of its
+/// answer, if that is in the batch: to its headers, or to its trailers if it had no headers
+/// (A55-21). The text has to live as long as the application's context. Empty: there is none.
+void deliver_cookie(const std::string& set_cookie,
+                    const grpc_call* call,
+                    grpc::experimental::InterceptorBatchMethods& batch);
 
 /// See CallBinder::intercept.
 Interception intercept(const CallSite& site,

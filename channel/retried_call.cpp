@@ -121,6 +121,7 @@ void RetriedCall::OnDone(const grpc::Status& status) {
                                        .request = &request_,
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
+    set_cookie_ = intent_->pick.set_cookie();
     intent_.reset();
   }
   deliver(status);
@@ -137,6 +138,7 @@ void RetriedCall::deliver(grpc::Status status) {
   trailers.clear();
   for (const auto& trailer : attempt.GetServerTrailingMetadata())
     trailers.insert(trailer);
+  deliver_cookie(set_cookie_, attempt.c_call(), *held_.batch);
   if (status.ok()) status = held_.reply.fill(response_);
   *held_.batch->GetRecvStatus() = std::move(status);
   held_.batch->Proceed();

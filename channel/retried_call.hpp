@@ -97,6 +97,7 @@ class RetriedCall final : public grpc::ClientUnaryReactor {
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the one that was bound.
+  std::string set_cookie_;            ///< Of the attempt whose outcome is delivered.
   std::vector<grpc_call*> earlier_;   ///< The calls that the user's context had before.
   std::vector<std::unique_ptr<grpc::ClientContext>> attempts_;
   std::mutex mutex_;

@@ -56,6 +56,7 @@ class OrdersService final : public demo::v1::Orders::Service {
     reply->set_backend(options_.name);
     reply->set_cluster(options_.cluster);
     reply->set_pid(static_cast<std::uint32_t>(::getpid()));
+    reply->set_connection(context->peer());
     return grpc::Status::OK;
   }
 

@@ -2,11 +2,14 @@
 //
 // The demo's script, by shares of its time T:
 //
-//   0           ──▶ steady: the first cluster serves
-//   0.20 × T    ──▶ its backends are killed: the second serves
-//   0.45 × T    ──▶ so are the second's: the third serves
-//   0.60 × T    ──▶ the second's are back
-//   0.70 × T    ──▶ the first's are back
+//   0           ──▶ steady: the first cluster serves, and a session begins
+//   0.15 × T    ──▶ its backends are killed: the second serves
+//   0.35 × T    ──▶ so are the second's: the third serves
+//   0.45 × T    ──▶ the second's are back
+//   0.50 × T    ──▶ the first's are back
+//   0.70 × T    ──▶ the session's backend drains: others leave it, the session stays
+//   0.80 × T    ──▶ it is healthy again, at a lower priority: the same
+//   0.90 × T    ──▶ it is what it was
 //   T           ──▶ the table
 #include <functional>
 #include <iostream>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "tools/demo_report.hpp"
 #include "tools/demo_script.hpp"
@@ -38,19 +42,58 @@ absl::Status bring_back(DemoStage& stage, std::size_t leaf) {
   });
 }
 
-struct Act {
-  double at = 0;  // As a share of the whole.
-  std::string what;
-  std::function<absl::Status()> run;
+constexpr auto kFailbackTime = std::chrono::seconds(20);
+
+// What is done to the backend that the session is on.
+class PinnedBackend {
+ public:
+  explicit PinnedBackend(DemoStage& stage) : stage_(stage) {}
+
+  // The session's moves count from here. Failing back is one: nobody in the first cluster has the
+  // address that its cookie names.
+  absl::Status drain(const Narrator& narrator) {
+    auto backend = stage_.session().settle(stage_.leaves()[0], kFailbackTime);
+    if (!backend.ok()) return backend.status();
+    name_ = *std::move(backend);
+    if (name_.empty()) narrator.announce("no session is kept here: no cookie was given");
+    return change(EndpointChange::Kind::kDraining, " drains, and the session is on it", narrator);
+  }
+
+  absl::Status lower(const Narrator& narrator) const {
+    return change(EndpointChange::Kind::kLowerPriority, " gets a lower priority instead", narrator);
+  }
+
+  absl::Status restore(const Narrator& narrator) const {
+    return change(EndpointChange::Kind::kNone, " is what it was", narrator);
+  }
+
+ private:
+  absl::Status change(EndpointChange::Kind kind, const char* what, const Narrator& narrator) const {
+    if (name_.empty()) return absl::OkStatus();
+    narrator.announce(name_ + what);
+    return stage_.write_resources(0, {kind, name_});
+  }
+
+  DemoStage& stage_;
+  std::string name_;
 };
 
-std::vector<Act> make_script(DemoStage& stage) {
+struct Act {
+  double at = 0;     // As a share of the whole.
+  std::string what;  // Empty: it says so itself.
+  std::function<absl::Status(const Narrator&)> run;
+};
+
+std::vector<Act> make_script(DemoStage& stage, PinnedBackend& pinned) {
   const auto& leaves = stage.leaves();
-  return {{0.20, "SIGKILL to " + leaves[0], [&stage] { return kill(stage, 0); }},
-          {0.45, "SIGKILL to " + leaves[1], [&stage] { return kill(stage, 1); }},
-          {0.60, leaves[1] + " comes back", [&stage] { return bring_back(stage, 1); }},
-          {0.70, leaves[0] + " comes back", [&stage] { return bring_back(stage, 0); }},
-          {1.00, "end", [] { return absl::OkStatus(); }}};
+  return {{0.15, "SIGKILL to " + leaves[0], [&](auto&) { return kill(stage, 0); }},
+          {0.35, "SIGKILL to " + leaves[1], [&](auto&) { return kill(stage, 1); }},
+          {0.45, leaves[1] + " comes back", [&](auto&) { return bring_back(stage, 1); }},
+          {0.50, leaves[0] + " comes back", [&](auto&) { return bring_back(stage, 0); }},
+          {0.70, "", [&](const Narrator& narrator) { return pinned.drain(narrator); }},
+          {0.80, "", [&](const Narrator& narrator) { return pinned.lower(narrator); }},
+          {0.90, "", [&](const Narrator& narrator) { return pinned.restore(narrator); }},
+          {1.00, "end", [](auto&) { return absl::OkStatus(); }}};
 }
 
 std::string live_line_of(DemoStage& stage,
@@ -61,37 +104,42 @@ std::string live_line_of(DemoStage& stage,
                                      "cluster",
                                      stage.topology().aggregate());
   const auto counts = stage.with_log([](CallLog& log) { return log.take_interval(); });
-  return live_line(since_start, interval, stage.leaves(), counts, priority);
+  return absl::StrFormat("%s%7u",
+                         live_line(since_start, interval, stage.leaves(), counts, priority),
+                         stage.session().moves());
 }
 
 std::string why_failed(const DemoResult& result, const std::string& first_error) {
   if (is_success(result)) return "";
-  return first_error.empty()
-             ? "not every cluster has served"
-             : absl::StrCat("calls failed that need not have; the first: ", first_error);
+  if (!first_error.empty())
+    return absl::StrCat("calls failed that need not have; the first: ", first_error);
+  return result.session_moves > 0 ? "the session has left a backend that was there for it"
+                                  : "not every cluster has served";
 }
 
 }  // namespace
 
 int play_failover(const DemoOptions& options, DemoStage& stage) {
   if (auto status = stage.start_load(); !status.ok()) return end_early(status);
-  std::cout << live_header(stage.leaves(), "priority") << std::endl;
+  stage.start_session();
+  std::cout << live_header(stage.leaves(), "priority") << "  moves" << std::endl;
   Narrator narrator([&stage](auto since_start, auto interval) {
     return live_line_of(stage, since_start, interval);
   });
-  for (const Act& act : make_script(stage)) {
+  PinnedBackend pinned(stage);
+  for (const Act& act : make_script(stage, pinned)) {
     const auto offset = std::chrono::duration<double>(act.at * options.seconds);
     const auto due = narrator.start() + std::chrono::round<std::chrono::milliseconds>(offset);
     if (const auto signal = narrator.wait_until(due)) return end_early(*signal);
-    narrator.announce(act.what);
-    if (auto status = act.run(); !status.ok()) return end_early(status);
+    if (!act.what.empty()) narrator.announce(act.what);
+    if (auto status = act.run(narrator); !status.ok()) return end_early(status);
   }
   narrator.end();
   if (auto status = stage.finish_load(); !status.ok()) return end_early(status);
 
   const auto repicked = static_cast<std::uint64_t>(stage.runtime().repicked());
   return stage.with_log([&](const CallLog& log) {
-    const DemoResult result = make_result(stage.leaves(), log, repicked);
+    const DemoResult result = make_result(stage.leaves(), log, repicked, stage.session().moves());
     return publish(
         options, table(result), to_json(result), why_failed(result, log.first_other_error()));
   });

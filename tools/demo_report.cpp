@@ -55,7 +55,8 @@ double share(std::uint64_t part, std::uint64_t all) {
 
 DemoResult make_result(const std::vector<std::string>& leaves,
                        const CallLog& log,
-                       std::uint64_t repicked) {
+                       std::uint64_t repicked,
+                       std::uint64_t session_moves) {
   DemoResult result{.leaves = leaves,
                     .rpcs = log.totals().calls,
                     .failed_in_flight = log.failed_in_flight(),
@@ -66,7 +67,7 @@ DemoResult make_result(const std::vector<std::string>& leaves,
                     .failback_ms = in_ms(log.failback()),
                     .p50_us = log.totals().latency_us.percentile(50),
                     .p99_us = log.totals().latency_us.percentile(99),
-                    .session_moves = 0,
+                    .session_moves = session_moves,
                     .per_cluster = log.totals().per_cluster};
   for (const std::string& leaf : leaves)
     result.per_cluster.try_emplace(leaf, 0);
@@ -74,7 +75,7 @@ DemoResult make_result(const std::vector<std::string>& leaves,
 }
 
 bool is_success(const DemoResult& result) {
-  return result.failed_other == 0 &&
+  return result.failed_other == 0 && result.session_moves == 0 &&
          std::all_of(result.leaves.begin(), result.leaves.end(), [&](const std::string& leaf) {
            return calls_of(result.per_cluster, leaf) > 0;
          });
@@ -114,6 +115,9 @@ std::string table(const DemoResult& result) {
   row("picked again", absl::StrCat(result.repicked), "bound, but never sent");
   row("failover", ms_or_none(result.failover_ms), "first kill to the next cluster's answer");
   row("failback", ms_or_none(result.failback_ms), "first cluster back to its first answer");
+  row("session moves",
+      absl::StrCat(result.session_moves),
+      "must be 0: its backend drained, and moved");
   row("p50", absl::StrCat(result.p50_us, " us"), "from when a call was due");
   row("p99", absl::StrCat(result.p99_us, " us"), "");
   return text;

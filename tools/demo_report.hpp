@@ -33,15 +33,16 @@ struct DemoResult {
   std::optional<double> failback_ms;
   std::uint64_t p50_us = 0;
   std::uint64_t p99_us = 0;
-  std::uint64_t session_moves = 0;
+  std::uint64_t session_moves = 0;                   ///< While its backend drained or moved.
   std::map<std::string, std::uint64_t> per_cluster;  ///< Every leaf is there.
 };
 
 DemoResult make_result(const std::vector<std::string>& leaves,
                        const CallLog& log,
-                       std::uint64_t repicked);
+                       std::uint64_t repicked,
+                       std::uint64_t session_moves);
 
-/// Nothing failed that need not have, and every cluster served.
+/// Nothing failed that need not have, every cluster served, and the session stayed where it could.
 bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);

@@ -33,7 +33,8 @@ DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
       backends_(topology_.places()) {}
 
 DemoStage::~DemoStage() {
-  load_.reset();  // Before the runtime, whose channel it uses.
+  session_.reset();  // Before the runtime, whose channel they use.
+  load_.reset();
   runtime_.reset();
 }
 
@@ -89,13 +90,20 @@ absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also
   return absl::OkStatus();
 }
 
+void DemoStage::start_session() {
+  session_ = std::make_unique<DemoSession>(
+      runtime_->channel(topology_.target()),
+      [this](const FinishedCall& call) { with_log([&](CallLog& log) { log.add(call); }); });
+}
+
 absl::Status DemoStage::finish_load() {
+  if (session_ != nullptr) session_->finish();
   if (load_ == nullptr || load_->finish()) return absl::OkStatus();
   return absl::InternalError("some calls were never answered");
 }
 
-absl::Status DemoStage::write_resources(std::size_t first_leaf) {
-  const auto text = topology_.resources(backends_.ports(), first_leaf);
+absl::Status DemoStage::write_resources(std::size_t first_leaf, const EndpointChange& change) {
+  const auto text = topology_.resources(backends_.ports(), first_leaf, change);
   return text.ok() ? control_plane_.write_resources(*text) : text.status();
 }
 

@@ -4,7 +4,7 @@
 //
 //   DemoTopology ─▶ [DemoStage] ─┬─ DemoBackends
 //                                ├─ DemoControlPlane
-//                                └─ Runtime ◀─ DemoLoad ─▶ CallLog
+//                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog
 //
 // Started in the order of its functions, ended in the reverse one. One thread uses it; the log is
 // guarded, as calls end in any.
@@ -25,6 +25,7 @@
 #include "tools/demo_backends.hpp"
 #include "tools/demo_control_plane.hpp"
 #include "tools/demo_load.hpp"
+#include "tools/demo_session.hpp"
 #include "tools/demo_topology.hpp"
 
 namespace signalbox::tools {
@@ -45,6 +46,8 @@ class DemoStage {
   /// Returns when a first call has gone through. `also` is called after the log has a call, by any
   /// thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});
+  /// Beside the load; its calls are in the log.
+  void start_session();
   /// Sends no more calls, and waits for the answers under way. Harmless where none are sent.
   absl::Status finish_load();
 
@@ -58,9 +61,12 @@ class DemoStage {
 
   const Runtime& runtime() const { return *runtime_; }
 
+  /// Once it has been started.
+  DemoSession& session() { return *session_; }
+
   /// The control plane's next resources are the demo's, with this leaf as the first of the
-  /// aggregate.
-  absl::Status write_resources(std::size_t first_leaf);
+  /// aggregate, and this change.
+  absl::Status write_resources(std::size_t first_leaf, const EndpointChange& change = {});
 
   /// What `use` makes of the log.
   template <class Use>
@@ -78,6 +84,7 @@ class DemoStage {
   DemoControlPlane control_plane_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<DemoLoad> load_;
+  std::unique_ptr<DemoSession> session_;
 };
 
 }  // namespace signalbox::tools

@@ -21,6 +21,7 @@ using AggregateConfig = envoy::extensions::clusters::aggregate::v3::ClusterConfi
 using envoy::config::cluster::v3::Cluster;
 using envoy::config::core::v3::SocketAddress;
 using envoy::config::endpoint::v3::ClusterLoadAssignment;
+using envoy::config::endpoint::v3::LocalityLbEndpoints;
 
 constexpr std::size_t kLeaves = 3;
 
@@ -85,6 +86,44 @@ void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
   resource.bytes = cluster.SerializeAsString();
 }
 
+// The endpoint goes on in a locality of a priority that is lower than all others.
+void lower(ClusterLoadAssignment& assignment, LocalityLbEndpoints& locality, int index) {
+  std::uint32_t lowest = 0;
+  for (const auto& other : assignment.endpoints())
+    lowest = std::max(lowest, other.priority());
+  LocalityLbEndpoints& lower = *assignment.add_endpoints();
+  *lower.mutable_locality() = locality.locality();
+  lower.mutable_load_balancing_weight()->set_value(1);
+  lower.set_priority(lowest + 1);
+  lower.add_lb_endpoints()->Swap(locality.mutable_lb_endpoints(index));
+  locality.mutable_lb_endpoints()->DeleteSubrange(index, 1);
+}
+
+void change_endpoint(xds::ResourceBytes& resource, const EndpointChange& change) {
+  if (resource.type_url != xds::kClusterLoadAssignmentTypeUrl) return;
+  ClusterLoadAssignment assignment;
+  assignment.ParseFromString(resource.bytes);
+  const SocketAddress* wanted = nullptr;
+  visit_assignment(assignment,
+                   resource.name,
+                   [&](const std::string& name, const std::string&, const SocketAddress& address) {
+                     if (name == change.backend) wanted = &address;
+                   });
+  for (auto& locality : *assignment.mutable_endpoints()) {
+    for (int i = 0; i < locality.lb_endpoints_size(); ++i) {
+      auto& endpoint = *locality.mutable_lb_endpoints(i);
+      if (&endpoint.endpoint().address().socket_address() != wanted) continue;
+      if (change.kind == EndpointChange::Kind::kDraining) {
+        endpoint.set_health_status(envoy::config::core::v3::DRAINING);
+      } else {
+        lower(assignment, locality, i);
+      }
+      resource.bytes = assignment.SerializeAsString();
+      return;
+    }
+  }
+}
+
 absl::StatusOr<nlohmann::json> to_json(const xds::ResourceBytes& resource,
                                        google::protobuf::util::TypeResolver& resolver) {
   std::string text;
@@ -147,15 +186,18 @@ void DemoTopology::replace_host(const std::string& name, const std::string& ip) 
 }
 
 absl::StatusOr<std::string> DemoTopology::resources(const std::map<std::string, int>& ports,
-                                                    std::size_t first_leaf) const {
+                                                    std::size_t first_leaf,
+                                                    const EndpointChange& change) const {
   std::vector<xds::ResourceBytes> resources = resources_;
   visit_places(resources, [&](const std::string& name, const std::string&, SocketAddress& address) {
     if (const auto port = ports.find(name); port != ports.end()) {
       address.set_port_value(static_cast<std::uint32_t>(port->second));
     }
   });
-  for (auto& resource : resources)
+  for (auto& resource : resources) {
     if (resource.name == aggregate_) rotate_leaves(resource, first_leaf);
+    if (change.kind != EndpointChange::Kind::kNone) change_endpoint(resource, change);
+  }
 
   const auto resolver = xds::make_type_resolver();
   nlohmann::json list = nlohmann::json::array();

@@ -32,6 +32,14 @@ struct BackendPlace {
   friend bool operator==(const BackendPlace&, const BackendPlace&) = default;
 };
 
+/// How a backend's endpoint differs from what the resources say.
+struct EndpointChange {
+  enum class Kind { kNone, kDraining, kLowerPriority };
+
+  Kind kind = Kind::kNone;
+  std::string backend = {};  ///< Of an EDS cluster.
+};
+
 class DemoTopology {
  public:
   /// `file_name` is for the errors, and its ending says the format.
@@ -49,9 +57,11 @@ class DemoTopology {
   void replace_host(const std::string& name, const std::string& ip);
 
   /// The resources as a JSON file, with the ports by backend name filled in. In the aggregate's
-  /// order `first_leaf` is the first, the next the second, and so on around.
+  /// order `first_leaf` is the first, the next the second, and so on around. One endpoint may be
+  /// changed.
   absl::StatusOr<std::string> resources(const std::map<std::string, int>& ports,
-                                        std::size_t first_leaf = 0) const;
+                                        std::size_t first_leaf = 0,
+                                        const EndpointChange& change = {}) const;
 
  private:
   std::vector<xds::ResourceBytes> resources_;

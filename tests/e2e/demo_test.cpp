@@ -62,7 +62,8 @@ constexpr char kSeconds[] = "6";
 
 }  // namespace
 
-TEST_CASE("demo: fails over, back, and loses only what killed backends had", "[e2e][demo]") {
+TEST_CASE("demo: fails over, back, loses only what killed backends had, and keeps its session",
+          "[e2e][demo][session][A75-50][A55-42]") {
   const TemporaryFolder folder;
   const std::string file = folder.path("result.json");
   auto demo = start_demo({"--seconds", kSeconds, "--rps", "200", "--json", file});
@@ -79,6 +80,10 @@ TEST_CASE("demo: fails over, back, and loses only what killed backends had", "[e
   CHECK(data["rpcs"] >= 1000);
   CHECK(data["failed_other"] == 0);
   CHECK(data["failed_in_flight"] <= data["in_flight_at_kill"]);
+  CHECK(data["session_moves"] == 0);
+  for (const char* act : {" drains, and the session is on it", " gets a lower priority instead"})
+    CHECK_THAT(finished.output,
+               Catch::Matchers::Contains("── orders-primary-") && Catch::Matchers::Contains(act));
   CHECK(data["failover_ms"].is_number());
   CHECK(data["failback_ms"].is_number());
   CHECK(data["p50_us"] > 0);

@@ -337,7 +337,7 @@ Answer call(Stub& stub, const CallOptions& options) {
   request.set_work_us(options.work_us);
   demo::v1::PlaceReply reply;
   const grpc::Status status = stub.Place(&context, request, &reply);
-  return {status, reply.cluster(), context.peer()};
+  return {status, reply.cluster(), context.peer(), reply.connection()};
 }
 
 Answer call(const std::shared_ptr<grpc::ChannelInterface>& channel, const CallOptions& options) {
@@ -389,7 +389,7 @@ void Calls::start(int count, const CallOptions& options) {
     one->request.set_work_us(options.work_us);
     stub_->async()->Place(
         &one->context, &one->request, &one->reply, [this, one](const grpc::Status& status) {
-          Answer answer{status, one->reply.cluster(), one->context.peer()};
+          Answer answer{status, one->reply.cluster(), one->context.peer(), one->reply.connection()};
           delete one;
           const std::lock_guard lock(mutex_);
           answers_.push_back(std::move(answer));

@@ -175,6 +175,7 @@ struct Answer {
   grpc::Status status;
   std::string cluster;  ///< As the backend says.
   std::string peer;
+  std::string connection;  ///< Our end of it, as the backend sees it.
 
   bool ok() const { return status.ok(); }
 

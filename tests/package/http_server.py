@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server of HTTP/1.1 on a free port of the loopback, which it prints: answers GET with its name and the path, and
-with status 503 where the path ends with /busy. Usage: http_server.py NAME [PORT]"""
+"""A server of HTTP/1.1 on a free port of the loopback, which it prints: answers GET with its name and the path, with
+status 503 where the path ends with /busy, and with the cookies it was sent where it ends with /cookies. It sets one itself. Usage: http_server.py NAME [PORT]"""
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +12,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # pylint: disable=invalid-name
         body = f"{sys.argv[1]} {self.path}".encode()
+        if self.path.endswith("/cookies"):
+            body += f" {self.headers.get('Cookie', '')}".encode()
         self.send_response(503 if self.path.endswith("/busy") else 200)
+        self.send_header("Set-Cookie", "seen=yes; Path=/orders/")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

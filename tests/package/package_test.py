@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package as a stranger gets it: installed, moved, and used from a folder that knows nothing of the checkout."""
 
+import base64
 import contextlib
 import json
 import os
@@ -57,6 +58,14 @@ resources:
                 - {match: {prefix: /orders/}, route: {cluster: orders}}
                 - {match: {prefix: ""}, route: {cluster: pages}}
         http_filters:
+          - name: sessions
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession
+              session_state:
+                name: cookie
+                typed_config:
+                  "@type": type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState
+                  cookie: {name: shopper, path: /orders}
           - name: router
             typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
 """
@@ -223,26 +232,34 @@ class PackageTest(unittest.TestCase):
             _, pages_port = start("pages")
             file = self.folder / "shop.yaml"
             file.write_text(shop(orders=[first_port, second_port], pages=[pages_port]), encoding="utf-8")
-            shopper = stack.enter_context(self.serving(client, **world_of(file)))
+            shopper, visitor = (stack.enter_context(self.serving(client, **world_of(file))) for _ in range(2))
+
+            def ask(process: subprocess.Popen, *lines: str) -> str:
+                process.stdin.write("\n".join(lines) + "\n")
+                process.stdin.flush()
+                return process.stdout.readline().rstrip("\n")
 
             def get(path: str) -> str:
-                shopper.stdin.write(path + "\n")
-                shopper.stdin.flush()
-                return shopper.stdout.readline().rstrip("\n")
+                return ask(shopper, path)
 
             self.assertEqual("200 first /orders/7", get("/orders/7"))
             self.assertEqual("200 pages /imprint", get("/imprint"))
             self.assertEqual("503 first /orders/busy", get("/orders/busy"))
+            cookie = base64.b64encode(f"127.0.0.1:{first_port};orders".encode()).decode()
+            self.assertEqual(f"200 first /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
+            self.assertEqual("200 pages /cookies ", get("/cookies"))
             first.kill()
             first.wait()
             self.assertEqual("200 second /orders/7", get("/orders/7"))
             start("first", first_port)
-            while get("/orders/8") != "200 first /orders/8":  # It is back: after its back-off, a second or two.
-                self.assertIsNone(shopper.poll())
+            while ask(visitor, "new", "/orders/8") != "200 first /orders/8":  # After its back-off, a second or two.
+                self.assertIsNone(visitor.poll())
+            cookie = base64.b64encode(f"127.0.0.1:{second_port};orders".encode()).decode()
+            self.assertEqual(f"200 second /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
             shopper.stdin.close()
             counted = shopper.stdout.read()
             self.assertEqual(0, shopper.wait(PATIENCE))
-            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 1$')
+            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 2$')
             self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="orders".*"UNAVAILABLE".*\} 1$')
 
     @contextlib.contextmanager

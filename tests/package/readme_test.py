@@ -139,18 +139,27 @@ class ReadmeTest(unittest.TestCase):
             shell.paste(then.text)
             self.assertIn('"client_status": "ACKED"', shell.printed())
 
+    def test_the_world_with_sessions_is_valid(self) -> None:
+        world = self.folder / "session.yaml"
+        world.write_text(blocks_of(README, "session")[0].text, encoding="utf-8")
+        run(self.prefix / "bin/signalbox", "check", world)
+
     def test_the_lines_to_embed_compile(self) -> None:
         cmake, cpp = blocks_of(README, "embed")
         self.assertEqual(("cmake", "cpp"), (cmake.language, cpp.language))
         (http,) = blocks_of(README, "http")
+        session, session_over_http = (b.text for b in blocks_of(README, "session") if b.language == "cpp")
         folder = self.folder / "embed"
         folder.mkdir()
         (folder / "CMakeLists.txt").write_text(EMBED_CMAKE + cmake.text + EMBED_STUB, encoding="utf-8")
         (folder / "orders.proto").write_text(EMBED_PROTO, encoding="utf-8")
-        includes = [line for line in cpp.text.splitlines() if line.startswith("#include")]
-        self.assertTrue(includes)
-        body = textwrap.indent("\n".join(line for line in cpp.text.splitlines() if line not in includes), "  ")
-        source = "\n".join(includes) + EMBED_CPP.replace("BODY", body).replace("HTTP", textwrap.indent(http.text, "  "))
+        parts = {"BODY": cpp.text, "HTTP": http.text, "SESSION": session, "COOKIE": session_over_http}
+        includes = [line for text in parts.values() for line in text.splitlines() if line.startswith("#include")]
+        self.assertEqual(2, len(includes))
+        source = "\n".join(includes) + EMBED_CPP
+        for name, text in parts.items():
+            lines = (line for line in text.splitlines() if line not in includes)
+            source = source.replace(name, textwrap.indent("\n".join(lines), "  "))
         (folder / "my_server.cpp").write_text(source, encoding="utf-8")
         run("protoc", "--cpp_out=.", "--grpc_out=.", f"--plugin=protoc-gen-grpc={which('grpc_cpp_plugin')}",
             "orders.proto", cwd=folder)
@@ -214,6 +223,28 @@ int code_of(int http_status) { return http_status == 200 ? 0 : 2; }
 int get(const std::string& path, std::chrono::steady_clock::time_point deadline) {
 HTTP
   return status;
+}
+
+void log(const absl::Status& status) {}
+
+struct CookieHeader : signalbox::HeaderSource {
+  explicit CookieHeader(std::string header) : cookie(std::move(header)) {}
+  void each(absl::string_view name, absl::FunctionRef<void(absl::string_view)> visit) const override {
+    if (name == "cookie" && !cookie.empty()) visit(cookie);
+  }
+  std::string cookie;
+};
+
+int place(orders::v1::Orders::Stub* stub) {
+  orders::v1::PlaceRequest request;
+  orders::v1::PlaceReply reply;
+SESSION
+  return status.ok() ? 0 : 1;
+}
+
+void pick(const signalbox::Router* router, signalbox::CookieJar& jar, const std::string& path,
+          std::chrono::steady_clock::time_point deadline) {
+COOKIE
 }
 
 int main() {

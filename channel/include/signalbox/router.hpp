@@ -10,6 +10,27 @@
 //   send_to(pick.connection()->address().str());
 //   router->finished(pick, code);
 //
+// Sessions (gRFC A55). Where the route's filters keep sessions on their endpoints, they read the
+// call's cookies, which are among its headers; and what the answer is to set for the client is the
+// pick's. A proxy hands both through; a client of its own keeps them in a CookieJar:
+//
+//   struct CookieHeader : HeaderSource {          // All that this client sends.
+//     void each(absl::string_view name,
+//               absl::FunctionRef<void(absl::string_view)> visit) const override {
+//       if (name == "cookie" && !cookies.empty()) visit(cookies);
+//     }
+//     std::string cookies;
+//   };
+//
+//   CookieHeader headers;
+//   headers.cookies = jar.cookie_header("/orders/7");
+//   auto pick = router->pick_until({.path = "/orders/7", .headers = &headers, …}, deadline);
+//   …                                             // Send it, get the answer.
+//   if (!pick.set_cookie().empty()) jar.save(pick.set_cookie());
+//
+// set_cookie() belongs to the endpoint of the last pick, and is empty where the client's cookie
+// holds: read it from the pick that was answered, before it is picked again or destroyed.
+//
 // A Pick is the call's receipt: keep it while the call runs, then report with finished(). It
 // counts the call as in flight on its cluster and its connection, and may outlive the runtime.
 // It is moved, not copied, takes at most 256 bytes, and is one thread's at a time.

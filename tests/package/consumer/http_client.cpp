@@ -6,16 +6,22 @@
 //                          ▲                        │ nobody takes the connection: pick again
 //                          └────────────────────────┘
 //
+// All is one session, with a cookie jar, until "new" on stdin begins another.
+//
 // HTTP is cpp-httplib's.
 //
 // At the end of stdin it says how many requests ended with which code.
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <httplib.h>
 
+#include "signalbox/cookie_jar.hpp"
 #include "signalbox/runtime.hpp"
 
 namespace {
@@ -30,12 +36,35 @@ struct Response {
   std::string body;
 };
 
+// All headers of a request that routes and filters may ask for.
+struct CookieHeader : signalbox::HeaderSource {
+  explicit CookieHeader(std::string header) : cookie(std::move(header)) {}
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override {
+    if (name == "cookie" && !cookie.empty()) visit(cookie);
+  }
+
+  const std::string cookie;
+};
+
 // "1.2.3.4:80", "[::1]:80".
 httplib::Client client_of(const std::string& address) {
   const auto colon = address.rfind(':');
   auto host = address.substr(0, colon);
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   return httplib::Client(host, std::stoi(address.substr(colon + 1)));
+}
+
+// What the pick sets for its session, and what the server does for its own.
+std::vector<std::string> set_cookies_of(const signalbox::Pick& pick,
+                                        const httplib::Result& answer) {
+  std::vector<std::string> set_cookies;
+  if (!pick.set_cookie().empty()) set_cookies.push_back(pick.set_cookie());
+  if (!answer) return set_cookies;
+  for (std::size_t i = 0; i < answer->get_header_value_count("Set-Cookie"); ++i)
+    set_cookies.push_back(answer->get_header_value("Set-Cookie", i));
+  return set_cookies;
 }
 
 // gRPC's mapping of HTTP statuses: what outlier detection and metrics understand.
@@ -60,20 +89,28 @@ int code_of(int http_status) {
   }
 }
 
-Response request(const signalbox::Router& router, const std::string& path) {
-  const signalbox::CallArgs call{.path = path, .seed = signalbox::next_seed()};
+Response request(const signalbox::Router& router,
+                 signalbox::CookieJar& jar,
+                 const std::string& path) {
+  const CookieHeader headers(jar.cookie_header(path));
+  const signalbox::CallArgs call{.path = path, .headers = &headers, .seed = signalbox::next_seed()};
   const auto deadline = Clock::now() + kRequestTime;
   while (Clock::now() < deadline) {
     signalbox::Pick pick = router.pick_until(call, deadline, signalbox::OnFail::kWait);
     if (pick.outcome() != signalbox::PickOutcome::kComplete)
       return {503, std::string(pick.status().message())};
     // A client for each request keeps this short; yours keeps one for each address.
-    const auto answer = client_of(pick.connection()->address().str()).Get(path);
+    const auto cookies =
+        headers.cookie.empty() ? httplib::Headers() : httplib::Headers{{"Cookie", headers.cookie}};
+    const auto answer = client_of(pick.connection()->address().str()).Get(path, cookies);
     if (answer.error() == httplib::Error::Connection) {
       router.wait(pick, Clock::now() + kNews);  // It has gone; the runtime will know in a moment.
       continue;
     }
     router.started(pick);
+    for (const std::string& set_cookie : set_cookies_of(pick, answer)) {
+      if (const auto taken = jar.save(set_cookie); !taken.ok()) std::cerr << taken << '\n';
+    }
     const Response response = answer ? Response{answer->status, answer->body} : Response{};
     router.finished(pick, code_of(response.status));
     return response;
@@ -96,8 +133,13 @@ int main() {
     std::cerr << router.status() << '\n';
     return 1;
   }
+  auto jar = std::make_unique<signalbox::CookieJar>();
   for (std::string path; std::getline(std::cin, path);) {
-    const Response response = request(**router, path);
+    if (path == "new") {
+      jar = std::make_unique<signalbox::CookieJar>();
+      continue;
+    }
+    const Response response = request(**router, *jar, path);
     std::cout << response.status << ' ' << response.body << std::endl;
   }
   std::istringstream metrics((*runtime)->metrics_text());

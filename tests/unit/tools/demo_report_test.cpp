@@ -56,6 +56,10 @@ TEST_CASE("demo_report: succeeds if nothing else failed and every cluster served
     result.failed_other = 1;
     CHECK_FALSE(is_success(result));
   }
+  SECTION("a session that left a backend that was there for it is") {
+    result.session_moves = 1;
+    CHECK_FALSE(is_success(result));
+  }
   SECTION("a cluster that never served is") {
     result.per_cluster["legacy"] = 0;
     CHECK_FALSE(is_success(result));
@@ -64,9 +68,10 @@ TEST_CASE("demo_report: succeeds if nothing else failed and every cluster served
 
 TEST_CASE("demo_report: a cluster that never served is in the result with 0", "[tools][demo]") {
   const CallLog log(kLeaves);
-  const DemoResult result = make_result(kLeaves, log, 7);
+  const DemoResult result = make_result(kLeaves, log, 7, 2);
   CHECK(result.per_cluster.size() == 3);
   CHECK(result.repicked == 7);
+  CHECK(result.session_moves == 2);
   CHECK_FALSE(is_success(result));
 }
 

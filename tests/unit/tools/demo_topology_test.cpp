@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -95,6 +97,42 @@ TEST_CASE("demo_topology: turns the order of the aggregate's clusters, and chang
   CHECK(turned(2).leaves() == std::vector<std::string>{leaves[2], leaves[0], leaves[1]});
   CHECK(nlohmann::json::parse(turned(2).resources({}, 1).value()) ==
         nlohmann::json::parse(topology->resources({}).value()));
+}
+
+TEST_CASE("demo_topology: one endpoint drains or has a lower priority, and no other changes",
+          "[tools][demo][session]") {
+  const auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
+  REQUIRE(topology.ok());
+  // Its endpoints in order, as "priority address", those that drain with a '!'.
+  const auto places = [&](EndpointChange::Kind kind) {
+    const auto text = topology->resources({}, 0, {kind, "orders-primary-2"});
+    INFO(text.status().ToString());
+    REQUIRE(text.ok());
+    std::string told;
+    for (const Resource& resource : understood(*text, xds::Format::kJson)) {
+      const auto* const endpoints = std::get_if<EndpointsPtr>(&resource);
+      if (endpoints == nullptr) continue;
+      for (std::size_t priority = 0; priority < (*endpoints)->priorities.size(); ++priority) {
+        for (const LocalityPtr& locality : (*endpoints)->priorities[priority].localities) {
+          for (const Endpoint& endpoint : locality->endpoints) {
+            absl::StrAppend(&told,
+                            priority,
+                            " ",
+                            absl::StripPrefix(endpoint.addresses.front().str(), "127.0.0."),
+                            endpoint.health == HealthStatus::kDraining ? "! " : " ");
+          }
+        }
+      }
+    }
+    return told;
+  };
+  using Kind = EndpointChange::Kind;
+  CHECK(places(Kind::kNone) ==
+        "0 11:50011 0 12:50012 0 13:50013 0 14:50014 0 21:50021 0 22:50022 ");
+  CHECK(places(Kind::kDraining) ==
+        "0 11:50011 0 12:50012! 0 13:50013 0 14:50014 0 21:50021 0 22:50022 ");
+  CHECK(places(Kind::kLowerPriority) ==
+        "0 11:50011 0 13:50013 0 14:50014 1 12:50012 0 21:50021 0 22:50022 ");
 }
 
 TEST_CASE("demo_topology: an address takes the place of a host's name everywhere",

@@ -183,7 +183,7 @@ TEST_CASE("parse_listener: a filter that the runtime lacks is unknown",
   without_affinity.session_affinity = false;
   ParseOptions only_faults;
   only_faults.http_filters = {"router", "fault"};
-  const auto options = GENERATE_COPY(ParseOptions{}, without_affinity, only_faults);
+  const auto options = GENERATE_COPY(without_affinity, only_faults);
   CHECK(error_of(parse(session(""), "", options)) ==
         R"(LDS resource "orders": )" + kPlace +
             ".typed_config: must be a known filter or is_optional, found "
@@ -485,10 +485,12 @@ TEST_CASE("parse_route_config: overrides need not name a filter that exists, but
 
 TEST_CASE("parse_route_config: the override of a filter that the runtime lacks is unknown",
           "[xds][parse][A39][A55-41]") {
-  CHECK_FALSE(parse_routes(override_with(per_route("")), ParseOptions{}).resource.ok());
+  ParseOptions options;
+  options.session_affinity = false;
+  CHECK_FALSE(parse_routes(override_with(per_route("")), options).resource.ok());
   CHECK(parse_routes(
             override_with(filter_config("is_optional: true config { " + per_route("") + " }")),
-            ParseOptions{})
+            options)
             .resource.ok());
 }
 

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cookie that a pick sets for its session, where every kind of call finds it: in the headers of
+// the attempt that answered, or in its trailers if it had no headers.
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include "signalbox/cookie_jar.hpp"
+#include "tests/e2e/channel_world.hpp"
+#include "tests/e2e/conversation.hpp"
+#include "tests/support/filter_fixture.hpp"
+
+namespace signalbox::test {
+namespace {
+
+lb::FilterChainPtr session_chain(const std::string& cookie_path) {
+  const StatefulSessionFilter session{.cookie =
+                                          SessionCookie{.name = "session", .path = cookie_path}};
+  const std::vector<HttpFilter> filters{testing::filter("session", session)};
+  const FilterOverrides no_overrides;
+  return lb::FilterChains(filters, {}).with({&no_overrides, &no_overrides, &no_overrides});
+}
+
+// A cluster's policies find no session there, so that each call begins one; `hosts` are those of
+// the endpoint that is picked.
+ScriptedPicker::Script keeping(const ConnectionPtr& connection) {
+  return [connection, hosts = connection->address().str()](const PickArgs& args) {
+    PickResult result;
+    result.outcome = Complete{connection.get()};
+    if (args.session != nullptr) result.affinity = {AffinityResult::kNew, &hosts};
+    return result;
+  };
+}
+
+std::string cookie_of(const ConnectionPtr& connection) {
+  return absl::StrCat(
+      "session=", absl::Base64Escape(connection->address().str() + ";orders"), "; HttpOnly");
+}
+
+// As a transcript tells metadata.
+std::string told(const std::string& set_cookie) {
+  return " set-cookie=" + absl::BytesToHexString(set_cookie);
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
+}
+
+// A session with cookies of any path.
+struct SessionWorld : ChannelWorld {
+  SessionWorld() { filters = session_chain(""); }
+
+  ~SessionWorld() { wait_for_no_uses(); }
+
+  SessionWorld(const SessionWorld&) = delete;
+  SessionWorld& operator=(const SessionWorld&) = delete;
+
+  // The pick is ready, or comes while the call waits.
+  Transcript talk(const Way& way,
+                  const Manner& manner,
+                  bool late,
+                  const ConnectionPtr& connection) {
+    const EchoService unasked;
+    publish(late ? nullptr : keeping(connection));
+    const LatePublisher later(*this, [&] {
+      if (late) publish(keeping(connection));
+    });
+    return converse(way, manner, channel, unasked);
+  }
+};
+
+// A server of a service of the test's own.
+class ServerOf {
+ public:
+  explicit ServerOf(Echo::Service& service) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service);
+    server_ = builder.BuildAndStart();
+  }
+
+  ~ServerOf() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  ServerOf(const ServerOf&) = delete;
+  ServerOf& operator=(const ServerOf&) = delete;
+
+  Address address() const { return Address(absl::StrCat("127.0.0.1:", port_)); }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Answers each call with nothing but a status.
+using MuteService = Echo::Service;
+
+// Sets cookies of its own, and replies with those that it was sent.
+class BasketService final : public Echo::Service {
+ public:
+  grpc::Status Unary(grpc::ServerContext* context, const EchoRequest*, EchoReply* reply) override {
+    context->AddInitialMetadata("set-cookie", "basket=7; Path=/signalbox.test.Echo/Unary");
+    context->AddInitialMetadata("set-cookie", "without a value");
+    context->AddTrailingMetadata("set-cookie", "late=1; Max-Age=3600");
+    const auto [begin, end] = context->client_metadata().equal_range("cookie");
+    for (auto header = begin; header != end; ++header)
+      reply->mutable_text()->append(header->second.data(), header->second.size());
+    return grpc::Status::OK;
+  }
+};
+
+Manner saying(const std::string& text, int status = 0) {
+  EchoRequest request;
+  request.set_text(text);
+  request.set_times(2);
+  request.set_status(status);
+  return {text, {request}, nullptr};
+}
+
+}  // namespace
+
+TEST_CASE("sessions: every way to call finds its cookie in the server's headers",
+          "[channel][session][A55-16][A55-21][A55-22]") {
+  const bool late = GENERATE(false, true);
+  const int status = GENERATE(as<int>(), 0, grpc::StatusCode::FAILED_PRECONDITION);
+  CAPTURE(late, status);
+  EchoServer server;
+  SessionWorld world;
+  const auto connection = world.connect(server.address());
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    const Transcript transcript = world.talk(way, saying("a", status), late, connection);
+    CHECK(transcript.status.error_code() == status);
+    CHECK(count(transcript.initial, told(cookie_of(connection))) == 1);
+    CHECK(count(transcript.initial, " server=") == 1);
+    CHECK(count(transcript.trailing, " set-cookie=") == 0);
+  }
+}
+
+TEST_CASE("sessions: where a server answers without headers, the cookie is in its trailers",
+          "[channel][session][A55-21]") {
+  const bool late = GENERATE(false, true);
+  CAPTURE(late);
+  MuteService service;
+  const ServerOf server(service);
+  SessionWorld world;
+  const auto connection = world.connect(server.address());
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    const Transcript transcript = world.talk(way, saying("a"), late, connection);
+    CHECK(transcript.status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
+    CHECK(transcript.initial.empty());
+    CHECK(count(transcript.trailing, told(cookie_of(connection))) == 1);
+  }
+}
+
+TEST_CASE("sessions: a call that is made again has the cookie of the attempt that answered",
+          "[channel][session][A55-21][A55-37][A44]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const bool succeeds = GENERATE(true, false);
+  INFO(to_string(api) << (succeeds ? ", at last" : ", and fails"));
+  EchoServer first;
+  EchoServer second;
+  SessionWorld world;
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 4ms});
+  const auto to_first = world.connect(first.address());
+  const auto to_second = world.connect(second.address());
+  world.publish([&, picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
+    return keeping(++*picks == 1 ? to_first : to_second)(args);
+  });
+  EchoRequest request;
+  request.set_failures(succeeds ? 1 : 9);
+  request.set_status(grpc::StatusCode::UNAVAILABLE);
+  grpc::ClientContext context;
+  EchoReply reply;
+  const grpc::Status status = call(*world.stub, api, context, request, reply);
+  CHECK(second.service().calls == 1);
+  const auto& initial = context.GetServerInitialMetadata();
+  const auto& trailing = context.GetServerTrailingMetadata();
+  const auto& there = succeeds ? initial : trailing;
+  CHECK(status.ok() == succeeds);
+  CHECK(initial.count("set-cookie") + trailing.count("set-cookie") == 1);
+  REQUIRE(there.count("set-cookie") == 1);
+  CHECK(there.find("set-cookie")->second == cookie_of(to_second));
+}
+
+TEST_CASE("sessions: a call whose connection died before it was sent has the other one's cookie",
+          "[channel][session][A55-21]") {
+  EchoServer dying;
+  EchoServer living;
+  SessionWorld world;
+  const auto to_dying = world.connect(dying.address());
+  const auto to_living = world.connect(living.address());
+  world.publish(keeping(to_dying));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  EchoReply reply;
+  grpc::Status status;
+  EchoRequest request;
+  const auto reader = world.stub->PrepareAsyncUnary(&context, request, &queue);
+  kill(dying, to_dying);
+  reader->StartCall();
+  reader->Finish(&reply, &status, &status);
+  world.publish(keeping(to_living));
+  void* tag = nullptr;
+  bool ok = false;
+  REQUIRE(queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + 20s) ==
+          grpc::CompletionQueue::GOT_EVENT);
+  REQUIRE(status.ok());
+  REQUIRE(context.GetServerInitialMetadata().count("set-cookie") == 1);
+  CHECK(context.GetServerInitialMetadata().find("set-cookie")->second == cookie_of(to_living));
+  queue.Shutdown();
+  CHECK_FALSE(queue.Next(&tag, &ok));
+}
+
+TEST_CASE("sessions: no cookie without a session, without an answer, or without news",
+          "[channel][session][A55-14][A55-24]") {
+  EchoServer server;
+  SessionWorld world;
+  const auto connection = world.connect(server.address());
+  Manner manner = saying("a");
+  SECTION("the path is not the cookie's") {
+    world.filters = session_chain("/signalbox.test.Ech");
+    world.publish(keeping(connection));
+  }
+  SECTION("its cookie is as it was") {
+    const std::string cookie(absl::StripSuffix(cookie_of(connection), "; HttpOnly"));
+    manner.prepare = [cookie](grpc::ClientContext& context) {
+      context.AddMetadata("cookie", cookie);
+    };
+    world.publish(keeping(connection));
+  }
+  SECTION("nobody could be picked") {
+    world.publish_failure(absl::UnavailableError("nobody is there"));
+  }
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    const Transcript transcript = converse(way, manner, world.channel, server.service());
+    CHECK(count(transcript.initial + transcript.trailing, " set-cookie=") == 0);
+  }
+}
+
+TEST_CASE("cookie jar: takes the filter's cookie and the server's, and sends them",
+          "[channel][session][cookie_jar][A55-42]") {
+  SessionWorld world;
+  world.filters = session_chain("/signalbox.test.Echo");
+  CookieJar jar;
+  EchoReply reply;
+  const auto call_with_jar = [&] {
+    grpc::ClientContext context;
+    jar.send(context, "/signalbox.test.Echo/Unary");
+    static_cast<void>(world.stub->Unary(&context, EchoRequest(), &reply));
+    return jar.receive(context);
+  };
+  const auto session_of = [](const ConnectionPtr& connection) {
+    return std::string(absl::StripSuffix(cookie_of(connection), "; HttpOnly"));
+  };
+  BasketService baskets;
+  const ServerOf server(baskets);
+  const auto connection = world.connect(server.address());
+  world.publish(keeping(connection));
+  const absl::Status first = call_with_jar();
+  CHECK(first.code() == absl::StatusCode::kInvalidArgument);  // And the others were taken.
+  CHECK_THAT(std::string(first.message()), Catch::Contains("has no '='"));
+  CHECK(reply.text().empty());
+  call_with_jar().IgnoreError();
+  CHECK(reply.text() == absl::StrCat("basket=7; ", session_of(connection), "; late=1"));
+  CHECK(jar.cookie_header("/signalbox.test.Echo/Chat") ==
+        absl::StrCat(session_of(connection), "; late=1"));
+
+  MuteService mute;
+  const ServerOf mute_server(mute);
+  const auto to_mute = world.connect(mute_server.address());
+  world.publish(keeping(to_mute));
+  CHECK(call_with_jar().ok());
+  CHECK(jar.cookie_header("/signalbox.test.Echo/Chat") ==
+        absl::StrCat(session_of(to_mute), "; late=1"));
+
+  grpc::ClientContext empty;
+  CookieJar().send(empty);  // Not even an empty header.
+  CHECK(world.stub->Unary(&empty, EchoRequest(), &reply).error_code() ==
+        grpc::StatusCode::UNIMPLEMENTED);
+}
+
+}  // namespace signalbox::test
