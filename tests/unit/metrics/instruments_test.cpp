@@ -168,14 +168,19 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no mem
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
 }
 
+// As many clusters as may have a breaker: kOrders, and others that share one.
+void fill_breakers(Instruments& instruments, CallGatePtr of_orders, const CallGatePtr& of_others) {
+  instruments.observe(CircuitBreakerSet{kOrders, std::move(of_orders)});
+  for (std::size_t i = 1; i < kMaxSeries; ++i)
+    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), of_others});
+}
+
 TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until others end, M1",
           "[metrics][instruments][A32]") {
   Instruments instruments;
   const auto gate = std::make_shared<const FakeGate>(7, false);
   auto ending = std::make_shared<const FakeGate>(8, false);
-  instruments.observe(CircuitBreakerSet{kOrders, ending});
-  for (std::size_t i = 1; i < kMaxSeries; ++i)
-    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  fill_breakers(instruments, ending, gate);
   const auto limit = [&](const std::string& cluster) {
     return value(instruments, Metric::kCircuitBreakerLimit, {cluster});
   };
@@ -203,9 +208,7 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more makes room f
   Instruments instruments;
   const auto gate = std::make_shared<const FakeGate>(7, false);
   auto ending = std::make_shared<const FakeGate>(8, false);
-  instruments.observe(CircuitBreakerSet{kOrders, ending});
-  for (std::size_t i = 1; i < kMaxSeries; ++i)
-    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  fill_breakers(instruments, ending, gate);
   ending.reset();
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"late"}) == 7);
