@@ -308,6 +308,47 @@ TEST_CASE("instruments: show what became of attempts that could be retried",
   }
 }
 
+TEST_CASE("instruments: show what became of sessions, all of it once there is one",
+          "[metrics][instruments][A55]") {
+  constexpr std::array kWords{"new",
+                              "hit",
+                              "hit_draining",
+                              "queued",
+                              "created",
+                              "fallback_unknown_host",
+                              "fallback_unhealthy",
+                              "fallback_bad_cookie",
+                              "fallback_cluster"};
+  static_assert(kWords.size() == kAffinityResults - 1);  // Without kNone.
+  Instruments instruments;
+  const auto stats = instruments.call_stats("shop", kOrders);
+  stats->count_pick(PickOutcome::kComplete);
+  stats->count_affinity(AffinityResult::kNone);
+  CHECK(series_count(instruments, Metric::kAffinityPicks) == 0);
+  CHECK(series_count(instruments, Metric::kAffinityCookies) == 0);
+  for (std::size_t i = 0; i < kWords.size(); ++i) {
+    for (const char* target : {"shop", "till"}) {
+      for (std::size_t times = 0; times <= i; ++times)
+        instruments.call_stats(target, kOrders)->count_affinity(static_cast<AffinityResult>(i + 1));
+    }
+    CHECK(series_count(instruments, Metric::kAffinityPicks) == kWords.size());
+  }
+  for (std::size_t i = 0; i < kWords.size(); ++i)
+    CHECK(value(instruments, Metric::kAffinityPicks, {"orders", kWords[i]}) == 2.0 * (i + 1.0));
+}
+
+TEST_CASE("instruments: show why sessions were given a cookie", "[metrics][instruments][A55]") {
+  Instruments instruments;
+  instruments.call_stats("shop", kOrders)->count_cookie(CookieSet::kMoved);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "new"}) == 0);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "moved"}) == 1);
+  CHECK(value(instruments, Metric::kAffinityPicks, {"orders", "hit"}) == 0);
+  instruments.call_stats("till", kOrders)->count_cookie(CookieSet::kNew);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "new"}) == 1);
+  instruments.call_stats("till", ClusterName("stock"))->count_pick(PickOutcome::kComplete);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"stock", "new"}) == std::nullopt);
+}
+
 TEST_CASE("instruments: name every status code", "[metrics][instruments]") {
   Instruments instruments;
   const auto stats = instruments.call_stats("shop", kOrders);
