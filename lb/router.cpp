@@ -95,8 +95,11 @@ bool Pick::is_held_back() {
 }
 
 // In place: what a pick holds is not moved, and what it does not hold costs nothing.
-void Pick::ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority) {
-  if (snapshot.picker == nullptr) return fail_without(snapshot);
+Affinity Pick::ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority) {
+  if (snapshot.picker == nullptr) {
+    fail_without(snapshot);
+    return {};
+  }
   PickResult result = snapshot.picker->pick(args);
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   if (const auto* chosen = std::get_if<Complete>(&result.outcome)) {
@@ -109,11 +112,23 @@ void Pick::ask(const Snapshot& snapshot, const PickArgs& args, std::string* auth
   } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
     refuse(PickOutcome::kDrop, std::move(drop->status), kLoadBalancing);
   }
+  return result.affinity;
+}
+
+const std::string& Pick::set_cookie() const {
+  static const std::string none;
+  return session_ != nullptr ? session_->set_cookie() : none;
 }
 
 // Without a failure it waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
+}
+
+Router::Router(std::shared_ptr<const SnapshotCell> cell, CallerNames names, SessionsPtr sessions)
+    : cell_(std::move(cell)), names_(std::move(names)), sessions_(std::move(sessions)) {
+  if (sessions_ == nullptr)
+    sessions_ = std::make_shared<const Sessions>(SessionTerms{.target = names_.target});
 }
 
 Pick Router::pick(const CallArgs& call) const {
@@ -123,6 +138,11 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
+  look(pick, call);
+  if (pick.session_ != nullptr) sessions_->tell_flaw(*pick.session_);
+}
+
+void Router::look(Pick& pick, const CallArgs& call) const {
   if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // What it held is not to stand in its own way.
   pick.outcome_ = PickOutcome::kQueue;
@@ -144,14 +164,21 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
   if (!pick.is_held_back()) {
-    pick.ask(*snapshot,
-             {.path = call.path,
-              .headers = filtered != nullptr ? &headers : call.headers,
-              .cluster = &cluster->name(),
-              .seed = call.seed,
-              .hash = selected.hash,
-              .cluster_place = selected.place},
-             pick.auto_host_rewrite_ ? call.authority : nullptr);
+    Session* const session = pick.session_.get();
+    const SessionArgs wish = session != nullptr ? session->wish(sessions_->now()) : SessionArgs();
+    const Affinity affinity = pick.ask(*snapshot,
+                                       {.path = call.path,
+                                        .headers = filtered != nullptr ? &headers : call.headers,
+                                        .cluster = &cluster->name(),
+                                        .seed = call.seed,
+                                        .hash = selected.hash,
+                                        .cluster_place = selected.place,
+                                        .session = session != nullptr ? &wish : nullptr},
+                                       pick.auto_host_rewrite_ ? call.authority : nullptr);
+    if (session != nullptr) {
+      session->settle(
+          affinity, pick.outcome_, cluster->name(), cluster->stats(), sessions_->terms());
+    }
   }
   // All references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
@@ -179,8 +206,12 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   // Before the cluster's reference is taken: they may change it (A60).
-  if (selection.filters != nullptr)
-    pick.filtered_ = apply_filters({call.path, call.headers, nullptr, call.seed}, selection);
+  if (selection.filters != nullptr) {
+    FilterVerdict verdict =
+        apply_filters({call.path, call.headers, nullptr, call.seed}, selection, sessions_->terms());
+    pick.filtered_ = std::move(verdict.filtered);
+    pick.session_ = std::move(verdict.session);
+  }
   return selection;
 }
 

@@ -6,6 +6,8 @@
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
 //                                ◀─ delayed, after end_delay()
 //
+// A call of a session (A55) may have something to tell its application: Pick::set_cookie().
+//
 // Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the cluster's
 // CallStats. Asks of pickers are told here, and never waited for.
 //
@@ -99,9 +101,17 @@ class Pick {
     return filtered_ == nullptr ? AddedHeaders() : std::exchange(filtered_->headers, {});
   }
 
+  /// What the response is to have in "set-cookie" (A55): in its headers, or in the trailers where
+  /// it has only these. Empty: nothing; so it is unless the pick is complete. Changed by repick()
+  /// and put_off().
+  const std::string& set_cookie() const;
+
   /// The call ended: tells those who count it, once. A call that never reached its endpoint does
   /// not say so; its Pick is only destroyed.
-  void end(int code) { tracking_.end({code}); }
+  void end(int code) {
+    tracking_.end({code});
+    if (session_ != nullptr) session_->reached();
+  }
 
   /// The connection has gone before it was used, or another attempt follows: the call waits, and
   /// holds nothing but its cluster.
@@ -110,6 +120,7 @@ class Pick {
     outcome_ = PickOutcome::kQueue;
     connection_ = Use();
     tracking_ = Tracking();
+    if (session_ != nullptr) session_->forget();
   }
 
   /// Which publication this pick saw: look again when the cell has a later one.
@@ -119,8 +130,9 @@ class Pick {
   friend class Router;
 
   // The steps of a pick that begins as queued, and empty but for its cluster.
-  // Writes the endpoint's hostname, if it has one, where `authority` is not null.
-  void ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority);
+  // Writes the endpoint's hostname, if it has one, where `authority` is not null. What the picker
+  // says of the call's session is valid as long as the picker is.
+  Affinity ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority);
   bool is_held_back();
   void complete(const Complete& chosen, const TrackerList& trackers);
   void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
@@ -136,6 +148,7 @@ class Pick {
   bool auto_host_rewrite_ = false;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // What filters said; null: nothing.
+  SessionPtr session_;                  // Null: it is of none.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
@@ -146,16 +159,19 @@ class Router {
   /// explain() adds to it comes on top.
   static constexpr std::size_t kLongestReason = 4096;
 
-  explicit Router(std::shared_ptr<const SnapshotCell> cell, CallerNames names = {})
-      : cell_(std::move(cell)), names_(std::move(names)) {}
+  /// `sessions`: of the target; null: cookies are plain, time stands still, and nobody is told.
+  explicit Router(std::shared_ptr<const SnapshotCell> cell,
+                  CallerNames names = {},
+                  SessionsPtr sessions = nullptr);
 
   /// The first pick of a call: kFail becomes a failure, or waits if the call is wait_for_ready;
   /// kQueue waits for a later publication, then repick().
   Pick pick(const CallArgs& call) const;
 
   /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
-  /// policy stay as they were (A31-1, A31-10, A42), and its filters are not asked again; a call
-  /// that found no configuration is routed now. Changes nothing while the call is delayed.
+  /// policy stay as they were (A31-1, A31-10, A42), and so does its session (A55-37); its filters
+  /// are not asked again; a call that found no configuration is routed now. Changes nothing while
+  /// the call is delayed.
   void repick(Pick& pick, const CallArgs& call) const;
 
   /// `why` in the form of all failures: it says the target and the cluster first, and in brackets
@@ -167,6 +183,9 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
+  /// repick(), but for what is told when the read section has ended.
+  void look(Pick& pick, const CallArgs& call) const;
+
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   Selection route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
 
@@ -176,6 +195,7 @@ class Router {
 
   std::shared_ptr<const SnapshotCell> cell_;
   CallerNames names_;
+  SessionsPtr sessions_;
 };
 
 }  // namespace signalbox::lb

@@ -8,6 +8,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
+#include "lb/route/stateful_session.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -36,7 +37,7 @@ std::string kind_of(const HttpFilterConfig& config) {
 CallFilterPtr make_filter(const HttpFilterConfig& config, const FaultOptions& options) {
   return std::visit(
       Overloaded{[](const RouterFilter&) { return CallFilterPtr(); },
-                 [](const StatefulSessionFilter&) { return CallFilterPtr(); },  // Not run so far.
+                 [](const StatefulSessionFilter& session) { return make_session_filter(session); },
                  [&](const FaultFilter& fault) { return make_fault_filter(fault, options); },
                  [](const CustomFilter& custom) { return custom.filter; }},
       config);
@@ -69,6 +70,10 @@ std::size_t coarse_hash(const HttpFilterConfig* config) {
                         abort.status.value_or(absl::StatusCode::kOk),
                         abort.share.numerator,
                         fault->max_active_faults.value_or(0));
+  }
+  if (const auto* session = std::get_if<StatefulSessionFilter>(config)) {
+    const SessionCookie cookie = session->cookie.value_or(SessionCookie{});
+    return absl::HashOf(cookie.name, cookie.path, session->strict);
   }
   return config->index() + 1;
 }

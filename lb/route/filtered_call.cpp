@@ -32,8 +32,8 @@ bool may_be_sent(absl::string_view name, absl::string_view value) {
 
 class FilteredCall final : public FilterCall {
  public:
-  FilteredCall(const PickArgs& args, Selection& selection)
-      : args_(args), selection_(selection), headers_(args.headers, nullptr) {}
+  FilteredCall(const PickArgs& args, Selection& selection, const SessionTerms& sessions)
+      : args_(args), selection_(selection), sessions_(sessions), headers_(args.headers, nullptr) {}
 
   /// True: it ended the call.
   bool ask(const CallFilter& filter, std::uint64_t position) {
@@ -42,7 +42,7 @@ class FilteredCall final : public FilterCall {
     return said_ != nullptr && said_->end.has_value();
   }
 
-  std::unique_ptr<Filtered> said() { return std::move(said_); }
+  FilterVerdict verdict() { return {std::move(said_), std::move(session_)}; }
 
   absl::string_view path() const override { return args_.path; }
 
@@ -73,7 +73,11 @@ class FilteredCall final : public FilterCall {
 
   void end(absl::Status status) override { say().end = std::move(status); }
 
-  Session* begin_session() override { return nullptr; }
+  Session* begin_session() override {
+    if (session_ != nullptr) return nullptr;
+    session_ = make_session(sessions_);
+    return session_.get();
+  }
 
   bool add_header(std::string name, std::string value) override {
     if (!may_be_sent(name, value)) return false;
@@ -92,9 +96,11 @@ class FilteredCall final : public FilterCall {
 
   const PickArgs& args_;
   Selection& selection_;
+  const SessionTerms& sessions_;
   FilteredHeaders headers_;
   std::uint64_t position_ = 0;
   std::unique_ptr<Filtered> said_;
+  SessionPtr session_;
 };
 
 }  // namespace
@@ -108,13 +114,15 @@ void FilteredHeaders::each(absl::string_view name,
   }
 }
 
-std::unique_ptr<Filtered> apply_filters(const PickArgs& args, Selection& selection) {
-  FilteredCall call(args, selection);
+FilterVerdict apply_filters(const PickArgs& args,
+                            Selection& selection,
+                            const SessionTerms& sessions) {
+  FilteredCall call(args, selection, sessions);
   std::uint64_t position = 0;
   for (const CallFilterPtr& filter : *selection.filters) {
     if (call.ask(*filter, position++)) break;
   }
-  return call.said();
+  return call.verdict();
 }
 
 }  // namespace signalbox::lb

@@ -3,7 +3,8 @@
 // apply_filters — one call through the chain of its route.
 //
 //   router ─▶ [apply_filters](args, selection) ─┬▶ selection: perhaps another cluster
-//                                               └▶ Filtered: wait, end, headers; as a rule null
+//                                               ├▶ Filtered: wait, end, headers; as a rule null
+//                                               └▶ Session, where stateful_session began one
 //
 // Allocates nothing for a call that is let pass as it is.
 
@@ -18,6 +19,7 @@
 #include "absl/status/status.h"
 
 #include "lb/route/config_selector.hpp"
+#include "lb/route/session.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 
@@ -49,7 +51,15 @@ class FilteredHeaders final : public HeaderSource {
   const Filtered* filtered_;
 };
 
-/// Null: nothing but what became of `selection`. Precondition: it has a cluster.
-std::unique_ptr<Filtered> apply_filters(const PickArgs& args, Selection& selection);
+/// What became of a call, beside its selection.
+struct FilterVerdict {
+  std::unique_ptr<Filtered> filtered;  ///< Null: nothing.
+  SessionPtr session;                  ///< Null: the call is of none.
+};
+
+/// Precondition: `selection` has a cluster.
+FilterVerdict apply_filters(const PickArgs& args,
+                            Selection& selection,
+                            const SessionTerms& sessions);
 
 }  // namespace signalbox::lb

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// session_cookie — what a session's cookie says, and how it is written.
+//
+//   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_session_host ─▶ hosts,
+//   cluster hosts, cluster ─▶ base64, or lb/route/sealed_cookie ─▶ write_set_cookie ─▶ "set-cookie"
+//
+// A cookie comes from who knows where: nothing is allocated before its length is known, and what
+// is beyond a limit is not looked at.
+//
+// Source: gRFC A55, A60 (cluster), A61 (several addresses); RFC 6265 (5.1.4, 5.4).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/http_filter.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+/// Of all of a call's cookie headers together, so many bytes and cookies are looked at.
+inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
+inline constexpr std::size_t kMostCookies = 128;
+/// Of a session's cookie: it decodes to less than 4 KiB. No longer one is written either.
+inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
+
+/// Why a call's cookie is not used.
+enum class CookieFlaw : std::uint8_t {
+  kTooMany,   ///< It is not among what is looked at, and there is more.
+  kTooLong,   ///< Beyond kLongestCookieValue.
+  kEncoding,  ///< It is not base64.
+  kSeal,      ///< It is not sealed with one of our keys, or for another cookie or target.
+  kHost,      ///< It does not begin with "ip:port".
+};
+
+/// For a text: "it is not base64".
+absl::string_view said_of(CookieFlaw flaw);
+
+/// RFC 6265 section 5.1.4; an empty `cookie_path` matches all.
+bool path_matches(absl::string_view path, absl::string_view cookie_path);
+
+struct FoundCookie {
+  std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
+  bool is_cut = false;                     ///< Not found, and not all was looked at.
+};
+
+/// The first cookie of that name in the headers "cookie". Whatever else is between semicolons, such
+/// as the attributes of a Set-Cookie that comes back as it was sent, is as good as another cookie.
+FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name);
+
+/// Base64, with or without padding, into `text`, which keeps its memory. nullopt: it is done.
+std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);
+
+/// Whose host a cookie names. Both are in the text that was parsed.
+struct SessionHost {
+  absl::string_view hosts;    ///< "ip:port[,ip:port…]", never empty.
+  absl::string_view cluster;  ///< Empty: it says none.
+
+  friend bool operator==(const SessionHost&, const SessionHost&) = default;
+};
+
+/// "ip:port" (A55), "ip:port;cluster" (A60), "ip:port,ip:port;cluster" (A61); and what Envoy makes
+/// of an address since it keeps the time in its cookies, which we ignore. nullopt: none of these.
+std::optional<SessionHost> parse_session_host(absl::string_view text);
+
+/// "10.0.0.1:80", "[2001:db8::1]:80".
+bool is_ip_and_port(absl::string_view text);
+
+/// What follows a cookie's value in every Set-Cookie (A55-22).
+std::string attributes_of(const SessionCookie& cookie);
+
+}  // namespace signalbox::lb

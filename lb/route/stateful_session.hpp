@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stateful_session — keeps a session on its host by a cookie (gRFC A55, A60).
+//
+//   StatefulSessionFilter ─▶ [make_session_filter] ─▶ CallFilter in the chains of routes
+//
+//   path is not the cookie's ─▶ nothing, neither now nor in the response              (A55-14)
+//   no cookie, or none that can be used ─▶ the call is picked as any, and gets one (A55-16, 17)
+//   its cookie's host ─▶ the picker looks it up        its cluster ─▶ if the route has it (A55-19)
+//
+// What becomes of it is override_host's to say, and the router's to write: lb/route/session.
+
+#pragma once
+
+#include "messages/call_filter.hpp"
+#include "messages/http_filter.hpp"
+
+namespace signalbox::lb {
+
+/// Null when there is nothing to do (A55-8, A55-12).
+CallFilterPtr make_session_filter(const StatefulSessionFilter& config);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of sessions: a router whose picker knows endpoints and follows a session's wish, as
+// override_host's does.
+
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "lb/route/session.hpp"
+#include "tests/support/filter_fixture.hpp"
+#include "tests/support/router_fixture.hpp"
+
+namespace signalbox::testing {
+
+inline StatefulSessionFilter session_by(std::string name,
+                                        std::string path = "",
+                                        Duration ttl = {},
+                                        bool strict = false) {
+  return {SessionCookie{std::move(name), std::move(path), ttl}, strict};
+}
+
+inline std::string base64(absl::string_view text) {
+  return absl::Base64Escape(text);
+}
+
+/// What a Set-Cookie's value says: "ip:port;cluster".
+inline std::string host_in(absl::string_view set_cookie) {
+  absl::string_view value = set_cookie.substr(0, set_cookie.find(';'));
+  value.remove_prefix(std::min(value.find('=') + 1, value.size()));
+  std::string text;
+  return absl::Base64Unescape(value, &text) ? text : absl::StrCat("? ", set_cookie);
+}
+
+/// A router whose every call has the filters "session" (its cookie is "s") and router.
+struct SessionFixture : RouterFixture {
+  /// One endpoint; all its addresses, the one in use first.
+  struct Backend {
+    std::string hosts;
+    std::unique_ptr<Connection> connection;
+    bool is_usable = true;
+  };
+
+  explicit SessionFixture(lb::SessionTerms terms = {}) { use(std::move(terms)); }
+
+  void use(lb::SessionTerms terms) {
+    terms.target = "xds:///orders";
+    terms.now = [this] { return now; };
+    terms.warn = [this](const std::string& text) { warnings.push_back(text); };
+    router = lb::Router(
+        cell, {"xds:///orders", "n"}, std::make_shared<const lb::Sessions>(std::move(terms)));
+  }
+
+  Backend& add(const std::string& cluster, const std::string& hosts) {
+    const Address first(std::string(hosts.substr(0, hosts.find(','))));
+    return backends[cluster].emplace_back(Backend{hosts, std::make_unique<Connection>(first)});
+  }
+
+  /// As override_host: a usable host of the wish, or else the child's choice, which is the first
+  /// usable one.
+  PickResult answer(const PickArgs& args) {
+    asked.push_back(args.cluster->str());
+    if (args.session != nullptr) wishes.emplace_back(args.session->hosts);
+    if (args.session != nullptr) last = *args.session;
+    auto& all = backends[args.cluster->str()];
+    const auto to_backend = [&](const Backend& chosen, AffinityResult how) {
+      PickResult answer = result(Complete{chosen.connection.get()});
+      if (args.session != nullptr) answer.affinity = {how, &chosen.hosts};
+      return answer;
+    };
+    AffinityResult fell = AffinityResult::kNew;
+    if (args.session != nullptr && !args.session->hosts.empty()) {
+      fell = AffinityResult::kUnknownHost;
+      for (const absl::string_view host : absl::StrSplit(args.session->hosts, ',')) {
+        for (const Backend& one : all) {
+          const std::vector<absl::string_view> its = absl::StrSplit(one.hosts, ',');
+          if (std::ranges::find(its, host) == its.end()) continue;
+          if (one.is_usable) return to_backend(one, AffinityResult::kHit);
+          fell = AffinityResult::kUnhealthy;
+        }
+      }
+      if (args.session->strict) {
+        PickResult answer = result(Drop{absl::UnavailableError("strict")});
+        answer.affinity = {fell, nullptr};
+        return answer;
+      }
+    }
+    for (const Backend& one : all) {
+      if (one.is_usable) return to_backend(one, fell);
+    }
+    return result(Fail{absl::UnavailableError("nobody is there")});
+  }
+
+  void configure(const ForwardAction& action, StatefulSessionFilter filter_config) {
+    configure(all_to(action), std::move(filter_config));
+  }
+
+  void configure(const XdsConfig& config, StatefulSessionFilter filter_config) {
+    publish(with_filters(config, {filter("session", std::move(filter_config))}),
+            answering([this](const PickArgs& args) { return answer(args); }));
+  }
+
+  /// A call with this cookie header; none where it is empty.
+  lb::Pick call(const std::string& cookie, const char* path = "/s/M", std::uint64_t seed = 7) {
+    TestHeaders::List list;
+    if (!cookie.empty()) list.emplace_back("cookie", cookie);
+    const TestHeaders headers(std::move(list));
+    return router.pick({path, &headers, seed});
+  }
+
+  /// Where it went.
+  static std::string address_of(const lb::Pick& pick) {
+    return pick.connection() != nullptr ? pick.connection()->address().str() : "";
+  }
+
+  std::int64_t counted(const char* cluster, AffinityResult what) const {
+    return ref(cluster).stats().affinity(what);
+  }
+
+  std::int64_t counted(const char* cluster, CookieSet what) const {
+    return ref(cluster).stats().cookies(what);
+  }
+
+  std::map<std::string, std::deque<Backend>> backends;
+  Instant now{std::chrono::hours(1)};
+  std::vector<std::string> warnings;
+  std::vector<std::string> asked;   ///< Clusters.
+  std::vector<std::string> wishes;  ///< Hosts, of calls of a session.
+  std::optional<SessionArgs> last;  ///< Its hosts mean nothing.
+};
+
+}  // namespace signalbox::testing
