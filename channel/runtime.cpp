@@ -24,6 +24,7 @@
 #include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
 #include "channel/policy_options.hpp"
+#include "channel/session_cookies.hpp"
 #include "channel/target.hpp"
 #include "lb/request_limit.hpp"
 #include "metrics/exporter.hpp"
@@ -80,9 +81,9 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
                                     const std::shared_ptr<metrics::Instruments>& instruments) {
   instruments->count_config_rejected("unreadable", 0);
   instruments->count_config_rejected("parse", 0);
-  const auto log = options.log ? options.log : log_to_stderr;
   return {.path = path,
-          .complain = [log, instruments](actors::FileTrouble trouble, const std::string& text) {
+          .complain = [log = options.log, instruments](actors::FileTrouble trouble,
+                                                       const std::string& text) {
             if (trouble == actors::FileTrouble::kUnreadable)
               instruments->count_config_rejected("unreadable");
             if (trouble == actors::FileTrouble::kUnparsable)
@@ -95,12 +96,12 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
     const RuntimeOptions& options,
     const xds::ServerConfig& server,
     const std::shared_ptr<metrics::Instruments>& instruments) {
-  const auto log = options.log ? options.log : log_to_stderr;
   for (const char* reason : {"limit", "parse", "certificate"})
     instruments->count_config_rejected(reason, 0);
   if (std::holds_alternative<xds::InsecureCredentials>(server.channel_creds) &&
       !xds::is_loopback(server.server_uri)) {
-    log(absl::StrCat("xDS server ",
+    options.log(
+        absl::StrCat("xDS server ",
                      server.server_uri,
                      ": channel_creds are \"insecure\": configuration crosses the network in "
                      "plaintext, and anybody on the way can change it"));
@@ -108,7 +109,8 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;
   ads.credentials = actors::make_credentials(
-      server.channel_creds, [log, instruments, name = server.server_uri](const std::string& text) {
+      server.channel_creds,
+      [log = options.log, instruments, name = server.server_uri](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(absl::StrCat("xDS server ", name, ": ", text));
       });
@@ -159,8 +161,7 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
   if (!bootstrap.certificate_providers.empty())
     instruments->count_config_rejected("certificate", 0);
   connector.cluster_credentials = actors::make_cluster_credentials(
-      bootstrap.certificate_providers,
-      [log = options.log ? options.log : log_to_stderr, instruments](const std::string& text) {
+      bootstrap.certificate_providers, [log = options.log, instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(text);
       });
@@ -242,6 +243,7 @@ struct Runtime::State {
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
+  std::optional<channel::SessionCookies> session_cookies;
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
@@ -258,7 +260,9 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   std::erase_if(targets, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<channel::Target>& known = targets[name];
   if (auto existing = known.lock()) return existing;
-  auto fresh = std::make_shared<channel::Target>(lb::CallerNames{name, bootstrap.node.id});
+  auto fresh = std::make_shared<channel::Target>(
+      lb::CallerNames{name, bootstrap.node.id},
+      std::make_shared<const lb::Sessions>(session_cookies->terms(name, link)));
   if (retry_throttling) {
     fresh->throttle_retries(std::make_shared<lb::RetryThrottle>(retry_throttling->max_tokens,
                                                                 retry_throttling->token_ratio));
@@ -288,6 +292,7 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  if (!options.log) options.log = log_to_stderr;
   const absl::Status throttling = check_throttling(options.retry_throttling);
   if (!throttling.ok()) return throttling;
   auto bootstrap = read_bootstrap(options);
@@ -298,6 +303,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   auto state = std::make_unique<State>();
   state->bootstrap = *std::move(bootstrap);
   state->transport = options.transport;
+  auto cookies =
+      channel::SessionCookies::make(options.session_cookies, options.log, state->instruments);
+  if (!cookies.ok()) return cookies.status();
+  state->session_cookies = *std::move(cookies);
   state->retry_buffer_bytes = options.retry_buffer_bytes;
   state->retry_throttling = options.retry_throttling;
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
@@ -330,7 +339,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.policy.drop_counters = state->instruments;
   environment.policy.custom = custom->policies;
   environment.faults = {lb::active_faults_of_process(), state->instruments->faults()};
-  environment.log = options.log ? options.log : log_to_stderr;
+  environment.log = options.log;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   environment.subchannel.lost_backoff = options.lost_backoff;

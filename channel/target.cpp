@@ -22,8 +22,9 @@ class ToTarget final : public actors::PublicationListener {
 
 }  // namespace
 
-Target::Target(lb::CallerNames names)
+Target::Target(lb::CallerNames names, lb::SessionsPtr sessions)
     : names_(std::move(names)),
+      sessions_(std::move(sessions)),
       cell_(std::make_shared<lb::SnapshotCell>()),
       waiting_(std::make_shared<WaitList>()) {}
 

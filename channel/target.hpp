@@ -30,7 +30,8 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  explicit Target(lb::CallerNames names = {});
+  /// `sessions`: null: see lb::Router.
+  explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
   /// Begins to be served by the host. `port` lacks only what is the target's: cell and listener.
@@ -40,7 +41,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The link is cut: whoever waits, and every later call, fails with `why`.
   void close(const absl::Status& why, actors::Reclaimer& reclaimer);
 
-  lb::Router router() const { return lb::Router(cell_, names_); }
+  lb::Router router() const { return lb::Router(cell_, names_, sessions_); }
 
   const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
 
@@ -68,6 +69,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   void tell_watchers();
 
   const lb::CallerNames names_;
+  const lb::SessionsPtr sessions_;
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;

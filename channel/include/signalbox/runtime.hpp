@@ -61,6 +61,23 @@ struct RetryThrottling {
   double token_ratio = 0.1;
 };
 
+/// How the cookies are written that keep sessions on their hosts (gRFC A55).
+struct SessionCookieOptions {
+  /// Unset: plain, as gRPC and Envoy write them, and understand each other's: whoever has one can
+  /// read an endpoint's address and its cluster's name in it, and can write another (it leads to no
+  /// endpoint but those of the route, but to any of these). Set: sealed by AES-256-GCM with the
+  /// keys of this file, for their name and this target. A key is a line as `openssl rand -base64
+  /// 32` writes it; the first seals, all of them open, at most 8. The file is followed: to change a
+  /// key without losing a session, add the new one as second everywhere, then make it the first,
+  /// and leave the old one out when its cookies have expired. What becomes of a changed file that
+  /// is bad, `log` is told, and signalbox_config_rejected_total{reason="seal_keys"} counts it; the
+  /// last good keys stay in use. All processes that share clients need the same file.
+  std::optional<std::string> key_file;
+  /// With a key_file: takes plain cookies as well, while clients still have them. As long as this
+  /// is on, nothing is won against those who write their own.
+  bool accept_plain = false;
+};
+
 struct RuntimeOptions {
   /// Where the bootstrap is: a file, or the JSON itself; neither: the environment.
   std::optional<std::string> bootstrap_path;
@@ -135,13 +152,15 @@ struct RuntimeOptions {
   /// Doubled each time that the server complains: many allow no less than five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
+  SessionCookieOptions session_cookies;
+
   /// LB policies of the program's own, beside those that signalbox has (gRFC A52): see policy.hpp.
   /// Their names are unique. A wrong one is an error of start() that names it.
   std::vector<CustomLbPolicy> lb_policies;
 
-  /// HTTP filters of the program's own, beside those that signalbox has: router and fault (gRFC
-  /// A39): see filter.hpp. Their types are unique. A wrong one is an error of start() that names
-  /// it.
+  /// HTTP filters of the program's own, beside those that signalbox has: router, fault and
+  /// stateful_session (gRFC A39): see filter.hpp. Their types are unique. A wrong one is an error
+  /// of start() that names it.
   std::vector<CustomHttpFilter> http_filters;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. May

@@ -18,6 +18,7 @@
 #include "tests/support/filter_fixture.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
+#include "tests/support/session_fixture.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
 namespace {
@@ -644,6 +645,71 @@ TEST_CASE_METHOD(RouterFixture,
   }
   CHECK(allocations == before);
   CHECK(complete);
+}
+
+TEST_CASE_METHOD(
+    RouterFixture,
+    "router: a pick of a session allocates nothing, whether its cookie is sealed or not",
+    "[lb][router][session][A55-18]") {
+  const std::string first = "[2001:db8:0:1::1]:8443,10.0.0.1:8443";  // Longer than a short string.
+  const std::string second = "10.0.0.2:8443,[2001:db8:0:1::2]:8443";
+  SealKey key{};
+  SessionTerms terms{.target = "xds:///orders", .now = [] { return Instant(1h); }};
+  if (GENERATE(false, true)) terms.seal = std::make_shared<const CookieSeal>(SealKeys{key});
+  const Router sessions(cell, {"xds:///orders", "n"}, std::make_shared<const Sessions>(terms));
+  bool is_known = true;
+  publish(with_filters(all_to(to({{"a", 1}, {"b", 2}})),
+                       {filter("session", session_by("JSESSIONID-of-orders", "/", 120s))}),
+          answering([&](const PickArgs& args) {
+            PickResult answer = result(Complete{backend.get()});
+            is_known = is_known && args.session->hosts == first;
+            answer.affinity = {AffinityResult::kHit, is_known ? &first : &second};
+            return answer;
+          }));
+  const TestHeaders none{{"env", "canary"}};
+  is_known = false;  // A new session, whose cookie each of its calls gets.
+  check_allocates_nothing(sessions, none);
+  is_known = true;
+  REQUIRE_FALSE(sessions.pick({"/s/M", &none, 3}).set_cookie().empty());
+  is_known = true;
+  std::string value;
+  const auto text = first + ";a";
+  if (terms.seal != nullptr) {
+    const std::string purpose = std::string("JSESSIONID-of-orders") + '\0' + "xds:///orders";
+    REQUIRE(terms.seal->seal(text, purpose, value));
+  } else {
+    value = base64(text);
+  }
+  const TestHeaders headers{{"cookie", "lang=en; JSESSIONID-of-orders=" + value}};
+  check_allocates_nothing(sessions, headers);
+  CHECK(is_known);
+  CHECK(sessions.pick({"/s/M", &headers, 3}).set_cookie().empty());
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: no cookie is so large, nor so many, that a pick allocates for them",
+                 "[lb][router][session][limits][B9]") {
+  static const std::string hosts = "10.0.0.1:80";
+  publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+          answering([&](const PickArgs& args) {
+            PickResult answer = result(Complete{backend.get()});
+            answer.affinity = {
+                args.session->hosts.empty() ? AffinityResult::kNew : AffinityResult::kUnknownHost,
+                &hosts};
+            return answer;
+          }));
+  TestHeaders::List crumbs(10'000, {"cookie", "a=0; b=1"});
+  crumbs.emplace_back("cookie", "s=" + base64("10.0.0.2:80;a"));
+  std::string many;
+  for (int i = 0; i < 10'000; ++i)
+    many += "a=0; ";
+  const auto headers = GENERATE_COPY(
+      TestHeaders(crumbs),
+      TestHeaders{{"cookie", many + "s=" + base64("10.0.0.2:80;a")}},
+      TestHeaders{{"cookie", "s=" + std::string(1 << 20, 'A')}},
+      TestHeaders{{"cookie", "s=" + base64("10.0.0.2:80;" + std::string(3 << 18, 'a'))}});
+  check_allocates_nothing(router, headers);
+  CHECK(ref("a").stats().affinity(AffinityResult::kBadCookie) == 2'000);
 }
 
 TEST_CASE_METHOD(RouterFixture,

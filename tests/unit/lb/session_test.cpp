@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/session.hpp"
 
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/session_fixture.hpp"
@@ -11,18 +16,312 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE_METHOD(SessionFixture,
-                 "session: a call without a cookie gets one, and it leads back",
-                 "[lb][session][A55-16][A55-21][A55-24]") {
-  add("a", "10.0.0.1:80");
-  add("a", "10.0.0.2:80");
-  configure(to("a"), session_by("s"));
-  const std::string set_cookie = call("").set_cookie();
-  CHECK(set_cookie == "s=" + base64("10.0.0.1:80;a") + "; HttpOnly");
-  const Pick again = call(set_cookie);
-  CHECK(address_of(again) == "10.0.0.1:80");
-  CHECK(again.set_cookie().empty());
-  CHECK(address_of(call("s=" + base64("10.0.0.2:80;a"))) == "10.0.0.2:80");
+CookieSealPtr seal_of(char letter) {
+  SealKey key{};
+  key.fill(static_cast<unsigned char>(letter));
+  return std::make_shared<const CookieSeal>(SealKeys{key});
+}
+
+// Two endpoints of the cluster "a".
+struct TwoBackends : SessionFixture {
+  TwoBackends() {
+    add("a", "10.0.0.1:80");
+    add("a", "10.0.0.2:80");
+    configure(to("a"), session_by("s"));
+  }
+
+  const std::string first = "s=" + base64("10.0.0.1:80;a");
+  const std::string second = "s=" + base64("10.0.0.2:80;a");
+};
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: what became of each wish is counted, pick by pick",
+                 "[lb][session][affinity]") {
+  struct Row {
+    const char* when;
+    std::string cookie;
+    AffinityResult result;
+    std::optional<CookieSet> set;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"none", "", AffinityResult::kNew, CookieSet::kNew},
+      {"a hit", second, AffinityResult::kHit, std::nullopt},
+      {"an older form hits", "s=" + base64("10.0.0.2:80"), AffinityResult::kHit, CookieSet::kMoved},
+      {"nobody has the host",
+       "s=" + base64("10.0.0.3:80;a"),
+       AffinityResult::kUnknownHost,
+       CookieSet::kMoved},
+      {"nobody has the host, nor the route the cluster",
+       "s=" + base64("10.0.0.3:80;b"),
+       AffinityResult::kOtherCluster,
+       CookieSet::kMoved},
+      {"the route has not the cluster, but the host is there",
+       "s=" + base64("10.0.0.2:80;b"),
+       AffinityResult::kHit,
+       CookieSet::kMoved},
+      {"a bad one", "s=!", AffinityResult::kBadCookie, CookieSet::kNew},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const Pick pick = call(row.cookie);
+    CHECK(pick.outcome() == PickOutcome::kComplete);
+    CHECK(pick.set_cookie().empty() != row.set.has_value());
+    for (std::size_t i = 0; i < kAffinityResults; ++i) {
+      const auto result = static_cast<AffinityResult>(i);
+      CHECK(counted("a", result) == (result == row.result ? 1 : 0));
+    }
+    for (const CookieSet set : {CookieSet::kNew, CookieSet::kMoved})
+      CHECK(counted("a", set) == (set == row.set ? 1 : 0));
+  }
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: the picker is told the time, and of calls without a session nothing",
+                 "[lb][session]") {
+  call(second);
+  REQUIRE(last);
+  CHECK(last->now == now);
+  CHECK_FALSE(last->strict);
+  CHECK(wishes == std::vector<std::string>{"10.0.0.2:80"});
+  configure(to("a"), StatefulSessionFilter{});
+  last.reset();
+  CHECK(call(second).outcome() == PickOutcome::kComplete);
+  CHECK_FALSE(last);
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a pick that is put off has nothing to say until it is complete again",
+                 "[lb][session][A55-21]") {
+  Pick pick = call("");
+  REQUIRE_FALSE(pick.set_cookie().empty());
+  pick.put_off();
+  CHECK(pick.set_cookie().empty());
+  backends["a"][0].is_usable = false;
+  backends["a"][1].is_usable = false;
+  router.repick(pick, {"/s/M"});
+  CHECK(pick.outcome() == PickOutcome::kFail);
+  CHECK(pick.set_cookie().empty());
+  backends["a"][1].is_usable = true;
+  router.repick(pick, {"/s/M"});
+  CHECK(host_in(pick.set_cookie()) == "10.0.0.2:80;a");
+  CHECK(counted("a", CookieSet::kNew) == 1);  // One response, one cookie.
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a retry goes where the attempt before it went, and no longer",
+                 "[lb][session][A55-37]") {
+  const bool has_cookie = GENERATE(false, true);
+  const std::string cookie = has_cookie ? "s=" + base64("10.0.0.9:80;a") : "";
+  backends["a"][0].is_usable = false;
+  Pick pick = call(cookie);
+  REQUIRE(address_of(pick) == "10.0.0.2:80");
+  backends["a"][0].is_usable = true;
+  SECTION("its endpoint had seen it") {
+    pick.end(14);
+    pick.put_off();
+    router.repick(pick, {"/s/M"});
+    CHECK(address_of(pick) == "10.0.0.2:80");
+    CHECK(host_in(pick.set_cookie()) == "10.0.0.2:80;a");
+    AND_WHEN("it cannot be used any more") {
+      pick.end(14);
+      pick.put_off();
+      backends["a"][1].is_usable = false;
+      router.repick(pick, {"/s/M"});
+      CHECK(address_of(pick) == "10.0.0.1:80");
+      CHECK(host_in(pick.set_cookie()) == "10.0.0.1:80;a");
+    }
+  }
+  SECTION("it never got there") {
+    pick.put_off();
+    router.repick(pick, {"/s/M"});
+    CHECK(address_of(pick) == "10.0.0.1:80");
+  }
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a retry of a call that was at its host stays there, and moves nothing",
+                 "[lb][session][A55-37][A55-24]") {
+  Pick pick = call(second);
+  pick.end(14);
+  pick.put_off();
+  // Another configuration meanwhile, without sessions: the call's own stays.
+  configure(to("a"), StatefulSessionFilter{});
+  router.repick(pick, {"/s/M"});
+  CHECK(address_of(pick) == "10.0.0.2:80");
+  CHECK(pick.set_cookie().empty());
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a call that the gate turns away gets no cookie",
+                 "[lb][session][A55-21]") {
+  struct Shut final : CallGate {
+    bool enter() const noexcept override { return false; }
+
+    void ended(const CallEnd& /*end*/) const noexcept override {}
+
+    absl::Status refuse() const override { return absl::UnavailableError("full"); }
+
+    std::uint32_t limit() const override { return 0; }
+
+    bool is_full() const override { return true; }
+  };
+
+  const Shut gate;
+  publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+          answering([&](const PickArgs& args) {
+            PickResult refused = answer(args);
+            refused.trackers.add_gate(gate);
+            return refused;
+          }));
+  const Pick pick = call("");
+  CHECK(pick.outcome() == PickOutcome::kDrop);
+  CHECK(pick.set_cookie().empty());
+  CHECK(counted("a", CookieSet::kNew) == 0);
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: without word of the endpoint, or room for it, there is no cookie",
+                 "[lb][session][limits]") {
+  SECTION("the picker does not know") {
+    publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+            answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
+    CHECK(call("").outcome() == PickOutcome::kComplete);
+    CHECK(call("").set_cookie().empty());
+    CHECK(counted("a", AffinityResult::kNone) == 0);
+  }
+  SECTION("it would be longer than what is read") {
+    std::string hosts = "10.0.0.1:80";
+    while (hosts.size() < 4096)
+      hosts += ",10.0.0.1:80";
+    backends["a"][0].hosts = hosts;
+    CHECK(call("").outcome() == PickOutcome::kComplete);
+    CHECK(call("").set_cookie().empty());
+    CHECK(counted("a", CookieSet::kNew) == 0);
+  }
+}
+
+TEST_CASE_METHOD(TwoBackends, "session: a second filter begins no second one", "[lb][session]") {
+  publish(with_filters(all_to(to("a")),
+                       {filter("one", session_by("s")), filter("two", session_by("t"))}),
+          answering([&](const PickArgs& args) { return answer(args); }));
+  const Pick pick = call("t=" + base64("10.0.0.2:80;a"));
+  CHECK(address_of(pick) == "10.0.0.1:80");
+  CHECK(absl::StartsWith(pick.set_cookie(), "s="));
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: what is wrong with cookies is told once a minute, and not their text",
+                 "[lb][session][A55-17]") {
+  call("s=!");
+  call("s=" + base64("localhost:80"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] ==
+        "xds:///orders: a call's cookie \"s\" is not used, and the call picked as if it had none: "
+        "it is not base64 (said once a minute at most; signalbox_affinity_picks_total counts all "
+        "of them as fallback_bad_cookie)");
+  now += 59s;
+  call("s=" + base64("localhost:80"));
+  CHECK(warnings.size() == 1);
+  now += 1s;
+  Pick pick = call("s=" + base64("localhost:80"));
+  REQUIRE(warnings.size() == 2);
+  CHECK(absl::StrContains(warnings[1], "it does not begin with an IP address and a port"));
+  now += 61s;
+  router.repick(pick, {"/s/M"});
+  CHECK(warnings.size() == 2);
+  call(first);
+  call("");
+  CHECK(warnings.size() == 2);
+  CHECK(counted("a", AffinityResult::kBadCookie) == 5);
+}
+
+TEST_CASE("session: with keys, cookies are sealed for their name and target",
+          "[lb][session][sealed]") {
+  SessionFixture one({.seal = seal_of('a')});
+  one.add("a", "10.0.0.1:80");
+  one.add("a", "10.0.0.2:80");
+  one.configure(to("a"), session_by("s"));
+  one.backends["a"][0].is_usable = false;
+  const std::string cookie = one.call("").set_cookie();
+  one.backends["a"][0].is_usable = true;
+  CHECK_FALSE(absl::StrContains(cookie, "MTAuMC4wLjI6ODA"));  // "10.0.0.2:80" in base64.
+  CHECK(absl::EndsWith(cookie, "; HttpOnly"));
+
+  SECTION("it leads back, unchanged") {
+    CHECK(SessionFixture::address_of(one.call(cookie)) == "10.0.0.2:80");
+    CHECK(one.call(cookie).set_cookie().empty());
+  }
+  SECTION("under another name it says nothing") {
+    one.configure(to("a"), session_by("t"));
+    CHECK(SessionFixture::address_of(one.call("t" + cookie.substr(1))) == "10.0.0.1:80");
+    CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
+    CHECK(absl::StrContains(one.warnings.at(0), "it is not sealed with one of our keys"));
+  }
+  SECTION("a plain one is none of ours") {
+    CHECK(SessionFixture::address_of(one.call("s=" + base64("10.0.0.2:80;a"))) == "10.0.0.1:80");
+    CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
+  }
+  SECTION("a plain one is taken during a migration, and replaced where it moves") {
+    one.use({.seal = seal_of('a'), .accepts_plain = true});
+    CHECK(SessionFixture::address_of(one.call("s=" + base64("10.0.0.2:80;a"))) == "10.0.0.2:80");
+    CHECK(SessionFixture::address_of(one.call(cookie)) == "10.0.0.2:80");
+    CHECK(absl::StrContains(one.call("s=" + base64("10.0.0.9:80;a")).set_cookie(), "s="));
+    CHECK(one.counted("a", AffinityResult::kBadCookie) == 0);
+    CHECK(SessionFixture::address_of(one.call("s=!")) == "10.0.0.1:80");
+    CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
+  }
+  SECTION("one that is too long is not opened") {
+    one.call("s=" + std::string(kLongestCookieValue + 4, 'A'));
+    CHECK(absl::StrContains(one.warnings.at(0), "it decodes to 4 KiB or more"));
+  }
+}
+
+TEST_CASE("session: a cookie that one process made is accepted by another",
+          "[lb][session][sealed][B6]") {
+  const auto same_key = GENERATE(true, false);
+  SessionFixture one({.seal = seal_of('a')});
+  SessionFixture other({.seal = seal_of(same_key ? 'a' : 'b')});
+  for (SessionFixture* each : {&one, &other}) {
+    each->add("a", "10.0.0.1:80");
+    each->add("a", "10.0.0.2:80");
+    each->configure(to("a"), session_by("s", "", 1s));
+  }
+  one.backends["a"][0].is_usable = false;
+  const std::string cookie = one.call("").set_cookie();
+  // Clocks that began elsewhere, and long after its Max-Age: that is its client's to keep.
+  other.now = Instant(std::chrono::hours(24 * 365));
+  CHECK(SessionFixture::address_of(other.call(cookie)) ==
+        (same_key ? "10.0.0.2:80" : "10.0.0.1:80"));
+  CHECK(other.call(cookie).set_cookie().empty() == same_key);
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: nothing of one call is seen by the next that has its memory",
+                 "[lb][session]") {
+  { const Pick pick = call("s=" + base64("10.0.0.9:80;b")); }
+  { const Pick pick = call("s=!"); }
+  {
+    Pick pick = call("");
+    pick.end(0);
+  }
+  const Pick pick = call("");
+  CHECK(wishes == std::vector<std::string>{"10.0.0.9:80", "", "", ""});
+  CHECK(counted("a", AffinityResult::kNew) == 2);
+  CHECK(counted("a", CookieSet::kNew) == 3);
+  CHECK(address_of(pick) == "10.0.0.1:80");
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: calls may end on other threads, and in any number",
+                 "[lb][session]") {
+  std::vector<Pick> picks;
+  for (std::size_t i = 0; i < 2 * kSpareSessions; ++i)
+    picks.push_back(call(""));
+  std::thread([held = std::move(picks)]() mutable { held.clear(); }).join();
+  // One that is kept beyond the end of the thread that made it.
+  std::optional<Pick> late;
+  std::thread([&] { late = call(""); }).join();
+  CHECK(host_in(late->set_cookie()) == "10.0.0.1:80;a");
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/seal_key_file.hpp"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lb/snapshot_cell.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+// Who writes a file in place is given time to end.
+constexpr int kSettlingMilliseconds = 200;
+constexpr int kRetryMilliseconds = 1000;
+
+absl::StatusOr<lb::SealKeys> keys_in(const WatchedFile& file) {
+  auto keys = lb::read_seal_keys(file.text());
+  if (keys.ok()) return keys;
+  return absl::InvalidArgumentError(
+      absl::StrCat("seal keys: ", file.path(), ": ", keys.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SealKeyFile>> SealKeyFile::start(const std::string& path,
+                                                                Complain complain) {
+  auto file = WatchedFile::open(path);
+  if (!file.ok()) {
+    return absl::Status(file.status().code(), absl::StrCat("seal keys: ", file.status().message()));
+  }
+  auto keys = keys_in(*file);
+  if (!keys.ok()) return keys.status();
+  const int stop = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (stop < 0) return absl::ResourceExhaustedError("seal keys: no file descriptor is left");
+  return std::unique_ptr<SealKeyFile>(
+      new SealKeyFile(*std::move(file), *std::move(keys), stop, std::move(complain)));
+}
+
+SealKeyFile::SealKeyFile(WatchedFile file, lb::SealKeys keys, int stop, Complain complain)
+    : file_(std::move(file)),
+      seal_(std::make_shared<lb::CookieSeal>(std::move(keys))),
+      stop_(stop),
+      complain_(std::move(complain)),
+      thread_([this] { run(); }) {}
+
+SealKeyFile::~SealKeyFile() {
+  ::eventfd_write(stop_, 1);
+  thread_.join();
+  ::close(stop_);
+}
+
+void SealKeyFile::run() {
+  for (;;) {
+    std::array<pollfd, 2> fds{pollfd{stop_, POLLIN, 0}, pollfd{file_.descriptor(), POLLIN, 0}};
+    const int patience = !trouble_.empty()    ? kSettlingMilliseconds
+                         : file_.is_watched() ? -1
+                                              : kRetryMilliseconds;
+    const int ready = ::poll(fds.data(), fds.size(), patience);
+    if (ready < 0) continue;  // A signal.
+    if (fds[0].revents != 0) return;
+    if (ready == 0 && !trouble_.empty()) complain_(std::exchange(trouble_, {}));
+    if (fds[1].revents != 0 || !file_.is_watched()) take_change();
+  }
+}
+
+void SealKeyFile::take_change() {
+  const auto change = file_.read_change();
+  if (change.ok() && !change->has_value()) return;
+  auto keys = change.ok() ? keys_in(file_) : change.status();
+  if (!keys.ok()) {
+    trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
+    return;
+  }
+  trouble_.clear();
+  const auto old = seal_->exchange(*std::move(keys));
+  lb::SnapshotCell::wait_for_readers();
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SealKeyFile — the keys that cookies are sealed with, as their file has them now.
+//
+//   key file ─▶ [SealKeyFile]: a thread of its own ─▶ exchange() ─▶ CookieSeal ◀─ calls
+//                     └▶ complain: it cannot be used now; the last good keys stay
+//
+// Source: lb/route/sealed_cookie.hpp (what is in the file).
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+
+#include "actors/io/watched_file.hpp"
+#include "lb/route/sealed_cookie.hpp"
+
+namespace signalbox::actors {
+
+class SealKeyFile {
+ public:
+  /// Called on the file's thread, with the file's name, its line and what is wrong; never with what
+  /// is in it.
+  using Complain = std::function<void(const std::string& text)>;
+
+  /// An error names the file, and the line where one is wrong.
+  static absl::StatusOr<std::unique_ptr<SealKeyFile>> start(const std::string& path,
+                                                            Complain complain);
+
+  /// Joins the thread.
+  ~SealKeyFile();
+  SealKeyFile(const SealKeyFile&) = delete;
+  SealKeyFile& operator=(const SealKeyFile&) = delete;
+
+  /// May outlive the file: then its keys stay as they are.
+  lb::CookieSealPtr seal() const { return seal_; }
+
+ private:
+  SealKeyFile(WatchedFile file, lb::SealKeys keys, int stop, Complain complain);
+
+  void run();
+  void take_change();
+
+  WatchedFile file_;
+  const std::shared_ptr<lb::CookieSeal> seal_;
+  const int stop_;  // Readable when it is the end.
+  const Complain complain_;
+  std::string trouble_;  // With the file as it is, not complained of yet.
+  std::thread thread_;
+};
+
+}  // namespace signalbox::actors

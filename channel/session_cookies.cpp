@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/session_cookies.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::channel {
+namespace {
+
+constexpr char kRejected[] = "seal_keys";
+
+}  // namespace
+
+absl::StatusOr<SessionCookies> SessionCookies::make(
+    const SessionCookieOptions& options,
+    Log log,
+    const std::shared_ptr<metrics::Instruments>& count) {
+  SessionCookies made;
+  made.accepts_plain_ = options.accept_plain;
+  made.log_ = log;
+  if (!options.key_file) {
+    if (!options.accept_plain) return made;
+    return absl::InvalidArgumentError(
+        "RuntimeOptions::session_cookies.accept_plain: without a key_file all cookies are plain");
+  }
+  count->count_config_rejected(kRejected, 0);
+  auto keys = actors::SealKeyFile::start(*options.key_file, [log, count](const std::string& text) {
+    count->count_config_rejected(kRejected);
+    log(text);
+  });
+  if (!keys.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RuntimeOptions::session_cookies.key_file: ", keys.status().message()));
+  }
+  made.keys_ = *std::move(keys);
+  return made;
+}
+
+lb::SessionTerms SessionCookies::terms(const std::string& target,
+                                       std::shared_ptr<HostLink> link) const {
+  const auto warn = [link = std::move(link), log = log_](const std::string& text) {
+    link->with([&](actors::Host& host) { host.waker().post([log, text] { log(text); }); });
+  };
+  return {.target = target,
+          .now = [] { return Instant(std::chrono::steady_clock::now()); },
+          .seal = keys_ != nullptr ? keys_->seal() : nullptr,
+          .accepts_plain = accepts_plain_,
+          .warn = warn};
+}
+
+}  // namespace signalbox::channel

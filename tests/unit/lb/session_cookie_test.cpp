@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/route/session_cookie.hpp"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include <arpa/inet.h>
+#include <catch2/catch.hpp>
+#include <rapidcheck.h>
+
+#include "tests/support/route_fixture.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using namespace signalbox::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("session_cookie: paths match as of RFC 6265, section 5.1.4", "[lb][session][A55-14]") {
+  struct Row {
+    const char* cookie;
+    const char* path;
+    bool matches;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"", "/s/M", true},
+      {"/", "/s/M", true},
+      {"/s/M", "/s/M", true},
+      {"/s", "/s/M", true},
+      {"/s/", "/s/M", true},
+      {"/s/", "/s", false},
+      {"/s", "/sx/M", false},
+      {"/s/M", "/s/Mx", false},
+      {"/s/M", "/s", false},
+      {"/S", "/s/M", false},
+      {"/other", "/s/M", false},
+  }));
+  INFO(row.cookie << " and " << row.path);
+  CHECK(path_matches(row.path, row.cookie) == row.matches);
+}
+
+TEST_CASE("session_cookie: finds the first cookie of its name", "[lb][session][A55-15]") {
+  struct Row {
+    const char* when;
+    TestHeaders::List headers;
+    std::optional<std::string> value;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"none", {}, std::nullopt},
+      {"another header", {{"set-cookie", "s=1"}}, std::nullopt},
+      {"alone", {{"cookie", "s=1"}}, "1"},
+      {"among others", {{"cookie", "a=0; s=1; b=2"}}, "1"},
+      {"no spaces", {{"cookie", "a=0;s=1;b=2"}}, "1"},
+      {"many spaces", {{"cookie", " a=0 ;\t s = 1 ;  b=2"}}, "1"},
+      {"twice: the first wins", {{"cookie", "s=1; s=2"}}, "1"},
+      {"in two headers: the first wins",
+       {{"cookie", "a=0"}, {"cookie", "s=1"}, {"cookie", "s=2"}},
+       "1"},
+      {"names are told apart by case", {{"cookie", "S=1; s=2"}}, "2"},
+      {"a name that begins alike", {{"cookie", "ss=1; s=2"}}, "2"},
+      {"a name that ends alike", {{"cookie", "as=1; s=2"}}, "2"},
+      {"as it was set", {{"cookie", "s=MQ==; HttpOnly; Path=/; Max-Age=3"}}, "MQ=="},
+      {"as others were set", {{"cookie", "a=0; HttpOnly; Path=/"}, {"cookie", "s=1"}}, "1"},
+      {"padding is of the value", {{"cookie", "s=MQ=="}}, "MQ=="},
+      {"in quotes", {{"cookie", "s=\"1\""}}, "1"},
+      {"a quote that does not end", {{"cookie", "s=\""}}, "\""},
+      {"no value", {{"cookie", "s="}}, ""},
+      {"no equals sign", {{"cookie", "s"}}, ""},
+      {"empty ones", {{"cookie", ";;"}, {"cookie", ""}, {"cookie", "; s=1;"}}, "1"},
+      {"its name in another's value", {{"cookie", "a=s=1"}}, std::nullopt},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const TestHeaders headers(row.headers);
+    const FoundCookie found = find_cookie(headers, "s");
+    CHECK(found.value.has_value() == row.value.has_value());
+    if (found.value && row.value) CHECK(std::string(*found.value) == *row.value);
+    CHECK_FALSE(found.is_cut);
+  }
+}
+
+std::string crumbs(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text += "a=0;";
+  return text;
+}
+
+TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of all headers",
+          "[lb][session][limits][B9]") {
+  struct Row {
+    const char* when;
+    TestHeaders::List headers;
+    bool is_found;
+  };
+
+  const std::string filler(kMostCookieBytes - 7, 'x');
+  const auto row = GENERATE_COPY(values<Row>({
+      {"the 128th cookie", {{"cookie", crumbs(127) + "s=1"}}, true},
+      {"the 129th cookie", {{"cookie", crumbs(128) + "s=1"}}, false},
+      {"the 129th, in another header", {{"cookie", crumbs(128)}, {"cookie", "s=1"}}, false},
+      {"the last byte", {{"cookie", "a=" + filler + ";s=12"}}, true},
+      {"a byte more", {{"cookie", "a=" + filler + ";s=123"}}, false},
+      {"a byte more, in another header", {{"cookie", "a=" + filler}, {"cookie", "s=12345"}}, false},
+      {"a value that is too long", {{"cookie", "s=" + std::string(kMostCookieBytes, 'x')}}, false},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const TestHeaders headers(row.headers);
+    const FoundCookie found = find_cookie(headers, "s");
+    CHECK(found.value.has_value() == row.is_found);
+    CHECK(found.is_cut != row.is_found);
+  }
+  const TestHeaders exactly{{"cookie", crumbs(128)}};
+  CHECK_FALSE(find_cookie(exactly, "s").is_cut);
+}
+
+// "hosts | cluster", or what is wrong.
+std::string read(absl::string_view value) {
+  std::string text;
+  if (const auto flaw = decode_cookie(value, text)) return std::string(said_of(*flaw));
+  const auto host = parse_session_host(text);
+  return host ? absl::StrCat(host->hosts, " | ", host->cluster) : "none";
+}
+
+TEST_CASE("session_cookie: reads the three forms, and Envoy's", "[lb][session][A55-17][A60][A61]") {
+  struct Row {
+    std::string text;
+    std::string host;
+  };
+
+  const std::string many = "1.1.1.1:1" + std::string(129, '0');
+  const auto row = GENERATE_COPY(values<Row>({
+      {"10.0.0.1:80", "10.0.0.1:80 | "},
+      {"[2001:db8::1]:80", "[2001:db8::1]:80 | "},
+      {"10.0.0.1:80;orders", "10.0.0.1:80 | orders"},
+      {"10.0.0.1:80;a;b", "10.0.0.1:80 | a;b"},
+      {"10.0.0.1:80;", "10.0.0.1:80 | "},
+      {"10.0.0.1:80,[::1]:81;orders", "10.0.0.1:80,[::1]:81 | orders"},
+      {std::string("\x0a\x0b", 2) + "10.0.0.1:80", "10.0.0.1:80 | "},
+      {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a", "10.0.0.1:80 | "},
+      {std::string("\x0a\x0c", 2) + "10.0.0.1:80", "none"},
+      {std::string("\x0a\x8b\x01", 3) + many, "none"},
+      {"\x0a", "none"},
+      {"", "none"},
+      {";orders", "none"},
+      {",10.0.0.1:80", "none"},
+      {"10.0.0.1:80,", "none"},
+      {"10.0.0.1:80,,10.0.0.2:80", "none"},
+      {"10.0.0.1:80, 10.0.0.2:80", "none"},
+      {"10.0.0.1:80,host:80", "none"},
+      {" 10.0.0.1:80", "none"},
+      {"localhost:80", "none"},
+  }));
+  INFO(row.text);
+  CHECK(read(absl::Base64Escape(row.text)) == row.host);
+}
+
+TEST_CASE("session_cookie: base64 with or without padding, and nothing else",
+          "[lb][session][A55-17]") {
+  CHECK(read("MTAuMC4wLjE6OA==") == "10.0.0.1:8 | ");
+  CHECK(read("MTAuMC4wLjE6OA") == "10.0.0.1:8 | ");
+  std::string text;
+  for (const char* wrong : {"MTAuMC4wLjE6OA=", "MTAuMC4wLjE6O!", "%%%%", "MTAuM", "-_-_"}) {
+    INFO(wrong);
+    CHECK(decode_cookie(wrong, text) == CookieFlaw::kEncoding);
+  }
+}
+
+TEST_CASE("session_cookie: a value that would decode to 4 KiB is not decoded",
+          "[lb][session][limits]") {
+  std::string text;
+  const std::string longest(kLongestCookieValue, 'A');
+  CHECK(decode_cookie(longest, text) == std::nullopt);
+  CHECK(text.size() < 4096);
+  const std::size_t had = text.capacity();
+  CHECK(decode_cookie(longest + "AAAA", text) == CookieFlaw::kTooLong);
+  CHECK(text.capacity() == had);
+}
+
+TEST_CASE("session_cookie: an address is an IP address and a port", "[lb][session][A55-17]") {
+  for (const char* good : {"0.0.0.0:0",
+                           "255.255.255.255:65535",
+                           "[::]:1",
+                           "[::ffff:1.2.3.4]:1",
+                           "[1:2:3:4:5:6:7:8]:1",
+                           "[1:2:3:4:5:6:1.2.3.4]:1",
+                           "[1::8]:1",
+                           "[1:2:3:4:5:6:7::]:1",
+                           "[FE80::a]:80"}) {
+    INFO(good);
+    CHECK(is_ip_and_port(good));
+  }
+  for (const char* bad : {"",
+                          ":",
+                          "1.2.3.4",
+                          "1.2.3.4:",
+                          "1.2.3.4:65536",
+                          "1.2.3.4:-1",
+                          "1.2.3.4:+1",
+                          "1.2.3.4: 1",
+                          "1.2.3.4:123456",
+                          "1.2.3:1",
+                          "1.2.3.4.5:1",
+                          "1.2.3.256:1",
+                          "1.2.3.04:1",
+                          "1.2.3.:1",
+                          "1.2..3:1",
+                          "a.b.c.d:1",
+                          "::1:80",
+                          "[::1]",
+                          "[::1:80",
+                          "::1]:80",
+                          "[1.2.3.4]:1",
+                          "[]:1",
+                          "[:]:1",
+                          "[:::]:1",
+                          "[1::2::3]:1",
+                          "[1:2:3:4:5:6:7]:1",
+                          "[1:2:3:4:5:6:7:8:9]:1",
+                          "[1:2:3:4:5:6:7:8::]:1",
+                          "[12345::]:1",
+                          "[g::]:1",
+                          "[1:]:1",
+                          "[:1]:1",
+                          "[1.2.3.4::]:1",
+                          "[::1.2.3]:1",
+                          "[fe80::1%eth0]:80"}) {
+    INFO(bad);
+    CHECK_FALSE(is_ip_and_port(bad));
+  }
+}
+
+TEST_CASE("session_cookie: IP addresses are those that the system knows", "[lb][session]") {
+  const auto is_known = [](const std::string& ip) {
+    in6_addr v6{};
+    return inet_pton(AF_INET6, ip.c_str(), &v6) == 1;
+  };
+  rc::check("an IPv6 address is one here as there", [&] {
+    const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+        ":", "::", ":", "1", "ab", "0", "ffff", "12345", "1.2.3.4", ".", "256"));
+    std::string ip;
+    for (const std::string& piece : pieces)
+      ip += piece;
+    INFO(ip);
+    RC_ASSERT(is_ip_and_port("[" + ip + "]:80") == is_known(ip));
+  });
+}
+
+TEST_CASE("session_cookie: what follows the value of a Set-Cookie", "[lb][session][A55-22]") {
+  CHECK(attributes_of({"s", "", 0s}) == "; HttpOnly");
+  CHECK(attributes_of({"s", "/", 0s}) == "; HttpOnly; Path=/");
+  CHECK(attributes_of({"s", "", 120s}) == "; HttpOnly; Max-Age=120");
+  CHECK(attributes_of({"s", "/p", 1900ms}) == "; HttpOnly; Path=/p; Max-Age=1");
+  CHECK(attributes_of({"s", "", 999ms}) == "; HttpOnly");
+}
+
+}  // namespace
+}  // namespace signalbox::lb
