@@ -16,6 +16,18 @@ constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
 constexpr std::array<absl::string_view, kRetryResults> kRetryWords{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
+// As AffinityResult; calls of no session are not told.
+constexpr std::array<absl::string_view, kAffinityResults> kAffinityWords{"",
+                                                                         "new",
+                                                                         "hit",
+                                                                         "hit_draining",
+                                                                         "queued",
+                                                                         "created",
+                                                                         "fallback_unknown_host",
+                                                                         "fallback_unhealthy",
+                                                                         "fallback_bad_cookie",
+                                                                         "fallback_cluster"};
+constexpr std::array<absl::string_view, kCookieSets> kCookieWords{"new", "moved"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
     "ready", "connecting", "idle", "transient_failure", "draining", "ejected"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
@@ -67,6 +79,8 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
   std::array<std::int64_t, kRetryResults> retries{};
+  std::array<std::int64_t, kAffinityResults> affinity{};
+  std::array<std::int64_t, kCookieSets> cookies{};
   std::array<std::int64_t, kStatusCodes> completed{};
   std::int64_t started = 0;
   std::int64_t active = 0;
@@ -83,9 +97,35 @@ struct CallCounts {
       picks[outcome] = stats.picks(static_cast<PickOutcome>(outcome));
     for (std::size_t result = 0; result < kRetryResults; ++result)
       retries[result] = stats.retries(static_cast<RetryResult>(result));
+    // Calls of no session are told nowhere.
+    for (std::size_t result = 1; result < kAffinityResults; ++result)
+      affinity[result] = stats.affinity(static_cast<AffinityResult>(result));
+    for (std::size_t reason = 0; reason < kCookieSets; ++reason)
+      cookies[reason] = stats.cookies(static_cast<CookieSet>(reason));
   }
 
   CallCounts() = default;
+
+  /// What is told without a target; the rest stays as it is.
+  void add(const CallCounts& other) {
+    active += other.active;
+    add(picks, other.picks);
+    add(retries, other.retries);
+    add(affinity, other.affinity);
+    add(cookies, other.cookies);
+  }
+
+  bool has_sessions() const {
+    return std::ranges::any_of(affinity, [](std::int64_t count) { return count != 0; }) ||
+           std::ranges::any_of(cookies, [](std::int64_t count) { return count != 0; });
+  }
+
+ private:
+  template <std::size_t N>
+  static void add(std::array<std::int64_t, N>& to, const std::array<std::int64_t, N>& what) {
+    for (std::size_t i = 0; i < N; ++i)
+      to[i] += what[i];
+  }
 };
 
 Series one(LabelValues labels, std::int64_t value) {
@@ -358,6 +398,8 @@ std::vector<Family> Instruments::collect_calls() const {
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family picks{&row_of(Metric::kPicks), {}};
   Family retries{&row_of(Metric::kRetries), {}};
+  Family affinity{&row_of(Metric::kAffinityPicks), {}};
+  Family cookies{&row_of(Metric::kAffinityCookies), {}};
   Family messages{&row_of(Metric::kActorMessages), {}};
   Family pick_failures{&row_of(Metric::kPickFailures), {}};
   Family filter_failures{&row_of(Metric::kFilterFailures), {}};
@@ -375,12 +417,7 @@ std::vector<Family> Instruments::collect_calls() const {
       completed.series.push_back(
           one({target, cluster.str(), std::string(kCodes[code])}, counts.completed[code]));
     }
-    CallCounts& sum = by_cluster[cluster];
-    sum.active += counts.active;
-    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
-      sum.picks[outcome] += counts.picks[outcome];
-    for (std::size_t result = 0; result < kRetryResults; ++result)
-      sum.retries[result] += counts.retries[result];
+    by_cluster[cluster].add(counts);
   }
   for (const auto& [cluster, sum] : by_cluster) {
     active.series.push_back(one({cluster.str()}, sum.active));
@@ -394,6 +431,16 @@ std::vector<Family> Instruments::collect_calls() const {
       retries.series.push_back(
           one({cluster.str(), std::string(kRetryWords[result])}, sum.retries[result]));
     }
+    // Most have no sessions; where there are some, what did not happen is told, too.
+    if (!sum.has_sessions()) continue;
+    for (std::size_t result = 1; result < kAffinityResults; ++result) {
+      affinity.series.push_back(
+          one({cluster.str(), std::string(kAffinityWords[result])}, sum.affinity[result]));
+    }
+    for (std::size_t reason = 0; reason < kCookieSets; ++reason) {
+      cookies.series.push_back(
+          one({cluster.str(), std::string(kCookieWords[reason])}, sum.cookies[reason]));
+    }
   }
   for (const auto& [actor, count] : actor_messages_)
     messages.series.push_back(one({actor}, count->sum(0)));
@@ -403,8 +450,17 @@ std::vector<Family> Instruments::collect_calls() const {
     filter_failures.series.push_back(one({filter}, count->sum(0)));
   faults.series.push_back(one({"delay"}, faults_->sum(kDelayFault)));
   faults.series.push_back(one({"abort"}, faults_->sum(kAbortFault)));
-  return {
-      started, completed, active, picks, retries, messages, pick_failures, filter_failures, faults};
+  return {started,
+          completed,
+          active,
+          picks,
+          retries,
+          affinity,
+          cookies,
+          messages,
+          pick_failures,
+          filter_failures,
+          faults};
 }
 
 std::vector<Family> Instruments::collect() const {

@@ -25,6 +25,8 @@ enum class Metric : std::uint8_t {
   kRpcsActive,
   kPicks,
   kRetries,
+  kAffinityPicks,
+  kAffinityCookies,
   kPriorityActive,
   kFailovers,
   kFailoverDuration,
@@ -113,6 +115,18 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}},
               "Attempts that failed with a code of their route's retry policy (gRFC A44): retried, "
               "or why they were not."},
+    MetricRow{Metric::kAffinityPicks,
+              MetricKind::kCounter,
+              "signalbox_affinity_picks_total",
+              {kCluster, Label{"result"}},
+              "Picks of calls that are of a session (gRFC A55): on its host (hit, hit_draining), "
+              "waiting for it (queued, created), without a cookie yet (new), or elsewhere, and why "
+              "(fallback_...)."},
+    MetricRow{Metric::kAffinityCookies,
+              MetricKind::kCounter,
+              "signalbox_affinity_cookies_set_total",
+              {kCluster, Label{"reason"}},
+              "Calls that were answered with a cookie: their session is new, or has moved."},
     MetricRow{Metric::kPriorityActive,
               MetricKind::kGauge,
               "signalbox_priority_active",

@@ -5,9 +5,11 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -287,6 +289,47 @@ class LatePublisher {
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };
+
+/// How calls that raced ended.
+struct RaceEnds {
+  std::atomic<int> ok{0};
+  std::atomic<int> expected{0};  ///< By their deadline, or by being cancelled.
+  std::atomic<int> wrong{0};  ///< 100 times what a call was, and how it ended; 0: all were right.
+};
+
+/// Makes so many calls on each of four threads, and waits for their ends. One in eight has a
+/// deadline of two milliseconds at most, and one is cancelled by another thread meanwhile.
+inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
+  std::vector<std::thread> callers;
+  for (unsigned thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&, thread] {
+      std::minstd_rand random(thread + 1);
+      for (int i = 0; i < calls_of_each; ++i) {
+        grpc::ClientContext context;
+        EchoReply reply;
+        const auto kind = random() % 8;
+        if (kind == 0) {
+          context.set_deadline(std::chrono::system_clock::now() +
+                               std::chrono::microseconds(random() % 2'000));
+        }
+        std::thread canceller;
+        if (kind == 1) canceller = std::thread([&context] { context.TryCancel(); });
+        const auto code = stub.Unary(&context, {}, &reply).error_code();
+        if (canceller.joinable()) canceller.join();
+        if (code == grpc::StatusCode::OK) {
+          ++ends.ok;
+        } else if ((kind == 0 && code == grpc::StatusCode::DEADLINE_EXCEEDED) ||
+                   (kind == 1 && code == grpc::StatusCode::CANCELLED)) {
+          ++ends.expected;
+        } else {
+          ends.wrong = static_cast<int>(100 * kind + code);
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers)
+    caller.join();
+}
 
 /// The ways in which an application can make one unary call.
 enum class Api { kSync, kAsync, kCallback };

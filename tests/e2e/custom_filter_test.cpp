@@ -32,11 +32,6 @@ std::string canary_yaml() {
   return entry;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  REQUIRE(absl::StrContains(text, what));
-  return text.replace(text.find(what), what.size(), by);
-}
-
 // The route names both clusters; as good as no call takes the second one by itself.
 std::string both_clusters_yaml() {
   return replaced(routes_yaml("orders", "unused"),
@@ -198,9 +193,9 @@ TEST_CASE("custom filter: who has not registered it refuses the listener", "[e2e
 TEST_CASE("custom filter: one that cannot be registered is an error of start", "[e2e][custom]") {
   RuntimeOptions options = options_for("127.0.0.1:1");
   options.http_filters = {canary_filter(), canary_filter()};
-  CHECK(Runtime::start(std::move(options)).status() ==
-        absl::InvalidArgumentError(
-            "http_filters[1].type: must be unique, found \"com.example.Canary\""));
+  const absl::Status status = Runtime::start(std::move(options)).status();
+  CHECK(status == absl::InvalidArgumentError(
+                      "http_filters[1].type: must be unique, found \"com.example.Canary\""));
 }
 
 }  // namespace signalbox::test

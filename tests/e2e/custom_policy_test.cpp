@@ -39,11 +39,6 @@ std::string quorum_field() {
   return field;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  REQUIRE(absl::StrContains(text, what));
-  return text.replace(text.find(what), what.size(), by);
-}
-
 // The cluster "c" with this load_balancing_policy.
 std::string cluster_with(const std::string& policy_field) {
   return absl::StrCat(
@@ -104,7 +99,7 @@ class Fragile final : public Policy {
     LbEffects effects;
     if (const auto* update = std::get_if<ConfigUpdated>(&event)) {
       children_.begin(*update);
-      children_.update(kChild, make_lb_config(RoundRobinConfig{}), update->endpoints, effects);
+      children_.update(child_, make_lb_config(RoundRobinConfig{}), update->endpoints, effects);
       publish(effects);
     } else if (const auto* changed = std::get_if<ChildStateChanged>(&event)) {
       if (children_.hear(*changed, effects) != nullptr) publish(effects);
@@ -121,7 +116,7 @@ class Fragile final : public Policy {
 
  private:
   void publish(LbEffects& effects) {
-    const lb::Child& child = *children_.find(kChild);
+    const lb::Child& child = *children_.find(child_);
     published_.publish({child.state,
                         child.status,
                         std::make_shared<const FragilePicker>(child.picker, knobs_),
@@ -129,7 +124,7 @@ class Fragile final : public Policy {
                        effects);
   }
 
-  const ChildName kChild{"child"};
+  const ChildName child_{"child"};
   Knobs& knobs_;
   ChildSet children_;
   Published published_;

@@ -2,7 +2,6 @@
 //
 // What HTTP filters order, done by the drop-in channel: delays, ends, headers.
 #include <atomic>
-#include <random>
 
 #include "tests/e2e/channel_world.hpp"
 #include "tests/support/filter_fixture.hpp"
@@ -141,30 +140,6 @@ TEST_CASE("filters: no wake-up is lost while delays end and pickers come and go"
     call.delay(std::chrono::microseconds(call.draw_below(Salt::kFilter, 2'000)));
   });
   std::atomic<bool> stop{false};
-  std::atomic<int> ok{0};
-  std::atomic<int> expected_ends{0};
-  std::vector<std::thread> callers;
-  for (unsigned thread = 0; thread < 4; ++thread) {
-    callers.emplace_back([&, thread] {
-      std::minstd_rand random(thread + 1);
-      for (int i = 0; i < 150; ++i) {
-        grpc::ClientContext context;
-        EchoReply reply;
-        const auto kind = random() % 8;
-        if (kind == 0) {
-          context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::microseconds(random() % 2'000));
-        }
-        std::thread canceller;
-        if (kind == 1) canceller = std::thread([&context] { context.TryCancel(); });
-        const auto code = world.stub->Unary(&context, {}, &reply).error_code();
-        if (canceller.joinable()) canceller.join();
-        if (code == grpc::StatusCode::OK) ++ok;
-        if (kind == 0 && code == grpc::StatusCode::DEADLINE_EXCEEDED) ++expected_ends;
-        if (kind == 1 && code == grpc::StatusCode::CANCELLED) ++expected_ends;
-      }
-    });
-  }
   std::thread publisher([&] {
     while (!stop) {
       world.publish_queue();
@@ -172,12 +147,13 @@ TEST_CASE("filters: no wake-up is lost while delays end and pickers come and go"
       world.publish_ready({connection});
     }
   });
-  for (auto& caller : callers)
-    caller.join();
+  RaceEnds ends;
+  race_calls(*world.stub, 150, ends);
   stop = true;
   publisher.join();
-  CHECK(ok > 300);
-  CHECK(ok + expected_ends == 600);
+  CHECK(ends.wrong == 0);
+  CHECK(ends.ok > 300);
+  CHECK(ends.ok + ends.expected == 600);
   CHECK(world.waiting->size() == 0);
   world.wait_for_no_uses();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <random>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -430,37 +429,6 @@ TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel
   EchoServer server;
   const auto connection = world.connect(server.address());
   std::atomic<bool> stop{false};
-  std::atomic<int> ok{0};
-  std::atomic<int> expected_ends{0};
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> callers;
-  for (unsigned thread = 0; thread < 4; ++thread) {
-    callers.emplace_back([&, thread] {
-      std::minstd_rand random(thread + 1);
-      for (int i = 0; i < 400; ++i) {
-        grpc::ClientContext context;
-        EchoReply reply;
-        const auto kind = random() % 8;
-        if (kind == 0) {
-          context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::microseconds(random() % 2'000));
-        }
-        std::thread canceller;
-        if (kind == 1) canceller = std::thread([&context] { context.TryCancel(); });
-        const auto status = world.stub->Unary(&context, {}, &reply);
-        if (canceller.joinable()) canceller.join();
-        const auto code = status.error_code();
-        if (status.ok()) {
-          ++ok;
-        } else if ((kind == 0 && code == grpc::StatusCode::DEADLINE_EXCEEDED) ||
-                   (kind == 1 && code == grpc::StatusCode::CANCELLED)) {
-          ++expected_ends;
-        } else {
-          wrong = static_cast<int>(100 * kind + code);
-        }
-      }
-    });
-  }
   // Once a picker serves, and while it does, whoever still waits has lost its wake-up.
   std::atomic<bool> lost{false};
   std::thread publisher([&] {
@@ -475,14 +443,14 @@ TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel
       }
     }
   });
-  for (auto& caller : callers)
-    caller.join();
+  RaceEnds ends;
+  race_calls(*world.stub, 400, ends);
   stop = true;
   publisher.join();
   CHECK_FALSE(lost);
-  CHECK(wrong == 0);
-  CHECK(ok > 1'000);
-  CHECK(ok + expected_ends == 1'600);
+  CHECK(ends.wrong == 0);
+  CHECK(ends.ok > 1'000);
+  CHECK(ends.ok + ends.expected == 1'600);
   CHECK(world.counts->queued() > 0);
   CHECK(world.waiting->size() == 0);
   world.wait_for_no_uses();

@@ -51,7 +51,7 @@ struct RetryWorld : ChannelWorld {
       act();
     });
     EchoReply reply;
-    const grpc::Status status = call(*stub, api, context, request, reply);
+    grpc::Status status = call(*stub, api, context, request, reply);
     meanwhile.join();
     return status;
   }

@@ -186,6 +186,12 @@ std::vector<xds::ResourceBytes> resources(const std::string& yaml) {
   return *std::move(parsed);
 }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto found = text.find(what);
+  REQUIRE(found != std::string::npos);
+  return text.replace(found, what.size(), by);
+}
+
 std::unique_ptr<ControlPlane> start_plane(const std::string& yaml) {
   auto plane = ControlPlane::start("127.0.0.1:0");
   INFO(plane.status().ToString());

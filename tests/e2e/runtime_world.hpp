@@ -65,6 +65,9 @@ std::string simple_yaml(const std::string& target,
 
 std::vector<xds::ResourceBytes> resources(const std::string& yaml);
 
+/// `text` with the first `what` in it, which must be there, replaced.
+std::string replaced(std::string text, const std::string& what, const std::string& by);
+
 // --- control plane and runtime ------------------------------------------------
 
 inline const std::string kNodeId = "node-of-the-test";

@@ -162,6 +162,11 @@ void calls_are_counted(const Books& books,
                   books.sum(Metric::kRpcsActive, {cluster}),
                   static_cast<double>(count.running),
                   complaints);
+    require_equal(Metric::kAffinityCookies,
+                  cluster,
+                  books.sum(Metric::kAffinityCookies, {cluster}),
+                  static_cast<double>(count.cookies),
+                  complaints);
   }
 }
 

@@ -52,7 +52,8 @@ void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
 
-/// Picks by result, calls under way: as the data planes counted them, all targets together.
+/// Picks by result, calls under way, cookies given: as the data planes counted them, all targets
+/// together.
 void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "tests/sim/sessions.hpp"
 #include "tests/sim/topology.hpp"
 
 namespace signalbox::sim {
@@ -25,20 +26,37 @@ std::uint64_t Calls::start(const Plan& plan) {
   call.seed = setting_.chance.next();
   call.wait_for_ready = plan.wait_for_ready;
   call.length = plan.length;
+  call.client = plan.client;
+  if (plan.client) call.cookie = clients_.at(*plan.client).cookie;
   if (plan.deadline) {
     call.deadline = setting_.clock.now() + *plan.deadline;
     setting_.clock.after_exactly(*plan.deadline, [this, number] {
       if (calls_.contains(number)) end(number, CallState::kExpired);
     });
   }
-  call.pick = router_.pick({call.path, nullptr, call.seed});
+  pick(call);
   look(call);
   return number;
 }
 
-std::uint64_t Calls::probe(const std::string& path, Duration deadline) {
+std::uint64_t Calls::probe(const Plan& plan) {
   probes_.insert(started_ + 1);
-  return start({path, false, deadline, Duration::zero()});
+  return start(plan);
+}
+
+void Calls::pick(Call& call) {
+  const CookieHeader header(call.cookie);
+  router_.repick(call.pick, {call.path, &header, call.seed});
+}
+
+lb::SessionsPtr Calls::sessions_of(Setting& setting) {
+  return std::make_shared<const lb::Sessions>(
+      lb::SessionTerms{.now = [&setting] { return setting.clock.now(); }});
+}
+
+std::uint64_t Calls::add_client(const std::string& path) {
+  clients_[next_client_] = {path, ""};
+  return next_client_++;
 }
 
 void Calls::look(Call& call) {
@@ -50,6 +68,7 @@ void Calls::look(Call& call) {
       name_of(call.number),
       call.pick.connection() != nullptr ? call.pick.connection()->address().str() : "no connection",
       static_cast<std::uint64_t>(outcome));
+  note_wishes(call);
   if (outcome == PickOutcome::kComplete) {
     run(call);
   } else if (outcome == PickOutcome::kFail && !call.wait_for_ready) {
@@ -59,8 +78,34 @@ void Calls::look(Call& call) {
   }
 }
 
+void Calls::note_wishes(const Call& call) {
+  if (!call.client) return;
+  if (call.pick.connection() != nullptr)
+    wished_[call.pick.connection()->address()] = setting_.clock.now();
+  const auto cookie = read_cookie(call.cookie);
+  if (!cookie) return;
+  for (const Address& host : cookie->hosts)
+    wished_[host] = setting_.clock.now();
+}
+
+// Whatever goes wrong, it says where the call went, and nothing that the client knows.
+void Calls::check_set_cookie(const Call& call) {
+  if (call.set_cookie.empty()) return;
+  ++counts_[call.pick.cluster()->name().str()].cookies;
+  const auto told = read_cookie(cookie_of(call.set_cookie));
+  const bool is_true = told && told->hosts.front() == call.pick.connection()->address() &&
+                       told->cluster == call.pick.cluster()->name().str();
+  setting_.complaints.require(
+      is_true, "a cookie says where the call went [A55-22, A55-23]", call.set_cookie);
+  setting_.complaints.require(told != read_cookie(call.cookie),
+                              "who is where his cookie says is told nothing [A55-24]",
+                              call.set_cookie);
+}
+
 void Calls::run(Call& call) {
   call.state = CallState::kRunning;
+  call.set_cookie = call.pick.set_cookie();
+  check_set_cookie(call);
   call.pick.cluster()->stats().count_started();
   ++counts_[call.pick.cluster()->name().str()].running;
   ++in_flight_[owner_of(call.pick.connection()->address())];
@@ -87,6 +132,9 @@ void Calls::end(std::uint64_t number, CallState how) {
     Ending& ending = endings_[number];
     ending.state = how;
     ending.status = call.pick.status();
+    ending.path = call.path;
+    ending.cookie = call.cookie;
+    ending.set_cookie = call.set_cookie;
     if (call.pick.cluster() != nullptr) ending.cluster = call.pick.cluster()->name().str();
     if (call.pick.connection() != nullptr) ending.address = call.pick.connection()->address();
   }
@@ -95,6 +143,10 @@ void Calls::end(std::uint64_t number, CallState how) {
                       absl::StrCat("ends: ", call.pick.status().message()),
                       static_cast<std::uint64_t>(how));
   if (call.state == CallState::kRunning) end_receipt(call, how);
+  if (how == CallState::kCompleted && call.client && !call.set_cookie.empty()) {
+    const auto client = clients_.find(*call.client);
+    if (client != clients_.end()) client->second.cookie = cookie_of(call.set_cookie);
+  }
   calls_.erase(found);
   setting_.reclaimer->sweep();
 }
@@ -143,7 +195,7 @@ void Calls::ask_again() {
     Call& call = calls_.at(number);
     if (call.pick.sequence() == router_.sequence()) continue;
     const lb::ClusterRef* const before = call.pick.cluster();
-    router_.repick(call.pick, {call.path, nullptr, call.seed});
+    pick(call);
     setting_.complaints.require(before == nullptr || before == call.pick.cluster(),
                                 "a call stays with its cluster [A31-10]",
                                 name_of(number));

@@ -32,6 +32,9 @@ struct Call {
   bool wait_for_ready = false;
   std::optional<Instant> deadline;
   Duration length{};
+  std::optional<std::uint64_t> client;
+  std::string cookie;      ///< As sent.
+  std::string set_cookie;  ///< Of the response, once it runs.
   lb::Pick pick;
   CallState state = CallState::kWaiting;
 };
@@ -40,11 +43,13 @@ struct Call {
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
   std::int64_t running = 0;
+  std::int64_t cookies = 0;  ///< Given to clients.
 
   CallCounts& operator+=(const CallCounts& other) {
     for (std::size_t i = 0; i < picks.size(); ++i)
       picks[i] += other.picks[i];
     running += other.running;
+    cookies += other.cookies;
     return *this;
   }
 };
@@ -63,14 +68,37 @@ class Calls {
  public:
   /// `target`: whose calls, for stories.
   Calls(Setting& setting, std::string target, std::shared_ptr<lb::SnapshotCell> cell)
-      : setting_(setting), target_(std::move(target)), cell_(cell), router_(std::move(cell)) {}
+      : setting_(setting),
+        target_(std::move(target)),
+        cell_(cell),
+        router_(std::move(cell), {}, sessions_of(setting)) {}
 
   struct Plan {
     std::string path;
     bool wait_for_ready = false;
     std::optional<Duration> deadline;
     Duration length{};
+    std::optional<std::uint64_t> client = std::nullopt;  ///< Who calls, with his cookie.
   };
+
+  /// Somebody who keeps the cookies that calls of this path are answered with.
+  std::uint64_t add_client(const std::string& path);
+
+  void remove_client(std::uint64_t client) { clients_.erase(client); }
+
+  struct Client {
+    std::string path;
+    std::string cookie;  ///< "sim=…"; empty: no session yet.
+  };
+
+  const std::map<std::uint64_t, Client>& clients() const { return clients_; }
+
+  void set_cookie(std::uint64_t client, std::string cookie) {
+    clients_.at(client).cookie = std::move(cookie);
+  }
+
+  /// When a session's call last wished for a host, or was sent there.
+  const std::map<Address, Instant>& wished() const { return wished_; }
 
   /// Returns the number of the call, and its state after the first pick.
   std::uint64_t start(const Plan& plan);
@@ -106,10 +134,17 @@ class Calls {
     std::string cluster;
     std::optional<Address> address;
     absl::Status status;
+    std::string path;
+    std::string cookie;      ///< As sent.
+    std::string set_cookie;  ///< As received.
   };
 
   /// A call whose ending is kept until forget_endings().
-  std::uint64_t probe(const std::string& path, Duration deadline);
+  std::uint64_t probe(const Plan& plan);
+
+  std::uint64_t probe(const std::string& path, Duration deadline) {
+    return probe({path, false, deadline, Duration::zero()});
+  }
 
   const std::map<std::uint64_t, Ending>& endings() const { return endings_; }
 
@@ -121,7 +156,12 @@ class Calls {
   void end_all();
 
  private:
+  static lb::SessionsPtr sessions_of(Setting& setting);
+
+  void pick(Call& call);
   void look(Call& call);
+  void note_wishes(const Call& call);
+  void check_set_cookie(const Call& call);
   void end_receipt(Call& call, CallState how);
   void run(Call& call);
   void end(std::uint64_t number, CallState how);
@@ -140,6 +180,9 @@ class Calls {
   bool again_ordered_ = false;
   std::map<std::uint64_t, Call> calls_;
   std::map<std::uint64_t, SlowRead> slow_reads_;
+  std::map<std::uint64_t, Client> clients_;
+  std::uint64_t next_client_ = 1;
+  std::map<Address, Instant> wished_;
   std::map<std::string, std::set<std::string>> below_;
   std::map<std::string, CallCounts> counts_;
   std::map<std::string, std::int64_t> in_flight_;

@@ -92,6 +92,7 @@ void Faults::kill_somebody(FakeChance& dice) {
                                                  "policy",
                                                  "subchannel",
                                                  "subchannel_map",
+                                                 "sweeper",
                                                  "xds_watcher",
                                                  "xds_client",
                                                  "ads_stream",

@@ -196,6 +196,17 @@ void change_ejection(ClusterModel& cluster, FakeChance& chance) {
   cluster.ejects = chance.percent(50);
 }
 
+// From "at once" to "an hour, as nobody says".
+void change_idle_timeout(ClusterModel& cluster, FakeChance& chance) {
+  cluster.idle_seconds = chance.one_of(
+      std::vector<std::optional<unsigned>>{std::nullopt, 0, 3, 20, 60, 600, 600, 1800});
+}
+
+void change_may_stay(ClusterModel& cluster, FakeChance& chance) {
+  cluster.may_stay = chance.one_of(std::vector<MayStay>{
+      MayStay::kServed, MayStay::kDrainingToo, MayStay::kDrainingToo, MayStay::kNobody});
+}
+
 void change_policy(ClusterModel& cluster, FakeChance& chance) {
   cluster.policy = &policy_table()[chance.below(policy_table().size())];
 }
@@ -219,6 +230,8 @@ ClusterModel deal_cluster(std::size_t number, FakeChance& chance) {
   if (chance.percent(10)) change_drops(cluster, chance);
   if (chance.percent(15)) change_limit(cluster, chance);
   if (chance.percent(30)) change_ejection(cluster, chance);
+  if (chance.percent(80)) change_idle_timeout(cluster, chance);
+  if (chance.percent(70)) change_may_stay(cluster, chance);
   const std::size_t kind = chance.below(10);
   if (number >= 2 && kind < 4) {
     cluster.kind = ClusterKind::kAggregate;
@@ -343,8 +356,21 @@ Touched mutate_kind(Topology& topology, FakeChance& chance) {
 
 Touched mutate_settings(Topology& topology, FakeChance& chance) {
   const std::string name = any_cluster(topology, chance);
-  (chance.percent(50) ? change_limit : change_ejection)(topology.clusters.at(name), chance);
+  const auto change = chance.one_of(
+      std::vector{change_limit, change_ejection, change_idle_timeout, change_may_stay});
+  change(topology.clusters.at(name), chance);
   return {name};
+}
+
+// Sessions are switched on and off, or are another path's.
+Touched mutate_sessions(Topology& topology, FakeChance& chance) {
+  TargetModel& target = any_target(topology, chance);
+  if (target.sessions && chance.percent(50)) {
+    target.cookie_path = target.cookie_path.empty() ? "/a" : "";
+  } else {
+    target.sessions = !target.sessions;
+  }
+  return {""};
 }
 
 struct Mutation {
@@ -353,16 +379,17 @@ struct Mutation {
 };
 
 constexpr Mutation kMutations[] = {
-    {16, mutate_route},
+    {14, mutate_route},
     {2, mutate_virtual_host},
     {5, mutate_route_name},
-    {13, add_or_replace_cluster},
+    {12, add_or_replace_cluster},
     {8, remove_cluster},
-    {32, mutate_endpoints},
+    {30, mutate_endpoints},
     {10, mutate_children},
     {7, mutate_policy},
     {4, mutate_kind},
-    {3, mutate_settings},
+    {6, mutate_settings},
+    {2, mutate_sessions},
 };
 
 template <typename Rows>
@@ -387,6 +414,8 @@ Topology make_topology(FakeChance& chance) {
     target.listener = listener;
     target.route_name = absl::StrCat(listener, "-routes-0");
     target.inline_routes = chance.percent(30);
+    target.sessions = chance.percent(60);
+    target.cookie_path = chance.percent(80) ? "" : "/a";
     for (const char* prefix : {"/a/", "/b/", "/"})
       target.routes.push_back({prefix, deal_targets(topology, chance)});
     topology.targets.push_back(std::move(target));
@@ -399,7 +428,7 @@ std::set<std::string> mutate(Topology& topology, FakeChance& chance) {
   return draw_row(kMutations, chance).make(topology, chance);
 }
 
-void touch_everything(Topology& topology) {
+void complete(Topology& topology) {
   for (TargetModel& target : topology.targets)
     target.for_somebody_else = false;
   for (const std::string& name : reachable(topology)) {
@@ -408,6 +437,10 @@ void touch_everything(Topology& topology) {
     cluster.priorities = {{{"back", 1, {HostModel{}}}}};
     topology.clusters[name] = cluster;
   }
+}
+
+void touch_everything(Topology& topology) {
+  complete(topology);
   for (auto& [name, cluster] : topology.clusters) {
     cluster.connect_timeout_seconds = cluster.connect_timeout_seconds == 4 ? 5 : 4;
     if (cluster.kind == ClusterKind::kDns) {

@@ -25,8 +25,11 @@ Topology make_topology(FakeChance& chance);
 /// What a mutation touched: names of clusters, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
-/// Changes a little of every leaf, so that each policy is told something new; what routes and
-/// aggregates name exists from now on (but for the ghost, which never does).
+/// What routes and aggregates name exists from now on (but for the ghost, which never does), and
+/// nobody is left out.
+void complete(Topology& topology);
+
+/// As complete(), and changes a little of every leaf, so that each policy is told something new.
 void touch_everything(Topology& topology);
 
 /// Every host of every leaf moves to another locality of its priority's place.

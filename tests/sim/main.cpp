@@ -191,8 +191,15 @@ bool passes(const Job& job, const Options& options, const std::string& program) 
     std::uint64_t fired = 0;
     for (const auto& [fault, count] : outcome.fired)
       fired += count;
-    say(absl::StrCat(
-        "seed ", job.seed, ": ", outcome.steps, " steps, ", outcome.calls, " calls, "));
+    say(absl::StrCat("seed ",
+                     job.seed,
+                     ": ",
+                     outcome.steps,
+                     " steps, ",
+                     outcome.calls,
+                     " calls, ",
+                     outcome.drains,
+                     " drains, "));
     say(absl::StrCat(
         fired, " faults, hash ", hash_text(outcome), "; ", faults_text(outcome), "\n"));
   }

@@ -8,8 +8,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "tests/sim/sessions.hpp"
+
 namespace signalbox::sim {
 namespace {
+
+std::set<Address> hosts_of_session(const Calls::Ending& ending,
+                                   const TargetModel& target,
+                                   const Topology& topology) {
+  const auto cookie = read_cookie(ending.cookie);
+  if (!cookie) return {};
+  return must_stay_on(*cookie, ending.path, target, topology);
+}
 
 bool may_refuse(const ClusterModel& leaf) {
   return drop_percent(leaf) != 0 || limit(leaf).has_value();
@@ -108,7 +118,9 @@ void calls_go_to_the_best_hosts(const Calls& calls,
         "calls are routed by the last valid configuration",
         absl::StrCat("call ", number, ": ", ending.cluster, " ", ending.status.ToString()));
     if (!names.contains(ending.cluster)) continue;
-    const auto leaf = serving_leaf(topology, ending.cluster);
+    const std::set<Address> kept = hosts_of_session(ending, target, topology);
+    const auto leaf =
+        kept.empty() ? serving_leaf(topology, ending.cluster) : owner_of(*kept.begin());
     const bool completed = ending.state == CallState::kCompleted;
     const bool refused =
         leaf && ending.state == CallState::kDropped && may_refuse(topology.clusters.at(*leaf));
@@ -126,6 +138,7 @@ void calls_go_to_the_best_hosts(const Calls& calls,
     const ClusterModel& model = topology.clusters.at(*leaf);
     complaints.require(
         drop_percent(model) < 100, "nothing of what is to be dropped completes [A32]", *leaf);
+    if (!kept.empty()) continue;  // See sessions_stay_where_they_may().
     const std::vector<Address> hosts = best_hosts(*leaf, model);
     complaints.require(std::ranges::count(hosts, *ending.address) != 0,
                        "calls go to the best hosts that are up [A56]",

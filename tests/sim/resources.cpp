@@ -8,7 +8,11 @@
 #include "signalbox/envoy/config/route/v3/route.pb.h"
 #include "signalbox/envoy/extensions/clusters/aggregate/v3/cluster.pb.h"
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
+#include "signalbox/envoy/extensions/filters/http/stateful_session/v3/stateful_session.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
+#include "signalbox/envoy/extensions/http/stateful_session/cookie/v3/cookie.pb.h"
+#include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
+#include "tests/sim/sessions.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::sim {
@@ -70,7 +74,7 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
   if (!model.ejects) return;
   auto& settings = *cluster.mutable_outlier_detection();
-  settings.mutable_interval()->set_seconds(1);
+  settings.mutable_interval()->set_seconds(model.ejection_seconds);
   settings.mutable_base_ejection_time()->set_seconds(2);
   settings.mutable_max_ejection_time()->set_seconds(8);
   settings.mutable_max_ejection_percent()->set_value(50);
@@ -79,6 +83,36 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_threshold()->set_value(50);
   settings.mutable_failure_percentage_minimum_hosts()->set_value(2);
   settings.mutable_failure_percentage_request_volume()->set_value(2);
+}
+
+// How long sessions keep their hosts, and which (A55, A75).
+void set_affinity(const ClusterModel& model, Cluster& cluster) {
+  if (model.idle_seconds) {
+    envoy::extensions::upstreams::http::v3::HttpProtocolOptions options;
+    options.mutable_common_http_protocol_options()->mutable_idle_timeout()->set_seconds(
+        *model.idle_seconds);
+    cluster.mutable_upstream_config()->set_name("http");
+    pack(options, *cluster.mutable_upstream_config()->mutable_typed_config());
+  }
+  if (model.may_stay == MayStay::kServed) return;
+  auto* statuses = cluster.mutable_common_lb_config()->mutable_override_host_status();
+  if (model.may_stay == MayStay::kNobody) return;
+  for (const auto status : {envoy::config::core::v3::UNKNOWN,
+                            envoy::config::core::v3::HEALTHY,
+                            envoy::config::core::v3::DRAINING})
+    statuses->add_statuses(status);
+}
+
+void add_session_filter(const TargetModel& target, HttpConnectionManager& manager) {
+  envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState state;
+  state.mutable_cookie()->set_name(kCookieName);
+  state.mutable_cookie()->set_path(target.cookie_path);
+  envoy::extensions::filters::http::stateful_session::v3::StatefulSession session;
+  session.mutable_session_state()->set_name("cookie");
+  pack(state, *session.mutable_session_state()->mutable_typed_config());
+  auto* filter = manager.add_http_filters();
+  filter->set_name("sessions");
+  pack(session, *filter->mutable_typed_config());
 }
 
 }  // namespace
@@ -91,6 +125,7 @@ std::string listener_bytes(const TargetModel& target) {
     manager.mutable_rds()->set_route_config_name(target.route_name);
     manager.mutable_rds()->mutable_config_source()->mutable_ads();
   }
+  if (target.sessions) add_session_filter(target, manager);
   auto* filter = manager.add_http_filters();
   filter->set_name("router");
   pack(envoy::extensions::filters::http::router::v3::Router(), *filter->mutable_typed_config());
@@ -121,6 +156,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
   if (model.policy->write != nullptr) model.policy->write(*cluster.mutable_load_balancing_policy());
   set_limit(model, cluster);
   set_ejection(model, cluster);
+  set_affinity(model, cluster);
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);
     auto* endpoint =

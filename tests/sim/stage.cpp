@@ -35,6 +35,17 @@ constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 // How late messages may come on a busy machine.
 constexpr Duration kLate = std::chrono::milliseconds(200);
 
+constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
+
+// The priority of an aggregate stands above, and is told of no endpoints.
+const std::set<std::string> kBelowOverrideHost = {"priority",
+                                                  "wrr_locality",
+                                                  "weighted_target",
+                                                  "round_robin",
+                                                  "pick_first",
+                                                  "ring_hash",
+                                                  "least_request"};
+
 }  // namespace
 
 Stage::Stage(FakeClock& clock,
@@ -127,6 +138,8 @@ void Stage::run_message(std::size_t job) {
     const auto* message = actor->mailbox().peek();
     if (message != nullptr && message->content().size() > 0) {
       trace_.note(clock_.now(), actor->name(), text_of(message->content()), actor->id());
+      watch_endpoints(message->content());
+      watch_sweeps(*actor, message->content());
       poison(*actor, message->content());
     } else {
       trace_.note(clock_.now(), actor->name(), "begins", actor->id());
@@ -141,6 +154,37 @@ void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& me
   trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());
   ++killed_["policy"];
   caf::anon_send_exit(actor.address(), kKilled);
+}
+
+// Whoever is below override_host is told of endpoints, and of none that drains.
+void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
+  const auto* config = content_of<ConfigUpdated>(message);
+  if (config == nullptr || config->endpoints == nullptr) return;
+  const std::string policy(policy_name(*config->config));
+  if (!kBelowOverrideHost.contains(policy)) return;
+  const bool drains = std::ranges::any_of(config->endpoints->priorities, [](const auto& priority) {
+    return std::ranges::any_of(priority.localities, [](const auto& locality) {
+      return std::ranges::any_of(locality->endpoints, [](const Endpoint& endpoint) {
+        return endpoint.health == HealthStatus::kDraining;
+      });
+    });
+  });
+  complaints_.require(!drains, "the child never sees who is DRAINING [A55-29]", policy);
+}
+
+// Where messages come in time, they are as far apart as they were sent.
+void Stage::watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
+  if (content_of<SweepAsked>(message) == nullptr) return;
+  const Instant troubled = std::max(frozen_until_, starved_until_) + kLate;
+  if (faults_.has(Fault::kMessagesLate) || clock_.now() < troubled) {
+    last_sweep_.erase(actor.id());
+    return;
+  }
+  const auto [last, is_first] = last_sweep_.try_emplace(actor.id(), clock_.now());
+  if (is_first) return;
+  complaints_.require(clock_.now() - last->second >= kBetweenSweeps,
+                      "sweeps are five seconds apart at least [A75-31]");
+  last->second = clock_.now();
 }
 
 void Stage::meet(caf::scheduled_actor& actor) {

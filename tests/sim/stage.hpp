@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -84,6 +85,8 @@ class Stage {
 
   bool wait_frozen(Instant end);
   bool interrupts();
+  void watch_endpoints(const caf::type_erased_tuple& message);
+  void watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message);
   void poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message);
   std::vector<std::size_t> runnable() const;
   void run_message(std::size_t job);
@@ -103,6 +106,7 @@ class Stage {
   Instant starved_until_;
   std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.
   std::map<std::string, std::size_t> killed_;
+  std::map<caf::actor_id, Instant> last_sweep_;  // By subchannel map.
   std::map<const std::type_info*, std::string> names_;
   caf::actor_system_config config_;
   caf::actor_system system_;

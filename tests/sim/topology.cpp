@@ -49,6 +49,7 @@ bool has_hosts(const PriorityModel& priority) {
 std::string text_of(const TargetModel& target) {
   std::string text =
       absl::StrCat(" ", target.listener, target.for_somebody_else ? "(left out)" : "");
+  if (target.sessions) absl::StrAppend(&text, "(sessions ", target.cookie_path, ")");
   for (const RouteModel& route : target.routes) {
     absl::StrAppend(&text, " ", route.prefix, "→");
     for (const auto& [name, weight] : route.clusters)
@@ -63,6 +64,9 @@ std::string settings_text(const ClusterModel& cluster) {
   if (drop_percent(cluster) != 0) absl::StrAppend(&text, " drops ", cluster.drop_percent, "%");
   if (limit(cluster)) absl::StrAppend(&text, " at most ", cluster.max_requests);
   if (cluster.ejects) absl::StrAppend(&text, " ejects");
+  if (cluster.may_stay == MayStay::kDrainingToo) absl::StrAppend(&text, " keeps draining");
+  if (cluster.may_stay == MayStay::kNobody) absl::StrAppend(&text, " keeps nobody");
+  if (cluster.idle_seconds) absl::StrAppend(&text, " for ", *cluster.idle_seconds, "s");
   return text + ")";
 }
 
@@ -76,7 +80,7 @@ std::string text_of(const std::string& name, const ClusterModel& cluster) {
     for (const LocalityModel& locality : priority) {
       absl::StrAppend(&text, locality.zone, ":");
       for (const HostModel& host : locality.hosts)
-        absl::StrAppend(&text, host.number + 1, is_served(host) ? " " : "! ");
+        absl::StrAppend(&text, host.number + 1, host.unhealthy ? "! " : host.draining ? "? " : " ");
     }
   }
   return text;
@@ -187,6 +191,53 @@ std::optional<std::string> serving_leaf(const Topology& topology, const std::str
     if (!best_hosts(leaf, topology.clusters.at(leaf)).empty()) return leaf;
   }
   return std::nullopt;
+}
+
+const HostModel* find_host(const ClusterModel& leaf, const Address& address) {
+  const std::vector<std::string> parts = absl::StrSplit(address.str(), absl::ByAnyChar(".:"));
+  const int number = std::stoi(parts.at(3)) - 1;
+  for (const PriorityModel& priority : leaf.priorities) {
+    for (const LocalityModel& locality : priority) {
+      for (const HostModel& host : locality.hosts) {
+        if (host.number == number) return &host;
+      }
+    }
+  }
+  return nullptr;
+}
+
+bool has_sessions(const TargetModel& target, const std::string& path) {
+  return target.sessions && absl::StartsWith(path, target.cookie_path);
+}
+
+bool may_stay(const ClusterModel& leaf, const HostModel& host) {
+  if (host.unhealthy || leaf.may_stay == MayStay::kNobody) return false;
+  return !host.draining || leaf.may_stay == MayStay::kDrainingToo;
+}
+
+Duration idle_timeout(const ClusterModel& leaf) {
+  return std::chrono::seconds(leaf.idle_seconds.value_or(3600));
+}
+
+std::set<Address> all_served(const Topology& topology) {
+  std::set<Address> all;
+  for (const std::string& name : reachable(topology)) {
+    const auto found = topology.clusters.find(name);
+    if (found == topology.clusters.end()) continue;
+    const ClusterModel& model = found->second;
+    if (model.kind == ClusterKind::kDns) {
+      for (const Address& address : dns_answer(name, model.dns_name))
+        all.insert(address);
+    }
+    for (const PriorityModel& priority : model.priorities) {
+      for (const LocalityModel& locality : priority) {
+        for (const HostModel& host : locality.hosts) {
+          if (is_served(host)) all.insert(address_of(name, host.number));
+        }
+      }
+    }
+  }
+  return all;
 }
 
 unsigned drop_percent(const ClusterModel& leaf) {

@@ -42,13 +42,19 @@ using PriorityModel = std::vector<LocalityModel>;
 
 enum class ClusterKind : std::uint8_t { kEds, kDns, kAggregate };
 
+/// Whom sessions may stay on: override_host_status (A55-4, A55-5).
+enum class MayStay : std::uint8_t { kServed, kDrainingToo, kNobody };
+
 struct ClusterModel {
   ClusterKind kind = ClusterKind::kEds;
   const PolicyRow* policy = &policy_table().front();
   unsigned connect_timeout_seconds = 5;
-  unsigned drop_percent = 0;              ///< EDS.
-  unsigned max_requests = 1024;           ///< At once.
-  bool ejects = false;                    ///< Hosts that answer badly are set aside.
+  unsigned drop_percent = 0;      ///< EDS.
+  unsigned max_requests = 1024;   ///< At once.
+  bool ejects = false;            ///< Hosts that answer badly are set aside.
+  unsigned ejection_seconds = 1;  ///< How often it is looked for them.
+  MayStay may_stay = MayStay::kServed;
+  std::optional<unsigned> idle_seconds;   ///< Sessions keep a host so long; none: for an hour.
   std::vector<PriorityModel> priorities;  ///< EDS.
   std::string dns_name;                   ///< DNS: "host:port".
   std::vector<std::string> children;      ///< Aggregate.
@@ -66,6 +72,8 @@ struct TargetModel {
   bool for_somebody_else = false;  ///< No virtual host is ours.
   std::string route_name;
   std::vector<RouteModel> routes;
+  bool sessions = false;    ///< The filter that keeps sessions.
+  std::string cookie_path;  ///< Whose calls have sessions; empty: all.
 };
 
 struct Topology {
@@ -115,6 +123,19 @@ std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& mod
 
 /// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
 std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster);
+
+/// The host of this address in the leaf; null: EDS does not name it.
+const HostModel* find_host(const ClusterModel& leaf, const Address& address);
+
+/// Whether calls of this path have sessions.
+bool has_sessions(const TargetModel& target, const std::string& path);
+
+/// Whether a session may stay there, if there is somebody to take its calls.
+bool may_stay(const ClusterModel& leaf, const HostModel& host);
+Duration idle_timeout(const ClusterModel& leaf);
+
+/// All hosts that a policy may hold for calls of no session.
+std::set<Address> all_served(const Topology& topology);
 
 /// Whether calls may be refused although hosts are up: dropped, or over the limit.
 unsigned drop_percent(const ClusterModel& leaf);

@@ -21,7 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
 constexpr Duration kTurmoil = seconds(45);
 constexpr int kVolume = 2;  // Calls of a host that outlier detection judges by, at least.
 constexpr std::uint64_t kMostSteps = 1'000'000;  // The liveliest seeds take some 50,000.
@@ -78,6 +77,7 @@ Outcome World::run() {
   outcome.steps = setting_.trace.steps();
   for (const Channel& channel : channels_)
     outcome.calls += channel.calls->started();
+  outcome.drains = drains_;
   outcome.menu = setting_.faults.menu();
   outcome.fired = setting_.faults.fired();
   outcome.broken = setting_.complaints.sentences();
@@ -107,7 +107,9 @@ void World::open() {
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
   environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-    return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+    xds::ParseOptions options;
+    options.http_filters.insert("stateful_session");
+    return [options](absl::string_view bytes) { return xds::decode_response(bytes, options); };
   };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";
@@ -132,6 +134,8 @@ void World::open_channel(const TargetModel& target) {
   port->cell = channel.cell;
   port->listener =
       std::make_shared<Listener>(setting_, target.listener, *channel.cell, *channel.calls);
+  for (std::size_t i = 0; i < kClients; ++i)
+    channel.calls->add_client(kPaths[i % std::size(kPaths)]);
   channel.port = std::move(port);
   protocol::post(supervisor_, protocol::OpenChannel{channel.port});
 }
@@ -166,11 +170,15 @@ void World::calm() {
   serve_all();
   if (!pass(seconds(20))) return;
   hosts_that_move_keep_their_connections(standing, setting_, topology_, setting_.complaints);
+  day();
+  if (!setting_.complaints.empty()) return;
+  drains();
+  if (!setting_.complaints.empty()) return;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  if (!pass(minutes(16))) return;
+  if (!pass(minutes(16))) return;  // Longer than any session keeps its host since the drains.
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
@@ -213,6 +221,7 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   setting_.complaints.require(is_set_aside(),
                               "who answers badly is set aside [A50]",
                               absl::StrCat(suspect->cluster, ": ", suspect->host.str()));
+  if (setting_.complaints.empty() && !loses_its_sessions(channel, target, *suspect)) return false;
   setting_.connector->set_answers_badly(suspect->host, false);
   forget_endings();
   return setting_.complaints.empty();
@@ -306,6 +315,7 @@ void World::check_calls() {
     calls_go_to_the_best_hosts(*channels_[i].calls, target, topology_, setting_.complaints);
     nobody_waits_without_a_reason(*channels_[i].calls, target, topology_, setting_.complaints);
     clusters_of_calls_are_subscribed(*channels_[i].calls, setting_, setting_.complaints);
+    sessions_stay_where_they_may(*channels_[i].calls, target, topology_, setting_.complaints);
     const lb::SnapshotCell::Reader snapshot(*channels_[i].cell);
     policies_keep_their_promises(*snapshot, target, topology_, setting_.complaints);
   }
@@ -394,6 +404,13 @@ void World::start_call(Channel& channel) {
   if (chance.percent(60)) plan.deadline = chance.between(milliseconds(10), seconds(20));
   plan.length = chance.percent(80) ? chance.between(Duration::zero(), milliseconds(200))
                                    : chance.between(seconds(1), seconds(12));
+  if (chance.percent(50)) {
+    const auto client = std::next(channel.calls->clients().begin(),
+                                  static_cast<std::ptrdiff_t>(chance.below(kClients)));
+    plan.client = client->first;
+    plan.path = client->second.path;
+    if (chance.percent(5)) channel.calls->set_cookie(client->first, forge_cookie(chance));
+  }
   channel.calls->start(plan);
 }
 
@@ -406,6 +423,7 @@ void World::probe_routes() {
         channel.calls->probe(path, seconds(10));
     }
   }
+  ask_all_clients();
 }
 
 // A call that began under a higher limit may still run.
@@ -421,6 +439,7 @@ void World::note_limits() {
 void World::serve(const std::set<std::string>& touched) {
   setting_.trace.note(setting_.clock.now(), "world", absl::StrCat("is", text_of(topology_)));
   note_limits();
+  needs_.note(topology_, setting_.clock.now());
   auto& server = *setting_.control_plane;
   for (const std::string& name : touched) {
     const auto found = topology_.clusters.find(name);

@@ -4,6 +4,8 @@
 //
 //   turmoil: configurations change, calls come and go, faults of the seed's menu strike
 //   calm:    faults end, the last configuration is told again, time passes
+//   day:     hours of sessions: hosts move, drain, leave, die; so do actors; then it is quiet again
+//   drains:  under load, hosts of sessions are drained and removed
 //   encore:  actors die while all is quiet, and the configuration changes while they are dead
 //   end:     the supervisor is stopped; nothing may be left
 //
@@ -24,6 +26,8 @@
 #include "tests/sim/faults.hpp"
 #include "tests/sim/history.hpp"
 #include "tests/sim/invariants.hpp"
+#include "tests/sim/promises.hpp"
+#include "tests/sim/sessions.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
 #include "tests/sim/topology.hpp"
@@ -35,11 +39,17 @@ struct Outcome {
   std::uint64_t hash = 0;
   std::uint64_t steps = 0;
   std::uint64_t calls = 0;
+  std::uint64_t drains = 0;
   testing::Menu menu;                    ///< What could go wrong.
   std::map<Fault, std::uint64_t> fired;  ///< What did, and how often.
   std::vector<std::string> broken;       ///< Sentences; empty: all held.
   std::string story;                     ///< The last lines, where one was broken.
 };
+
+/// What calls are for, so that each route has some.
+inline constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
+/// Who have sessions, in each channel.
+inline constexpr std::size_t kClients = 6;
 
 class World {
  public:
@@ -68,6 +78,16 @@ class World {
   void calm();
   void stop();
 
+  // world_sessions.cpp
+  void day();
+  void day_hour();
+  void call_as_anybody(Duration duration, Duration between);
+  void ask_all_clients();
+  void trouble_somebody();
+  void drains();
+  void drain_somebody(std::size_t at);
+  bool loses_its_sessions(Channel& channel, const TargetModel& target, const Suspect& suspect);
+
   /// Lets time pass; false as soon as an invariant is broken.
   bool pass(Duration duration);
   bool settle(Duration duration);
@@ -95,7 +115,9 @@ class World {
   Topology topology_;
   Faults faults_;
   bool in_turmoil_ = true;
-  std::vector<Channel> channels_;           ///< As the topology's targets.
+  std::vector<Channel> channels_;  ///< As the topology's targets.
+  Needs needs_;
+  std::uint64_t drains_ = 0;
   std::map<std::string, unsigned> limits_;  ///< The most that was allowed since calls began.
   std::uint64_t moves_ = 0;                 ///< Calls::moves() when limits were looked at last.
   std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();

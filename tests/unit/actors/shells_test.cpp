@@ -131,6 +131,20 @@ caf::actor_system_config& testing(caf::actor_system_config& config) {
   return config;
 }
 
+// In the place of a policy: holds one subchannel, and wants it connected whenever it is IDLE.
+protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
+                                                        protocol::SubchannelMapActor map) {
+  const Address address("127.0.0.1:80");
+  protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
+  return {
+      [self, map](const SubchannelStateChanged& event) {
+        if (event.state != ConnectivityState::kIdle) return;
+        protocol::send(self, map, SubchannelConnectAsked{event.address});
+      },
+      [](const SubchannelGone&) {},
+  };
+}
+
 class Shells {
  public:
   explicit Shells(xds::ClientOptions client = {})
@@ -197,6 +211,15 @@ class Shells {
     birth.subchannels = std::move(map);
     return keep(spawn_policy(system(), environment, std::move(birth)));
   }
+
+  /// With a holder of one subchannel that wants it connected.
+  protocol::SubchannelMapActor spawn_held_map() {
+    auto map = keep(spawn_subchannel_map(system(), environment));
+    hold_one_of(map);
+    return map;
+  }
+
+  void hold_one_of(const protocol::SubchannelMapActor& map) { keep(system().spawn(hold, map)); }
 
   std::string metrics() const { return metrics::Exporter(environment->instruments).text(); }
 
@@ -274,20 +297,6 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(
       [](const TimerFired&) {},
       [](const protocol::RestartDue&) {},
       [](const protocol::DumpRequested&) {},
-  };
-}
-
-// In the place of a policy: holds one subchannel, and wants it connected whenever it is IDLE.
-protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
-                                                        protocol::SubchannelMapActor map) {
-  const Address address("127.0.0.1:80");
-  protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
-  return {
-      [self, map](const SubchannelStateChanged& event) {
-        if (event.state != ConnectivityState::kIdle) return;
-        protocol::send(self, map, SubchannelConnectAsked{event.address});
-      },
-      [](const SubchannelGone&) {},
   };
 }
 
@@ -797,7 +806,7 @@ TEST_CASE("subchannel_map: the gauges of its cluster stay for as long as it does
   shells.connector->harmless = 0;
   const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
   protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 1});
-  shells.keep(shells.system().spawn(hold, map));
+  shells.hold_one_of(map);
   shells.run();
   const std::string gauge = "signalbox_endpoints{cluster=\"orders\",state=\"connecting\"} 1";
   REQUIRE(absl::StrContains(shells.metrics(), gauge));
@@ -812,8 +821,7 @@ TEST_CASE("subchannel_map: the gauges of its cluster stay for as long as it does
 TEST_CASE("subchannel_map: a dead subchannel that nobody holds any more does not come back",
           "[actors][subchannel_map]") {
   Shells shells;
-  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
-  shells.keep(shells.system().spawn(hold, map));
+  const auto map = shells.spawn_held_map();
   shells.run();
   CHECK(shells.connector->asked == 1);
   const std::size_t living = shells.living();  // Without the subchannel, which has died of that.
@@ -825,8 +833,7 @@ TEST_CASE("subchannel_map: a dead subchannel that nobody holds any more does not
 TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted ever later",
           "[actors][subchannel_map]") {
   Shells shells;
-  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
-  shells.keep(shells.system().spawn(hold, map));
+  shells.spawn_held_map();
   shells.run();
   CHECK(shells.connector->asked == 1);
   shells.pass(seconds(1));
@@ -837,8 +844,7 @@ TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soo
           "[actors][subchannel_map]") {
   Shells shells;
   shells.connector->harmless = 4;
-  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
-  shells.keep(shells.system().spawn(hold, map));
+  shells.spawn_held_map();
   shells.run();
   shells.pass(seconds(65));
   const int before = shells.connector->asked;
@@ -857,8 +863,8 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
   const auto connector = std::make_shared<CountingConnector>();
   auto environment = std::make_shared<Environment>(*shells.environment);
   environment->connector = connector;
-  const auto map = shells.keep(spawn_subchannel_map(shells.system(), environment));
-  shells.keep(shells.system().spawn(hold, map));
+  shells.environment = environment;
+  shells.spawn_held_map();
   shells.run();
   REQUIRE(connector->asked.size() == 1);
   CHECK(connector->held == 1);

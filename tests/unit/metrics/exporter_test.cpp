@@ -56,6 +56,8 @@ std::shared_ptr<Instruments> busy_instruments() {
   const auto stats = instruments->call_stats("shop", cluster);
   stats->count_pick(PickOutcome::kComplete);
   stats->count_retry(RetryResult::kRetried);
+  stats->count_affinity(AffinityResult::kHit);
+  stats->count_cookie(CookieSet::kNew);
   stats->count_started();
   stats->count_completed(0);
   for (std::size_t i = 0; i < kMaxSeries; ++i)

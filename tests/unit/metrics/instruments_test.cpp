@@ -190,14 +190,19 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no mem
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
 }
 
+// As many clusters as may have a breaker: kOrders, and others that share one.
+void fill_breakers(Instruments& instruments, CallGatePtr of_orders, const CallGatePtr& of_others) {
+  instruments.observe(CircuitBreakerSet{kOrders, std::move(of_orders)});
+  for (std::size_t i = 1; i < kMaxSeries; ++i)
+    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), of_others});
+}
+
 TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until others end, M1",
           "[metrics][instruments][A32]") {
   Instruments instruments;
   const auto gate = std::make_shared<const FakeGate>(7, false);
   auto ending = std::make_shared<const FakeGate>(8, false);
-  instruments.observe(CircuitBreakerSet{kOrders, ending});
-  for (std::size_t i = 1; i < kMaxSeries; ++i)
-    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  fill_breakers(instruments, ending, gate);
   const auto limit = [&](const std::string& cluster) {
     return value(instruments, Metric::kCircuitBreakerLimit, {cluster});
   };
@@ -225,9 +230,7 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more makes room f
   Instruments instruments;
   const auto gate = std::make_shared<const FakeGate>(7, false);
   auto ending = std::make_shared<const FakeGate>(8, false);
-  instruments.observe(CircuitBreakerSet{kOrders, ending});
-  for (std::size_t i = 1; i < kMaxSeries; ++i)
-    instruments.observe(CircuitBreakerSet{ClusterName("c" + std::to_string(i)), gate});
+  fill_breakers(instruments, ending, gate);
   ending.reset();
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"late"}) == 7);
@@ -325,6 +328,47 @@ TEST_CASE("instruments: show what became of attempts that could be retried",
     CHECK(value(instruments, Metric::kRetries, {"orders", kWords[i]}) == 2);
     CHECK(series_count(instruments, Metric::kRetries) == i + 1);
   }
+}
+
+TEST_CASE("instruments: show what became of sessions, all of it once there is one",
+          "[metrics][instruments][A55]") {
+  constexpr std::array kWords{"new",
+                              "hit",
+                              "hit_draining",
+                              "queued",
+                              "created",
+                              "fallback_unknown_host",
+                              "fallback_unhealthy",
+                              "fallback_bad_cookie",
+                              "fallback_cluster"};
+  static_assert(kWords.size() == kAffinityResults - 1);  // Without kNone.
+  Instruments instruments;
+  const auto stats = instruments.call_stats("shop", kOrders);
+  stats->count_pick(PickOutcome::kComplete);
+  stats->count_affinity(AffinityResult::kNone);
+  CHECK(series_count(instruments, Metric::kAffinityPicks) == 0);
+  CHECK(series_count(instruments, Metric::kAffinityCookies) == 0);
+  for (std::size_t i = 0; i < kWords.size(); ++i) {
+    for (const char* target : {"shop", "till"}) {
+      for (std::size_t times = 0; times <= i; ++times)
+        instruments.call_stats(target, kOrders)->count_affinity(static_cast<AffinityResult>(i + 1));
+    }
+    CHECK(series_count(instruments, Metric::kAffinityPicks) == kWords.size());
+  }
+  for (std::size_t i = 0; i < kWords.size(); ++i)
+    CHECK(value(instruments, Metric::kAffinityPicks, {"orders", kWords[i]}) == 2.0 * (i + 1.0));
+}
+
+TEST_CASE("instruments: show why sessions were given a cookie", "[metrics][instruments][A55]") {
+  Instruments instruments;
+  instruments.call_stats("shop", kOrders)->count_cookie(CookieSet::kMoved);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "new"}) == 0);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "moved"}) == 1);
+  CHECK(value(instruments, Metric::kAffinityPicks, {"orders", "hit"}) == 0);
+  instruments.call_stats("till", kOrders)->count_cookie(CookieSet::kNew);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "new"}) == 1);
+  instruments.call_stats("till", ClusterName("stock"))->count_pick(PickOutcome::kComplete);
+  CHECK(value(instruments, Metric::kAffinityCookies, {"stock", "new"}) == std::nullopt);
 }
 
 TEST_CASE("instruments: name every status code", "[metrics][instruments]") {

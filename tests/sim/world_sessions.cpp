@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The acts of a world that are about sessions: a day of them, and drains under load.
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "tests/sim/quiescence.hpp"
+#include "tests/sim/world.hpp"
+
+namespace signalbox::sim {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+namespace {
+
+bool any_sessions(const Topology& topology) {
+  return std::ranges::any_of(topology.targets, &TargetModel::sessions);
+}
+
+// Looked for every second, outliers would be most of a day.
+void set_ejection_interval(Topology& topology, unsigned interval) {
+  for (auto& [name, cluster] : topology.clusters)
+    cluster.ejection_seconds = interval;
+}
+
+// So that whoever is kept for a session's sake is let go before the end.
+void shorten_idle_timeouts(Topology& topology) {
+  for (auto& [name, cluster] : topology.clusters)
+    cluster.idle_seconds = std::min(cluster.idle_seconds.value_or(600), 600U);
+}
+
+HostModel* find_host(Topology& topology, const Address& address) {
+  const auto* found = find_host(std::as_const(topology.clusters.at(owner_of(address))), address);
+  return const_cast<HostModel*>(found);
+}
+
+}  // namespace
+
+// --- a day of sessions ---------------------------------------------------------
+
+void World::day() {
+  if (!any_sessions(topology_)) return;
+  set_ejection_interval(topology_, 3600);
+  const std::size_t rounds = 2 + setting_.chance.below(4);
+  for (std::size_t i = 0; i < rounds && setting_.complaints.empty(); ++i)
+    day_hour();
+  set_ejection_interval(topology_, 1);
+  shorten_idle_timeouts(topology_);
+  serve_all();
+  if (setting_.complaints.empty()) pass(seconds(20));
+}
+
+// Something changes while clients call; once it is quiet each session must be where it may; then
+// they are idle, for a moment or for hours.
+void World::day_hour() {
+  FakeChance& chance = setting_.chance;
+  trouble_somebody();
+  call_as_anybody(seconds(5), milliseconds(200));
+  setting_.connector->all_up();
+  complete(topology_);
+  set_ejection_interval(topology_, 3600);
+  serve_all();
+  call_as_anybody(seconds(10), milliseconds(500));
+  if (!setting_.complaints.empty() || !settle(seconds(60))) return;
+  limits_.clear();
+  note_limits();
+  forget_endings();
+  for (const Channel& channel : channels_) {
+    for (const char* path : kPaths)
+      channel.calls->probe(path, seconds(10));
+  }
+  ask_all_clients();
+  if (!pass(seconds(15))) return;
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    const TargetModel& target = topology_.targets[i];
+    calls_go_to_the_best_hosts(*channels_[i].calls, target, topology_, setting_.complaints);
+    sessions_stay_where_they_may(*channels_[i].calls, target, topology_, setting_.complaints);
+  }
+  const Duration idle = chance.one_of(std::vector<Duration>{
+      seconds(1), seconds(30), minutes(2), minutes(15), minutes(40), hours(2), hours(5)});
+  if (!pass(idle)) return;
+  std::map<Address, Instant> wished;
+  for (const Channel& channel : channels_) {
+    for (const auto& [address, when] : channel.calls->wished())
+      wished[address] = std::max(wished[address], when);
+  }
+  needs_.nobody_is_kept_for_nothing(wished, topology_, setting_, setting_.complaints);
+}
+
+// Changes of the configuration, hosts that are gone for a while, actors that die.
+void World::trouble_somebody() {
+  FakeChance& chance = setting_.chance;
+  const std::size_t changes = chance.below(4);
+  for (std::size_t i = 0; i < changes; ++i)
+    change(chance);
+  if (chance.percent(40)) {
+    // Of a session, if it has a host of ours.
+    const auto& clients = channels_[chance.below(channels_.size())].calls->clients();
+    const auto client =
+        std::next(clients.begin(), static_cast<std::ptrdiff_t>(chance.below(kClients)));
+    const auto cookie = read_cookie(client->second.cookie);
+    const Address host = cookie ? cookie->hosts.front()
+                                : address_of(cluster_name(chance.below(kClusters)),
+                                             static_cast<int>(chance.below(kHosts)));
+    if (chance.percent(50)) {
+      setting_.connector->reset(host);
+    } else {
+      setting_.connector->set_state(host, testing::BackendState::kRefusing);
+    }
+  }
+  if (chance.percent(30)) {
+    faults_.kill_somebody(chance);
+    needs_.note_death(setting_.clock.now());
+  }
+}
+
+void World::call_as_anybody(Duration duration, Duration between) {
+  FakeChance& chance = setting_.chance;
+  const Instant end = setting_.clock.now() + duration;
+  while (setting_.clock.now() < end && setting_.complaints.empty()) {
+    Channel& channel = channels_[chance.below(channels_.size())];
+    const auto client = std::next(channel.calls->clients().begin(),
+                                  static_cast<std::ptrdiff_t>(chance.below(kClients)));
+    if (chance.percent(2)) channel.calls->set_cookie(client->first, forge_cookie(chance));
+    channel.calls->start({client->second.path,
+                          false,
+                          seconds(10),
+                          chance.between(Duration::zero(), milliseconds(200)),
+                          client->first});
+    pass(chance.between(Duration::zero(), 2 * between));
+  }
+}
+
+void World::ask_all_clients() {
+  for (const Channel& channel : channels_) {
+    std::vector<std::pair<std::uint64_t, std::string>> clients;
+    for (const auto& [number, client] : channel.calls->clients())
+      clients.emplace_back(number, client.path);
+    for (const auto& [number, path] : clients)
+      channel.calls->probe({path, false, seconds(10), Duration::zero(), number});
+  }
+}
+
+// --- who is set aside ------------------------------------------------------------
+
+// Though nothing of it ever was: a session that says it is there has to move.
+bool World::loses_its_sessions(Channel& channel,
+                               const TargetModel& target,
+                               const Suspect& suspect) {
+  const std::string leaf = owner_of(suspect.host);
+  for (const char* path : kPaths) {
+    if (!has_sessions(target, path)) continue;
+    const std::uint64_t client = channel.calls->add_client(path);
+    channel.calls->set_cookie(client, write_cookie({{suspect.host}, suspect.cluster}));
+    const std::uint64_t call =
+        channel.calls->probe({path, false, seconds(1), Duration::zero(), client});
+    if (!pass(milliseconds(100))) return false;
+    const auto ended = channel.calls->endings().find(call);
+    const bool stayed =
+        ended != channel.calls->endings().end() && ended->second.address == suspect.host;
+    setting_.complaints.require(
+        !stayed, "who is set aside is no session's host [A50, A55]", suspect.host.str());
+    channel.calls->remove_client(client);
+  }
+  return setting_.complaints.empty();
+}
+
+// --- drains -----------------------------------------------------------------------
+
+void World::drains() {
+  if (!any_sessions(topology_)) return;
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t at = 0; at < channels_.size(); ++at) {
+      if (setting_.complaints.empty()) drain_somebody(at);
+    }
+  }
+}
+
+// A host of pinned sessions drains under load, is another priority's now and then, and goes.
+void World::drain_somebody(std::size_t at) {
+  Channel& channel = channels_[at];
+  const TargetModel& target = topology_.targets[at];
+  Calls& calls = *channel.calls;
+  FakeChance& chance = setting_.chance;
+  const std::string path = kPaths[chance.below(std::size(kPaths))];
+  if (!has_sessions(target, path)) return;
+
+  // Who would do: a host of a session that begins now, that has somebody beside it.
+  std::vector<std::uint64_t> pinned;
+  std::optional<SessionCookieText> home;
+  for (int i = 0; i < 24; ++i) {
+    const std::uint64_t client = calls.add_client(path);
+    calls.start({path, false, seconds(10), Duration::zero(), client});
+    if (!pass(milliseconds(20))) return;
+    const auto cookie = read_cookie(calls.clients().at(client).cookie);
+    if (!home) home = cookie;
+    if (cookie && home == cookie) {
+      pinned.push_back(client);
+    } else {
+      calls.remove_client(client);
+    }
+  }
+  const auto leave = [&] {
+    for (const std::uint64_t client : pinned)
+      calls.remove_client(client);
+  };
+  if (!home) return leave();
+  const Address host = home->hosts.front();
+  const std::string leaf = owner_of(host);
+  const auto found = topology_.clusters.find(leaf);
+  const bool does = found != topology_.clusters.end() && found->second.kind == ClusterKind::kEds &&
+                    drop_percent(found->second) == 0 && !limit(found->second) &&
+                    best_hosts(leaf, found->second).size() > 1 && !found->second.ejects;
+  // The other clusters of the route may have limits of their own.
+  if (!does) return leave();
+
+  ClusterModel& model = found->second;
+  const ClusterModel before = model;
+  model.may_stay = MayStay::kDrainingToo;
+  model.idle_seconds = 600;
+  serve({leaf});
+  if (!pass(seconds(3))) return;
+
+  struct Sent {
+    std::uint64_t number;
+    bool is_pinned;
+    bool is_there;  ///< And may be, since EDS has not taken it out yet.
+    bool while_draining;
+  };
+
+  std::vector<Sent> sent;
+  const auto call_for = [&](Duration duration, bool is_draining, bool is_there) {
+    const Instant end = setting_.clock.now() + duration;
+    while (setting_.clock.now() < end && setting_.complaints.empty()) {
+      const bool is_pinned = chance.percent(50);
+      Calls::Plan plan{path, false, seconds(10), chance.between({}, milliseconds(300))};
+      if (is_pinned) {
+        plan.client = pinned[chance.below(pinned.size())];
+      } else if (chance.percent(50)) {
+        plan.client = calls.add_client(path);
+      }
+      // A new session's calls are of its cluster, so that all is known of where they may go.
+      sent.push_back({calls.probe(plan), is_pinned, is_there, is_draining});
+      if (plan.client && !is_pinned) calls.remove_client(*plan.client);
+      pass(milliseconds(40));
+    }
+  };
+
+  forget_endings();
+  ++drains_;
+  call_for(milliseconds(500), false, true);
+  find_host(topology_, host)->draining = true;
+  serve({leaf});
+  call_for(seconds(2), false, true);
+  call_for(seconds(4), true, true);
+  if (chance.percent(30)) {
+    // In another priority it is the same host.
+    const HostModel moved = *find_host(topology_, host);
+    for (PriorityModel& priority : model.priorities) {
+      for (LocalityModel& locality : priority)
+        std::erase_if(locality.hosts,
+                      [&](const auto& known) { return known.number == moved.number; });
+    }
+    model.priorities.push_back({{absl::StrCat("d", drains_), 1, {moved}}});
+    serve({leaf});
+    call_for(seconds(2), true, true);
+  }
+  for (PriorityModel& priority : model.priorities) {
+    for (LocalityModel& locality : priority) {
+      std::erase_if(locality.hosts,
+                    [&](const auto& known) { return address_of(leaf, known.number) == host; });
+    }
+  }
+  serve({leaf});
+  call_for(seconds(2), true, false);
+  if (!pass(seconds(12))) return;
+
+  for (const Sent& call : sent) {
+    const auto ended = calls.endings().find(call.number);
+    const bool completed =
+        ended != calls.endings().end() && ended->second.state == CallState::kCompleted;
+    const std::string text = absl::StrCat("call ", call.number, " of ", host.str());
+    const bool is_of_the_leaf =
+        ended != calls.endings().end() && ended->second.cluster == home->cluster;
+    if (!is_of_the_leaf) continue;
+    setting_.complaints.require(completed, "no call is lost while a host drains [S13]", text);
+    if (!completed) continue;
+    const bool there = ended->second.address == host;
+    setting_.complaints.require(!call.is_pinned || !call.is_there || there,
+                                "every session of a host that drains stays until it goes [S13]",
+                                text);
+    setting_.complaints.require(call.is_pinned || !call.while_draining || !there,
+                                "no session begins on a host that drains [S13]",
+                                text);
+  }
+  leave();
+  model = before;
+  serve({leaf});
+  forget_endings();
+  pass(seconds(15));
+}
+
+}  // namespace signalbox::sim
