@@ -35,7 +35,7 @@ class World {
   std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
     // What the caller gives is gone by the time that the pick is asked again.
     const std::string path = "/a.b/C";
-    const lb::CallArgs call{path, nullptr, 7};
+    const lb::CallArgs call{path, nullptr, 7, &authority};
     return std::make_shared<TestPick>(
         waiting, fixture.router, call, on_fail, fixture.router.pick(call), [this](lb::Pick pick) {
           ended.push_back(std::move(pick));
@@ -67,6 +67,7 @@ class World {
   RouterFixture fixture;
   ForwardAction action = testing::to("c");
   std::shared_ptr<WaitList> waiting = std::make_shared<WaitList>();
+  std::string authority;
   std::vector<lb::Pick> ended;
 };
 
@@ -97,6 +98,22 @@ TEST_CASE("waiting_pick: what was published before it waited is not missed", "[c
   pick->begin();
   CHECK(world.ended.size() == 1);
   CHECK(world.waiting->size() == 0);
+}
+
+TEST_CASE("waiting_pick: who is to have an authority has it, too", "[channel][pick][A81]") {
+  World world;
+  world.action.auto_host_rewrite = true;
+  const auto locality = std::make_shared<const Locality>(
+      Locality{.endpoints = {{.addresses = {Address("a:1")}, .hostname = "a.example"}}});
+  const ChosenEndpoint chosen{locality, &locality->endpoints.front(), nullptr};
+  Complete complete = world.complete();
+  complete.endpoint = &chosen;
+  world.begin();
+  world.publish(Queue{});
+  CHECK(world.authority.empty());
+  world.publish(complete);
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.authority == "a.example");
 }
 
 TEST_CASE("waiting_pick: a failure ends it, unless it would rather wait", "[channel][pick]") {
