@@ -74,6 +74,7 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
+  if (left.tv_sec < 0) return Duration::zero();  // How long ago may be more than a Duration holds.
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
