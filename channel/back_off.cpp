@@ -27,13 +27,12 @@ void BackOff::set(Duration delay) {
     self->over_();
   });
   is_set_ = true;
-  // Closed before it was in the list, or cancelled before it was set.
-  if (is_cancelled_ || waiting_.is_closed()) alarm_.Cancel();
+  // Closed before it was in the list, or before it was set.
+  if (waiting_.is_closed()) alarm_.Cancel();
 }
 
 void BackOff::cancel() {
   const std::lock_guard lock(mutex_);
-  is_cancelled_ = true;
   if (is_set_) alarm_.Cancel();
 }
 

@@ -30,7 +30,8 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
   BackOff(WaitList& waiting, std::function<void()> over)
       : waiting_(waiting), over_(std::move(over)) {}
 
-  /// over() comes now. Any thread; nothing of the application's runs on it.
+  /// over() comes now. Any thread, once start() has returned; nothing of the application's runs on
+  /// it.
   void cancel();
 
   void wake() override;
@@ -41,7 +42,6 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
   WaitList& waiting_;
   std::function<void()> over_;
   std::mutex mutex_;  // Guards all below.
-  bool is_cancelled_ = false;
   bool is_set_ = false;
   grpc::Alarm alarm_;
 };

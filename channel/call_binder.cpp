@@ -8,8 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
 #include "actors/io/grpc_connector.hpp"
 #include "channel/call_observer.hpp"
+#include "messages/header_rules.hpp"
 #include "signalbox/router.hpp"
 
 namespace signalbox::channel {
@@ -70,8 +74,29 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
+  if (left.tv_sec < 0) return Duration::zero();  // How long ago may be more than a Duration holds.
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
+}
+
+// gRPC's other languages end the call with INTERNAL, too.
+absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
+  constexpr std::size_t kLongestTold = 64;
+  const auto told = [](absl::string_view text) {
+    return absl::StrCat("\"", absl::CEscape(text.substr(0, kLongestTold)), "\"");
+  };
+  if (!is_header_name(name)) {
+    return absl::InternalError(
+        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", told(name)));
+  }
+  if (!is_header_value(name, value)) {
+    return absl::InternalError(absl::StrCat("metadata ",
+                                            told(name),
+                                            ": a value must be printable ASCII, or the name end "
+                                            "with -bin, found ",
+                                            told(value)));
+  }
+  return absl::OkStatus();
 }
 
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
@@ -102,7 +127,24 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
   // The flag is read when the first batch is made, which is after this.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
+  const gpr_timespec deadline = context.raw_deadline();
+  if (deadline.clock_type != GPR_CLOCK_REALTIME)
+    context.set_deadline(gpr_convert_clock_type(deadline, GPR_CLOCK_REALTIME));
   return intent;
+}
+
+absl::Status CallBinder::refuse_metadata(grpc::ClientContext& context) {
+  absl::Status refused;
+  const auto is_wrong = [&](const auto& header) {
+    absl::Status wrong = what_is_wrong(header.first, header.second);
+    refused.Update(wrong);
+    return !wrong.ok();
+  };
+  for (const auto& header : GrpcAccess::metadata(context)) {
+    if (is_wrong(header)) break;
+  }
+  if (!refused.ok()) GrpcAccess::erase_metadata(context, is_wrong);
+  return refused;
 }
 
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {

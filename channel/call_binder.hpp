@@ -82,8 +82,13 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// The intent of a call that begins under `context`: a new one, or the AttemptScope's. The
   /// context loses its wait_for_ready: a call that waits inside a channel that has just died would
-  /// wait there for ever, so the waiting is ours to do.
+  /// wait there for ever, so the waiting is ours to do. Its deadline becomes one by the real-time
+  /// clock: gRPC compares those of one clock only, and later attempts have the same.
   static CallIntent begin(grpc::ClientContext& context);
+
+  /// Takes out of the context what gRPC would not send, but end the process for. The status says
+  /// what it was, and is what the call is to fail with. OK: there was nothing of the kind.
+  static absl::Status refuse_metadata(grpc::ClientContext& context);
 
   /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
   /// timeout, and its metadata gets what filters add. Returns true when it shortened it.

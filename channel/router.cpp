@@ -63,9 +63,12 @@ class TimedPick final : public channel::WaitingPick {
 
   void limit(const Pick& pick) override {
     const auto until = channel::limited(deadline_, begun_, pick);
-    if (until != Instant::max()) at(until, &OnceWaiter::end);
+    const bool is_delayed = channel::is_delayed(pick);
     // Not a moment before it is over: nothing else wakes a delayed call.
-    if (channel::is_delayed(pick)) at(pick.due() + std::chrono::milliseconds(1), &OnceWaiter::wake);
+    const auto due = pick.due() + std::chrono::milliseconds(1);
+    // From the first timer on, another thread may tell of the pick, and so move it away.
+    if (until != Instant::max()) at(until, &OnceWaiter::end);
+    if (is_delayed) at(due, &OnceWaiter::wake);
   }
 
  private:

@@ -107,6 +107,12 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return context.send_initial_metadata_;
   }
 
+  /// Takes out of the metadata what `is_meant`.
+  template <typename Predicate>
+  static void erase_metadata(ClientContext& context, Predicate is_meant) {
+    std::erase_if(context.send_initial_metadata_, is_meant);
+  }
+
   static bool wait_for_ready(const ClientContext& context) { return context.wait_for_ready_; }
 
   /// What calls made under `from` inherit of it, except its metadata and its wait_for_ready.

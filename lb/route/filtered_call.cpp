@@ -4,31 +4,16 @@
 #include <algorithm>
 #include <chrono>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
 #include "messages/call_filter.hpp"
+#include "messages/header_rules.hpp"
 
 namespace signalbox::lb {
 namespace {
 
 // What no call waits for, and no sum of delays may overflow at.
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
-
-bool may_be_in_a_name(char c) {
-  return absl::ascii_islower(static_cast<unsigned char>(c)) ||
-         absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
-}
-
-// What gRPC refuses to send ends the process there, not the call.
-bool may_be_sent(absl::string_view name, absl::string_view value) {
-  const auto is_printable = [](char c) {
-    return absl::ascii_isprint(static_cast<unsigned char>(c));
-  };
-  return !name.empty() && std::ranges::all_of(name, may_be_in_a_name) &&
-         !absl::StartsWith(name, "grpc-") &&
-         (absl::EndsWith(name, "-bin") || std::ranges::all_of(value, is_printable));
-}
 
 class FilteredCall final : public FilterCall {
  public:
@@ -80,7 +65,8 @@ class FilteredCall final : public FilterCall {
   }
 
   bool add_header(std::string name, std::string value) override {
-    if (!may_be_sent(name, value)) return false;
+    const bool is_reserved = absl::StartsWith(name, "grpc-");
+    if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;
   }

@@ -44,7 +44,7 @@ std::optional<std::uint64_t> RequestHash::hash_of(const Step& step,
   if (!value.get().has_value()) return std::nullopt;
   if (step.pattern == nullptr) return xx_hash(*value.get());
   std::string rewritten(*value.get());
-  if (step.pattern->ok()) re2::RE2::GlobalReplace(&rewritten, *step.pattern, step.substitution);
+  re2::RE2::GlobalReplace(&rewritten, *step.pattern, step.substitution);
   return xx_hash(rewritten);
 }
 

@@ -34,7 +34,7 @@ RetryRules::RetryRules(const RetryPolicy& policy)
 }
 
 Duration RetryRules::longest_delay(std::uint32_t earlier) const {
-  Duration delay = std::min(base_, max_);
+  Duration delay = base_;
   for (; earlier > 0 && delay < max_; --earlier)
     delay = delay > max_ / 2 ? max_ : delay * 2;
   return delay;

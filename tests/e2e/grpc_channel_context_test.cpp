@@ -3,6 +3,10 @@
 // What a call's context says beside metadata and a deadline of its own: authority, credentials,
 // the parent; and the channel that interceptors make calls of their own on. Of a call that was
 // bound when it was made, and of one that waited.
+#include <atomic>
+#include <chrono>
+#include <optional>
+
 #include "absl/strings/match.h"
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -189,6 +193,32 @@ TEST_CASE("grpc_channel: a server's deadline is that of the calls it makes for i
   if (limited) context.set_deadline(std::chrono::system_clock::now() + 60s);
   CHECK(stub->Unary(&context, {}, &reply).ok());
   CHECK(reply.saw() == (limited ? "deadline" : "no deadline"));
+}
+
+TEST_CASE("grpc_channel: a deadline may be by any of gRPC's clocks, and is one for all attempts",
+          "[channel][context][A31-26][A44]") {
+  using std::chrono::minutes;
+  const auto route = GENERATE(values<std::optional<Duration>>({std::nullopt, 5min, 1h}));
+  const auto clock = GENERATE(GPR_CLOCK_REALTIME, GPR_CLOCK_MONOTONIC, GPR_TIMESPAN);
+  CAPTURE(clock);
+  std::atomic<int> calls = 0;
+  FunctionServer server([&](grpc::ServerContext& context, EchoReply& reply) {
+    if (calls++ == 0) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not yet");
+    const auto left = context.deadline() - std::chrono::system_clock::now();
+    reply.set_saw(std::to_string(std::chrono::round<minutes>(left).count()));
+    return grpc::Status::OK;
+  });
+  ChannelWorld world;
+  world.timeout = route;
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 1ms});
+  Setting setting(world, server.address());
+  const gpr_timespec from = clock == GPR_TIMESPAN ? gpr_time_0(GPR_TIMESPAN)
+                                                  : gpr_now(static_cast<gpr_clock_type>(clock));
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_add(from, gpr_time_from_minutes(10, GPR_TIMESPAN)));
+  EchoReply reply;
+  CHECK(setting.call(context, reply).ok());
+  CHECK(reply.saw() == (route == Duration(5min) ? "5" : "10"));
 }
 
 TEST_CASE("grpc_channel: a call's credentials go with it over TLS", "[channel][context][A29]") {

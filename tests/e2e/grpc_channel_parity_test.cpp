@@ -2,8 +2,11 @@
 //
 // The drop-in channel beside gRPC's own: every conversation must go the same way on both, whether
 // the pick was ready or had to be waited for.
+#include <future>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include <grpcpp/generic/generic_stub.h>
 
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/conversation.hpp"
@@ -189,6 +192,90 @@ TEST_CASE("grpc_channel: every way to call ends with the runtime, while it waits
     }
     world.wait_for_no_uses();
   }
+}
+
+TEST_CASE("grpc_channel: every way to call hears of metadata that gRPC would end the process for",
+          "[channel][misuse][limits]") {
+  struct Case {
+    const char* when;
+    std::string name;
+    std::string value;
+    std::string told;
+  };
+
+  const std::string value = ": a value must be printable ASCII, or the name end with -bin, found ";
+  const std::string name = "metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ";
+  const auto it = GENERATE_COPY(values<Case>({
+      {"a new line", "x-user", "a\nb", "metadata \"x-user\"" + value + "\"a\\nb\""},
+      {"a NUL", "x-user", std::string("\0", 1), "metadata \"x-user\"" + value + "\"\\000\""},
+      {"not ASCII", "x-user", "\xc3\xa9", "metadata \"x-user\"" + value + "\"\\303\\251\""},
+      {"no name before -bin", "-bin", "\x01", "metadata \"-bin\"" + value + "\"\\001\""},
+      {"more than can be read",
+       "x",
+       std::string(std::size_t{1} << 20U, '\x01'),
+       "metadata \"x\"" + value + "\"" +
+           [] {
+             std::string read;
+             for (int i = 0; i < 64; ++i)
+               read += "\\001";
+             return read;
+           }() +
+           "\""},
+      {"a capital letter", "X-User", "a", name + "\"X-User\""},
+      {"HTTP/2's own", ":path", "/a", name + "\":path\""},
+      {"a space", "x user", "a", name + "\"x user\""},
+      {"no name", "", "a", name + "\"\""},
+  }));
+  INFO(it.when);
+  EchoServer server;
+  ChannelWorld world;
+  world.publish_ready({world.connect(server.address())});
+  Manner manner{"one word", {say("a")}, [&](grpc::ClientContext& context) {
+                  context.AddMetadata("x-good", "");
+                  context.AddMetadata(it.name, it.value);
+                  context.AddMetadata("x-good-bin", std::string("\0\n", 2));
+                  context.AddMetadata(it.name, it.value);
+                }};
+  const EchoService nobody;
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    const auto told = converse(way, manner, world.channel, nobody);
+    CHECK(told.status.error_code() == grpc::StatusCode::INTERNAL);
+    CHECK(told.status.error_message() == "xds:///orders: " + it.told + " (node ID: node-7)");
+    CHECK(told.replies.empty());
+  }
+  CHECK(server.service().calls == 0);
+  CHECK(world.stats->started() == 0);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("grpc_channel: a method without a name, or with an odd one, is the server's to refuse",
+          "[channel][misuse]") {
+  EchoServer server;
+  ChannelWorld world;
+  const auto connection = world.connect(server.address());
+  world.publish_ready({connection});
+  const auto plain =
+      grpc::CreateChannel(server.address().str(), grpc::InsecureChannelCredentials());
+  const std::string method =
+      GENERATE(as<std::string>(), "", "/", "no slash", "/a b/\x01", "/signalbox.test.Echo/Unary/");
+  CAPTURE(method);
+  const auto code = [&](const std::shared_ptr<grpc::ChannelInterface>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 20s);
+    EchoReply reply;
+    const EchoRequest request = say("a");
+    std::promise<grpc::Status> ended;
+    grpc::TemplatedGenericStub<EchoRequest, EchoReply>(channel).UnaryCall(
+        &context, method, {}, &request, &reply, [&](grpc::Status status) {
+          ended.set_value(std::move(status));
+        });
+    return ended.get_future().get().error_code();
+  };
+  const grpc::StatusCode expected = code(plain);
+  CHECK(expected == grpc::StatusCode::UNIMPLEMENTED);
+  CHECK(code(world.channel) == expected);
+  CHECK(server.service().calls == 0);
 }
 
 }  // namespace signalbox::test

@@ -158,6 +158,23 @@ TEST_CASE("retried_call: calls that are not made again", "[channel][retry][A44][
   }
 }
 
+TEST_CASE("retried_call: nothing follows a deadline, however long ago it was",
+          "[channel][retry][A6][limits]") {
+  const auto deadline = GENERATE(gpr_time_0(GPR_CLOCK_REALTIME),
+                                 gpr_time_from_seconds(-9'223'372'036, GPR_CLOCK_REALTIME),
+                                 gpr_inf_past(GPR_CLOCK_REALTIME),
+                                 gpr_inf_past(GPR_CLOCK_MONOTONIC));
+  CAPTURE(deadline.tv_sec);
+  RetryWorld world(lb::RetryRules({{absl::StatusCode::kDeadlineExceeded}, 3, 1ms, 1ms}));
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  EchoReply reply;
+  const grpc::Status status = world.stub->Unary(&context, {}, &reply);
+  CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(world.stats->retries(RetryResult::kRetried) == 0);
+  CHECK(world.server.service().calls == 0);
+}
+
 TEST_CASE("retried_call: a request just within the limit is made again", "[channel][retry][A6]") {
   RetryWorld world(rules_of(2));
   EchoRequest request = failing(1);
@@ -197,6 +214,23 @@ TEST_CASE("retried_call: fails when the runtime ends while it backs off", "[chan
       world.call_and(api, context, failing_with(kForever), [&] { world.waiting->close(); });
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(status.error_message().find("has been shut down") != std::string::npos);
+  CHECK(world.server.service().calls == 1);
+}
+
+TEST_CASE("retried_call: does not back off when the runtime has ended", "[channel][retry]") {
+  RetryWorld world(rules_of(3, /*base=*/1h, /*most=*/1h));
+  world.publish([&](const PickArgs&) {
+    world.waiting->close();
+    PickResult result;
+    result.outcome = Complete{world.connection.get()};
+    return result;
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  const grpc::Status status = call(*world.stub, Api::kAsync, context, failing(9), reply);
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(status.error_message() ==
+        "xds:///orders: the signalbox runtime has been shut down (node ID: node-7)");
   CHECK(world.server.service().calls == 1);
 }
 

@@ -75,6 +75,29 @@ TEST_CASE("grpc_connector: a refused connection fails with its address and the r
   CHECK(absl::StrContains(record.status().message(), "Connection refused"));
 }
 
+TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection",
+          "[io][connector][tls][A29]") {
+  Graveyard graveyard;
+  Record record;
+  EchoServer server;  // It would take plaintext.
+  GrpcConnectorOptions made = options(graveyard);
+  std::string why = "there are no certificates";
+  SECTION("nobody has certificates") {}
+  SECTION("theirs are bad") {
+    why = "bad luck";
+    made.cluster_credentials = [&](const UpstreamTls&) {
+      return absl::FailedPreconditionError("bad luck");
+    };
+  }
+  GrpcConnector connector(std::move(made));
+  const auto tls = std::make_shared<const UpstreamTls>();
+  const auto attempt = connector.connect({server.address(), tls}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK(record.words() == std::vector<std::string>{"failed"});
+  CHECK(absl::StrContains(record.status().message(), server.address().str()));
+  CHECK(absl::StrContains(record.status().message(), why));
+}
+
 TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
           "[io][connector]") {
   Graveyard graveyard;

@@ -189,6 +189,22 @@ TEST_CASE("runtime tls: a backend without TLS gets no call of a cluster that ask
   }
 }
 
+TEST_CASE("runtime tls: the authority of a call need not be a name of the backend",
+          "[e2e][runtime][tls][A29][A81]") {
+  TlsWorld world;
+  const auto backend = world.backend("orders", world.servers);
+  world.start(world.cluster(tls_yaml("{exact: \"spiffe://mesh/orders\"}"), {backend->address}));
+  Stub stub(world.channel);
+  grpc::ClientContext context;
+  context.set_authority("nobody.example");
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  demo::v1::PlaceReply reply;
+  const grpc::Status status = stub.Place(&context, {}, &reply);
+  INFO(status.error_message());
+  CHECK(status.ok());
+  CHECK(reply.cluster() == "orders");
+}
+
 TEST_CASE("runtime tls: one of the backend's names must be allowed", "[e2e][runtime][tls][A29]") {
   struct Row {
     const char* when;

@@ -206,6 +206,9 @@ class Runtime {
   /// - Route and connection are chosen when the call is made, from the metadata that the context
   ///   has then. What interceptors add is sent, but routes and HTTP filters do not see it. What
   ///   filters add, the context has from then on.
+  /// - Metadata that gRPC would not send (a name that is not of a-z, 0-9, '-', '_' and '.', a value
+  ///   that is not printable ASCII without "-bin" at the end of its name) fails its call INTERNAL;
+  ///   on gRPC's own channel it ends the process. What is wrong is taken out of the context.
   /// - A call whose connection dies before the call's first batch is picked again. Later than that
   ///   but still unsent, a unary call is made again at once, and one that its route's retry policy
   ///   covers after a back-off. Streams are not, nor are unary calls in more than one batch (the

@@ -75,6 +75,24 @@ TEST_CASE("cluster credentials: are the same while nothing changes", "[actors][i
   CHECK(credentials(tls("all", "all")).value() != *first);
 }
 
+TEST_CASE("cluster credentials: of more than a thousand kinds, not all are kept",
+          "[actors][io][tls][A29][limits]") {
+  Files files;
+  const auto credentials = files.credentials(std::chrono::hours(1));
+  const auto of_kind = [&](int kind) {
+    UpstreamTls named = tls("all");
+    named.subject_alt_names = {{TextMatcher::Kind::kExact, std::to_string(kind), false}};
+    return credentials(named).value();
+  };
+  std::weak_ptr<grpc::ChannelCredentials> first = of_kind(0);
+  for (int kind = 1; kind < 1024; ++kind)
+    of_kind(kind);
+  REQUIRE(of_kind(0) == first.lock());
+  const auto last = of_kind(1024);
+  CHECK(first.expired());
+  CHECK(of_kind(1024) == last);
+}
+
 TEST_CASE("cluster credentials: files are read again for new connections, not for each of many",
           "[actors][io][tls][A29]") {
   Files files;

@@ -50,6 +50,12 @@ TEST_CASE("peer certificate: a name with a NUL in it is none", "[actors][io][tls
   CHECK(names_in(authority().issue("forged", "DER:" + der).certificate).dns == Names{"b.example"});
 }
 
+TEST_CASE("peer certificate: an address of neither length is none", "[actors][io][tls][A29]") {
+  // GeneralNames of three addresses, of 3, 5 and 4 bytes.
+  const std::string der = "30:12:87:03:0A:00:00:87:05:0A:00:00:01:02:87:04:0A:00:00:01";
+  CHECK(names_in(authority().issue("odd", "DER:" + der).certificate).others == Names{"10.0.0.1"});
+}
+
 TEST_CASE("peer certificate: what cannot be read has no names", "[actors][io][tls][A29]") {
   for (const std::string& pem : Names{"", "garbage", "-----BEGIN CERTIFICATE-----\nAAAA\n"}) {
     CHECK(names_in(pem).dns.empty());

@@ -76,6 +76,9 @@ TEST_CASE("http_filters: what cannot be registered is named", "[channel][custom]
   }
   for (const std::string type : {"a/b", "a b", "a\"b", "a\\b", "a\nb", "\xc3\xa4"})
     CHECK(error_of({filter(type)}).rfind("http_filters[0].type: must be printable", 0) == 0);
+  CHECK(error_of({filter("a\n\xc3\xa4")}) ==
+        "http_filters[0].type: must be printable, without spaces, slashes and quotes, found "
+        "\"a\\n\\303\\244\"");
   CustomHttpFilter no_parse = filter("a");
   no_parse.parse = nullptr;
   CHECK(error_of({no_parse}) == "http_filters[0].parse: must be set, found none (a)");

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/filter_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 
 namespace signalbox::channel {
@@ -35,7 +36,7 @@ class World {
   std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
     // What the caller gives is gone by the time that the pick is asked again.
     const std::string path = "/a.b/C";
-    const lb::CallArgs call{path, nullptr, 7};
+    const lb::CallArgs call{path, nullptr, 7, &authority};
     return std::make_shared<TestPick>(
         waiting, fixture.router, call, on_fail, fixture.router.pick(call), [this](lb::Pick pick) {
           ended.push_back(std::move(pick));
@@ -55,7 +56,8 @@ class World {
   }
 
   void store(std::variant<Complete, Queue, Fail, Drop> outcome) {
-    fixture.publish(testing::all_to(action), answering([outcome](const PickArgs& args) {
+    fixture.publish(testing::with_filters(testing::all_to(action), chain),
+                    answering([outcome](const PickArgs& args) {
                       CHECK(args.path == "/a.b/C");
                       CHECK(args.seed == 7);
                       return result(outcome);
@@ -66,7 +68,9 @@ class World {
 
   RouterFixture fixture;
   ForwardAction action = testing::to("c");
+  std::vector<HttpFilter> chain;
   std::shared_ptr<WaitList> waiting = std::make_shared<WaitList>();
+  std::string authority;
   std::vector<lb::Pick> ended;
 };
 
@@ -97,6 +101,22 @@ TEST_CASE("waiting_pick: what was published before it waited is not missed", "[c
   pick->begin();
   CHECK(world.ended.size() == 1);
   CHECK(world.waiting->size() == 0);
+}
+
+TEST_CASE("waiting_pick: who is to have an authority has it, too", "[channel][pick][A81]") {
+  World world;
+  world.action.auto_host_rewrite = true;
+  const auto locality = std::make_shared<const Locality>(
+      Locality{.endpoints = {{.addresses = {Address("a:1")}, .hostname = "a.example"}}});
+  const ChosenEndpoint chosen{locality, &locality->endpoints.front(), nullptr};
+  Complete complete = world.complete();
+  complete.endpoint = &chosen;
+  world.begin();
+  world.publish(Queue{});
+  CHECK(world.authority.empty());
+  world.publish(complete);
+  REQUIRE(world.ended.size() == 1);
+  CHECK(world.authority == "a.example");
 }
 
 TEST_CASE("waiting_pick: a failure ends it, unless it would rather wait", "[channel][pick]") {
@@ -196,6 +216,33 @@ TEST_CASE("waiting_pick: the route's timeout limits it once it is known",
   const auto routed = world.begin();
   world.publish(Queue{});
   CHECK(routed->limits == std::vector<Instant>{kNow + 5s});
+}
+
+TEST_CASE("waiting_pick: is delayed once its route is known, and no publication ends that",
+          "[channel][pick][A33]") {
+  World world;
+  world.chain = {testing::filter("fault", testing::delaying(1h))};
+  const Instant before = std::chrono::steady_clock::now();
+  const auto pick = world.begin();
+  CHECK(pick->limits.size() == 1);
+  world.publish(world.complete());
+  CHECK(pick->limits.size() == 2);  // Where the delay has its timer.
+  world.publish(world.complete());
+  CHECK(world.ended.empty());
+  SECTION("but its own end does") {
+    pick->end();
+    REQUIRE(world.ended.size() == 1);
+    CHECK(world.ended[0].outcome() == PickOutcome::kQueue);
+    CHECK(world.ended[0].delay() == 1h);
+    CHECK(world.ended[0].due() >= before + 1h);
+  }
+  SECTION("and that of the runtime") {
+    world.fixture.publish(std::nullopt, nullptr, absl::UnavailableError("shut down"));
+    world.waiting->close();
+    REQUIRE(world.ended.size() == 1);
+    CHECK(world.ended[0].outcome() == PickOutcome::kFail);
+    CHECK(world.ended[0].status() == absl::UnavailableError("cluster c: shut down"));
+  }
 }
 
 TEST_CASE("waiting_pick: of deadline and timeout the sooner one counts",

@@ -78,6 +78,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: a header says how long a call waits", "[l
        std::chrono::hours(24 * 365 * 100)},
       {"there are two", {{kDelay, "1"}, {kDelay, "2"}}, 1ms},
       {"the first of two makes no sense", {{kDelay, "x"}, {kDelay, "2"}}, 2ms},
+      {"the first of two is negative", {{kDelay, "-1"}, {kDelay, "2"}}, 2ms},
       {"the share is 0", {{kDelay, "53"}, {kDelayShare, "0"}}, 0s},
       {"the abort's share is 0", {{kDelay, "53"}, {kAbortShare, "0"}}, 53ms},
   }));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/filter_chain.hpp"
 
+#include <deque>
+#include <set>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/filter_fixture.hpp"
@@ -114,6 +117,28 @@ TEST_CASE("filter_chain: equal chains are one", "[lb][A39]") {
   CHECK(chains.with({&kNone, &other, &kNone}) != plain);
   CHECK(chains.with({&kNone, &other, &kNone}) == chains.with({&kNone, &kNone, &other}));
   CHECK(plain->size() == 2);
+}
+
+TEST_CASE("filter_chain: chains that differ in one word of a configuration are two", "[lb][A39]") {
+  const FaultFilter fault = both(delaying(1s), aborting(absl::StatusCode::kAborted));
+  std::vector<FaultFilter> all(9, fault);
+  all[1].delay->fixed = 2s;
+  all[2].delay->fixed = std::nullopt;
+  all[3].delay->share = {100, 1'000'000};
+  all[4].abort->status = absl::StatusCode::kDataLoss;
+  all[5].abort->status = std::nullopt;
+  all[6].abort->share = {100, 10'000};
+  all[7].max_active_faults = 0xffffffff;
+  all[8].abort = std::nullopt;
+  const auto filters = chain_of({filter("it", fault)});
+  FilterChains chains(filters, {});
+  std::deque<FilterOverrides> overrides;  // As long as the chains are made.
+  std::set<FilterChainPtr> made;
+  for (const FaultFilter& one : all) {
+    overrides.push_back({{"it", HttpFilterConfig(one)}});
+    made.insert(chains.with({&kNone, &overrides.back(), &kNone}));
+  }
+  CHECK(made.size() == all.size());
 }
 
 TEST_CASE_METHOD(RouterFixture,

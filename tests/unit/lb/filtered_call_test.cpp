@@ -28,6 +28,7 @@ struct FilteredRouter : RouterFixture {
     publish(with_filters(all_to(to({{"a", 4294967294U}, {"b", 1}})), std::move(filters)),
             answering([this](const PickArgs& args) {
               asked_for = args.cluster->str();
+              place = args.cluster_place;
               if (args.headers != nullptr)
                 args.headers->each("x",
                                    [this](absl::string_view value) { seen += std::string(value); });
@@ -37,7 +38,8 @@ struct FilteredRouter : RouterFixture {
 
   const CallArgs call{.path = "/s/M", .seed = 7};
   std::string asked_for;
-  std::string seen;  ///< By the picker, of the header "x".
+  std::size_t place = 0;  ///< Of the cluster that was asked for.
+  std::string seen;       ///< By the picker, of the header "x".
 };
 
 TEST_CASE_METHOD(FilteredRouter,
@@ -95,6 +97,7 @@ TEST_CASE_METHOD(FilteredRouter,
   CHECK(seen_before == "a");
   CHECK(there_is_no_c);
   CHECK(asked_for == "b");
+  CHECK(place == 1);
   CHECK(pick.cluster() == &ref("b"));
   CHECK(ref("b").uses() == 1);
   CHECK(ref("a").uses() == 0);
@@ -181,8 +184,10 @@ TEST_CASE_METHOD(FilteredRouter,
       CHECK_FALSE(at.add_header(name, "value"));
     for (const char* value : {"two\nlines", "\x7f", "\xc3\xa4"})
       CHECK_FALSE(at.add_header("x", value));
+    CHECK_FALSE(at.add_header("-bin", "\x01"));  // To gRPC a binary header has a name before that.
+    CHECK(at.add_header("-bin", "printable"));
   }});
-  CHECK(router.pick(call).take_headers().size() == 2);
+  CHECK(router.pick(call).take_headers().size() == 3);
 }
 
 TEST_CASE_METHOD(FilteredRouter,

@@ -46,6 +46,7 @@ TEST_CASE("peer names: a DNS name in a certificate may begin with a wildcard", "
       {"part of a label, the other side", "*a.example.com", "ba.example.com", false},
       {"not the first label", "a.*.com", "a.example.com", false},
       {"two wildcards", "*.*.com", "a.example.com", false},
+      {"two wildcards, one of them the name's", "*.*.com", "a.*.com", false},
       {"nothing but a wildcard", "*", "com", false},
       {"nothing but an absolute wildcard", "*.", "com", false},
       {"the name has the wildcard", "a.example.com", "*.example.com", false},

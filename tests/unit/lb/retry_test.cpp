@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -184,6 +185,15 @@ TEST_CASE("retry: the same call draws the same delays", "[lb][retry]") {
   }
 }
 
+TEST_CASE("retry: the delays of one call are drawn one by one", "[lb][retry][A6]") {
+  RetryState state;
+  const RetryRules rules(policy_of(5, 1s, 1s));
+  std::set<Duration> delays;
+  for (int i = 0; i < 4; ++i)
+    delays.insert(state.after({.code = kUnavailable}, rules, 42, nullptr).delay.value());
+  CHECK(delays.size() == 4);
+}
+
 TEST_CASE("retry: after a pushback the back-off begins anew", "[lb][retry][A6]") {
   const RetryRules rules(policy_of(5));
   Duration longest_after{};
@@ -234,6 +244,12 @@ TEST_CASE("retry throttle: counts thousandths of a token", "[lb][retry][A6]") {
   for (int i = 0; i < 1001; ++i)
     throttle.succeeded();
   CHECK_FALSE(throttle.failed());
+  RetryThrottle least(4, 0.0001);  // As a thousandth, so that it ever recovers.
+  CHECK(least.failed());
+  CHECK_FALSE(least.failed());  // 2, the threshold
+  for (int i = 0; i < 2000; ++i)
+    least.succeeded();
+  CHECK(least.failed());
   RetryThrottle odd(3, 0.1);
   CHECK(odd.failed());
   CHECK_FALSE(odd.failed());
