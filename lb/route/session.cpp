@@ -36,7 +36,7 @@ std::optional<CookieFlaw> Session::open(absl::string_view value) {
   } else if (const auto wrong = lb::decode_cookie(value, text_)) {
     return wrong;
   }
-  const auto host = lb::parse_session_host(text_);
+  const auto host = lb::parse_cookie_host(text_);
   if (!host) return CookieFlaw::kHost;
   own_ = *host;
   return std::nullopt;
@@ -66,7 +66,6 @@ void Session::settle(const Affinity& affinity,
                      const ClusterName& cluster,
                      const CallStats& stats,
                      const lb::SessionTerms& context) {
-  forget();
   const AffinityResult result = result_of(affinity.result);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (outcome != PickOutcome::kComplete || affinity.hosts == nullptr) return;
