@@ -49,12 +49,20 @@ std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   return names;
 }
 
+bool may_have_sessions(const XdsConfig& xds) {
+  return xds.listener != nullptr &&
+         std::ranges::any_of(xds.listener->filters, [](const HttpFilter& filter) {
+           return std::holds_alternative<StatefulSessionFilter>(filter.config);
+         });
+}
+
 //  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
 //  lb_policy
 //                                                                              └▶ child1: lb_policy
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
-                      const std::vector<ChildName>& priorities) {
+                      const std::vector<ChildName>& priorities,
+                      bool sessions) {
   PriorityConfig priority;
   priority.cluster = cluster.name;
   priority.priorities = priorities;
@@ -66,7 +74,8 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
   const auto override_host = make_lb_config(OverrideHostConfig{cluster.name,
                                                                make_lb_config(std::move(priority)),
                                                                cluster.idle_timeout,
-                                                               cluster.override_host_status});
+                                                               cluster.override_host_status,
+                                                               sessions});
   const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery);
   const auto cluster_impl =
       make_lb_config(ClusterImplConfig{cluster.name,

@@ -33,11 +33,16 @@ class PriorityNames {
   std::uint64_t next_ = 0;
 };
 
+/// Whether calls of the target may be of a session: its listener's chain has a stateful_session
+/// filter, even one that does nothing unless a route says otherwise (A55-12).
+bool may_have_sessions(const XdsConfig& xds);
+
 /// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
 /// `lb_policy`: what stands under each priority, the cluster's own or what takes its place.
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
-                      const std::vector<ChildName>& priorities);
+                      const std::vector<ChildName>& priorities,
+                      bool sessions = false);
 
 /// Precondition: `cluster` is an aggregate, and stands for `leaves`. Its own policy, where it has
 /// one, takes the place of theirs (A75-8).

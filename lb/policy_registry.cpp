@@ -33,7 +33,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const WrrLocalityConfig&) -> Made { return make_wrr_locality(); },
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
-          [](const OverrideHostConfig&) -> Made { return make_override_host(); },
+          [&](const OverrideHostConfig&) -> Made { return make_override_host(std::move(context)); },
           [&](const OutlierDetectionConfig&) -> Made {
             return make_outlier_detection(std::move(context));
           },

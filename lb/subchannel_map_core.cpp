@@ -2,6 +2,7 @@
 #include "lb/subchannel_map_core.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "messages/invariant.hpp"
 
@@ -46,6 +47,10 @@ std::vector<Address> differences(const UnhealthyEndpoints* before, const Unhealt
   return changed;
 }
 
+Instant later(Instant from, Duration wait) {
+  return wait > Instant::max() - from ? Instant::max() : from + wait;
+}
+
 CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& address) {
   if (table == nullptr) return nullptr;
   const auto found = table->find(address);
@@ -54,7 +59,8 @@ CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& add
 
 }  // namespace
 
-SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant /*now*/) {
+SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant now) {
+  now_ = now;
   SubchannelMapEffects effects;
   std::visit([&](const auto& it) { on(it, effects); }, event);
   retire_unheld(effects);
@@ -67,6 +73,14 @@ SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, In
 void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects& effects) {
   Party* party = meet(event.holder);
   if (party == nullptr) return;
+  const SessionHost* const for_sessions = session_host(event.address);
+  if (is_keeper(*party)) {
+    if (for_sessions == nullptr) return;  // Gone meanwhile (A75-38).
+    const auto held = entries_.find(event.address);
+    if (held != entries_.end() && !held->second.holds.empty() &&
+        held->second.holds.front() != party)
+      return effects.push_back(NotifyHolder{event.holder, told(event.address, held->second)});
+  }
   const auto [found, is_new] = entries_.try_emplace(event.address);
   Entry& entry = found->second;
   if (is_new) {
@@ -84,6 +98,10 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
     lingering_.erase({*entry.lingers_in, event.address});
     entry.lingers_in.reset();
   }
+  if (for_sessions != nullptr && !is_keeper(*party)) {
+    end_hold(event.address, *keeper_->party);
+    if (is_new) tell_keeper_of(event.address, effects);
+  }
   effects.push_back(NotifyHolder{event.holder, told(event.address, entry)});
 }
 
@@ -99,11 +117,15 @@ void SubchannelMapCore::on(const SubchannelConnectAsked& event, SubchannelMapEff
   effects.push_back(ConnectSubchannel{event.address, failing < kMostInHurry});
 }
 
-void SubchannelMapCore::on(const HolderSettled& event, SubchannelMapEffects& /*effects*/) {
-  if (Party* party = meet(event.holder)) release_orphans(*party);
+void SubchannelMapCore::on(const HolderSettled& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.holder);
+  if (party == nullptr) return;
+  const bool has_no_use_for_it = is_keeper(*party) && keeper_->incarnation < party->incarnation;
+  if (has_no_use_for_it) dismiss_keeper(effects);
+  release_orphans(*party);
 }
 
-void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& /*effects*/) {
+void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effects) {
   Party& party = parties_[event.holder.path];
   party.path = event.holder.path;
   if (event.holder.incarnation < party.incarnation) return;
@@ -113,7 +135,9 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& /*effe
     party.incarnation = event.holder.incarnation;
     party.present = false;
   }
-  if (!event.died) release_orphans(party);
+  if (event.died) return;
+  if (is_keeper(party)) dismiss_keeper(effects);
+  release_orphans(party);
 }
 
 // --- generations ---
@@ -131,10 +155,10 @@ void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffec
   for (auto& [path, party] : parties_) {
     if (party.gone_in < applied_) release_orphans(party);
   }
-  forget_departed();
+  forget_departed(effects);
   while (!lingering_.empty() && lingering_.begin()->first <= applied_) {
     const Address address = lingering_.begin()->second;
-    stop(address, effects);
+    if (!take_for_sessions(address)) stop(address, effects);
   }
 }
 
@@ -164,10 +188,6 @@ void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& 
     notify(address, entries_.at(address), effects);
 }
 
-void SubchannelMapCore::on(const SessionsKept& /*event*/, SubchannelMapEffects& /*effects*/) {}
-
-void SubchannelMapCore::on(const SweepAsked& /*event*/, SubchannelMapEffects& /*effects*/) {}
-
 void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {
   const auto found = entries_.find(event.address);
   if (found == entries_.end()) return;
@@ -175,6 +195,126 @@ void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEff
   entry.raw = event;
   recount(event.address, entry);
   notify(event.address, entry, effects);
+}
+
+// --- sessions (I9) ---
+
+void SubchannelMapCore::on(const SessionsKept& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.keeper);
+  if (party == nullptr) return;
+  if (event.marks == nullptr) {
+    if (is_keeper(*party)) dismiss_keeper(effects);
+    return;
+  }
+  const std::optional<Keeper> before = std::exchange(
+      keeper_, Keeper{party, event.keeper.incarnation, event.idle_timeout, event.marks});
+  if (before) {
+    for (const auto& [address, host] : *event.marks) {
+      const auto known = before->marks->find(address);
+      if (known != before->marks->end() && known->second.mark != host.mark)
+        host.mark->inherit(*known->second.mark);
+    }
+    if (before->party != party) end_holds(*before->party, [](const Address&) { return true; });
+    recount_all(*before->marks);
+  }
+  end_holds(*party, [&](const Address& address) {
+    return session_host(address) == nullptr || entries_.at(address).holds.size() > 1;
+  });
+  party->live.merge(party->orphaned);  // Taken again.
+  recount_all(*event.marks);
+  const bool knows_them =
+      before && before->party == party && before->incarnation == event.keeper.incarnation;
+  tell_keeper(knows_them ? before->marks.get() : nullptr, effects);
+  effects.push_back(ArmSweeper{event.idle_timeout});
+}
+
+void SubchannelMapCore::on(const SweepAsked& /*event*/, SubchannelMapEffects& effects) {
+  if (!keeper_) return;
+  const std::int64_t before = held_for_sessions();
+  end_holds(*keeper_->party,
+            [&](const Address& address) { return !is_in_use(*session_host(address)); });
+  const auto released = static_cast<std::uint64_t>(before - held_for_sessions());
+  Instant next_due = later(now_, keeper_->idle_timeout);
+  for (const auto& [address, host] : *keeper_->marks) {
+    if (is_in_use(host))
+      next_due = std::min(next_due, later(host.mark->last_used(), keeper_->idle_timeout));
+  }
+  effects.push_back(Observe{SessionsSwept{settings_.cluster, released}});
+  effects.push_back(FinishSweep{next_due});
+}
+
+void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
+  const Keeper keeper = *std::exchange(keeper_, std::nullopt);
+  end_holds(*keeper.party, [](const Address&) { return true; });
+  recount_all(*keeper.marks);
+  effects.push_back(ArmSweeper{});
+}
+
+// Of what is new in its table. That nobody holds an address is no news, unless something that was
+// said before of the same one may still be under way.
+void SubchannelMapCore::tell_keeper(const SessionMarks* known,
+                                    SubchannelMapEffects& effects) const {
+  std::vector<Address> news;
+  for (const auto& [address, host] : *keeper_->marks) {
+    if (known != nullptr ? !known->contains(address) : entries_.contains(address))
+      news.push_back(address);
+  }
+  std::ranges::sort(news);  // I5: not as they are hashed.
+  for (const Address& address : news)
+    tell_keeper_of(address, effects);
+}
+
+void SubchannelMapCore::tell_keeper_of(const Address& address,
+                                       SubchannelMapEffects& effects) const {
+  const Party& party = *keeper_->party;
+  if (!party.present) return;
+  const Holder holder{party.path, party.incarnation};
+  const auto found = entries_.find(address);
+  if (found == entries_.end()) {
+    effects.push_back(NotifyGone{holder, address});
+  } else {
+    effects.push_back(NotifyHolder{holder, told(address, found->second)});
+  }
+}
+
+void SubchannelMapCore::end_hold(const Address& address, Party& party) {
+  if (party.live.erase(address) + party.orphaned.erase(address) > 0) unhold(address, party);
+}
+
+void SubchannelMapCore::end_holds(Party& party, absl::FunctionRef<bool(const Address&)> is_over) {
+  std::vector<Address> over;
+  for (const auto* holds : {&party.live, &party.orphaned})
+    std::ranges::copy_if(*holds, std::back_inserter(over), is_over);
+  for (const Address& address : over)
+    end_hold(address, party);
+}
+
+const SessionHost* SubchannelMapCore::session_host(const Address& address) const {
+  if (!keeper_) return nullptr;
+  const auto found = keeper_->marks->find(address);
+  return found == keeper_->marks->end() ? nullptr : &found->second;
+}
+
+bool SubchannelMapCore::is_in_use(const SessionHost& host) const {
+  return host.mark->used_after(now_ - keeper_->idle_timeout);
+}
+
+// Precondition: nobody holds it. Whether the keeper does now.
+bool SubchannelMapCore::take_for_sessions(const Address& address) {
+  const SessionHost* const host = session_host(address);
+  if (host == nullptr || !is_in_use(*host)) return false;
+  Entry& entry = entries_.at(address);
+  Party& party = *keeper_->party;
+  (party.present ? party.live : party.orphaned).insert(address);
+  entry.holds.push_back(&party);
+  if (entry.lingers_in.has_value()) lingering_.erase({*entry.lingers_in, address});
+  entry.lingers_in.reset();
+  return true;
+}
+
+std::int64_t SubchannelMapCore::held_for_sessions() const {
+  if (!keeper_) return 0;
+  return static_cast<std::int64_t>(keeper_->party->live.size() + keeper_->party->orphaned.size());
 }
 
 // --- parties ---
@@ -214,11 +354,12 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
 }
 
 // A whole generation after a holder went, nothing of it is under way any more.
-void SubchannelMapCore::forget_departed() {
-  std::erase_if(parties_, [&](const auto& item) {
-    const Party& party = item.second;
+void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
+  const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();
-  });
+  };
+  if (keeper_ && is_past(*keeper_->party)) dismiss_keeper(effects);
+  std::erase_if(parties_, [&](const auto& item) { return is_past(item.second); });
 }
 
 // --- entries ---
@@ -227,6 +368,7 @@ void SubchannelMapCore::retire_unheld(SubchannelMapEffects& effects) {
   for (const Address& address : std::exchange(unheld_, {})) {
     const auto found = entries_.find(address);
     if (found == entries_.end() || !found->second.holds.empty()) continue;
+    if (take_for_sessions(address)) continue;
     if (started_ > applied_) {
       found->second.lingers_in = started_;
       lingering_.emplace(started_, address);
@@ -244,6 +386,7 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   --counts_[index(found->second.counted)];
   effects.push_back(StopSubchannel{address});
   entries_.erase(found);
+  if (session_host(address) != nullptr) tell_keeper_of(address, effects);
 }
 
 // I7. To their holders it is as if the servers had closed their connections. Those of an IDLE one
@@ -269,8 +412,10 @@ void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
 void SubchannelMapCore::notify(const Address& address,
                                const Entry& entry,
                                SubchannelMapEffects& effects) const {
+  const bool is_kept = session_host(address) != nullptr;
+  if (is_kept) tell_keeper_of(address, effects);
   for (const Party* party : entry.holds) {
-    if (party->live.contains(address)) {
+    if (party->live.contains(address) && !(is_kept && is_keeper(*party))) {
       effects.push_back(
           NotifyHolder{Holder{party->path, party->incarnation}, told(address, entry)});
     }
@@ -300,12 +445,30 @@ const absl::Status* SubchannelMapCore::verdict_on(const Address& address) const 
 
 void SubchannelMapCore::recount(const Address& address, Entry& entry) {
   --counts_[index(entry.counted)];
-  entry.counted =
-      verdict_on(address) != nullptr ? EndpointState::kEjected : as_endpoint_state(entry.raw.state);
+  entry.counted = state_of(address, entry);
   ++counts_[index(entry.counted)];
 }
 
+void SubchannelMapCore::recount_all(const SessionMarks& marks) {
+  for (const auto& [address, host] : marks) {
+    const auto found = entries_.find(address);
+    if (found != entries_.end()) recount(address, found->second);
+  }
+}
+
+EndpointState SubchannelMapCore::state_of(const Address& address, const Entry& entry) const {
+  if (verdict_on(address) != nullptr) return EndpointState::kEjected;
+  const SessionHost* const host = session_host(address);
+  if (host != nullptr && host->draining) return EndpointState::kDraining;
+  return as_endpoint_state(entry.raw.state);
+}
+
 void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
+  const std::int64_t held = held_for_sessions();
+  if (held != held_observed_) {
+    effects.push_back(
+        Observe{SessionsHeld{settings_.cluster, held, std::exchange(held_observed_, held)}});
+  }
   if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
   const EndpointCounts before = observed_ ? observed_->by_state : EndpointCounts{};
   observed_ = EndpointsCounted{settings_.cluster, counts_, before};
@@ -346,8 +509,23 @@ void SubchannelMapCore::check_invariants() const {
     holds -= party.live.size() + party.orphaned.size();
   }
   SIGNALBOX_INVARIANT(holds == 0, "I1: every hold is somebody's");
+  check_keeper();
   SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: who is listed lingers");
   SIGNALBOX_INVARIANT(counts == counts_, "the counts are those of the entries");
+}
+
+void SubchannelMapCore::check_keeper() const {
+  if (!keeper_) return;
+  const auto known = parties_.find(keeper_->party->path);
+  SIGNALBOX_INVARIANT(known != parties_.end() && &known->second == keeper_->party,
+                      "I9: the keeper is a holder that is known");
+  for (const auto* holds : {&keeper_->party->live, &keeper_->party->orphaned}) {
+    for (const Address& address : *holds) {
+      SIGNALBOX_INVARIANT(session_host(address) != nullptr, "I9: it holds but what it keeps");
+      SIGNALBOX_INVARIANT(entries_.at(address).holds.size() == 1,
+                          "I9: owned by the keeper, or by others, never by both");
+    }
+  }
 }
 
 }  // namespace signalbox::lb

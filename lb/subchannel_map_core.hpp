@@ -30,6 +30,13 @@
 //       replaced by an IDLE one, and calls on the old connections run to their end.       (A29)
 //   I8  An attempt may be followed by another one soon while fewer than kMostInHurry other
 //       addresses have none that succeeded: what it costs does not grow with what is lost.
+//   I9  One holder may keep sessions, by a table of addresses (KeepSessions). It is told of each of
+//       these, first of all, whoever holds it. It holds an address of the table, and nothing else,
+//       only while nobody else does (A75-25): its hold begins in the step in which the last other
+//       one ends, if a session used the address within the idle timeout (A75-34), or with its own
+//       acquisition (A75-37); it ends in the step in which another holder acquires (A75-35), with
+//       the address's place in the table (A75-36), or with a sweep (A75-29). When the keeper dies,
+//       that goes on in the name of its successor.
 //
 // Precondition: the shell passes on what the *present* subchannel of an address says, not what a
 // stopped one of the same address had still under way.
@@ -46,6 +53,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 
 #include "messages/subchannel_events.hpp"
 
@@ -88,6 +96,14 @@ class SubchannelMapCore {
 
   using Entries = absl::flat_hash_map<Address, Entry>;
 
+  /// I9.
+  struct Keeper {
+    Party* party = nullptr;
+    std::uint64_t incarnation = 0;  ///< That gave the order.
+    Duration idle_timeout{};
+    SessionMarksPtr marks;  ///< Never null.
+  };
+
   void on(const SubchannelAcquired& event, SubchannelMapEffects& effects);
   void on(const SubchannelReleased& event, SubchannelMapEffects& effects);
   void on(const SubchannelConnectAsked& event, SubchannelMapEffects& effects);
@@ -99,13 +115,24 @@ class SubchannelMapCore {
   void on(const EndpointsTracked& event, SubchannelMapEffects& effects);
   void on(const SessionsKept& event, SubchannelMapEffects& effects);
   void on(const SweepAsked& event, SubchannelMapEffects& effects);
+
+  bool is_keeper(const Party& party) const { return keeper_ && keeper_->party == &party; }
+
+  void dismiss_keeper(SubchannelMapEffects& effects);
+  void tell_keeper(const SessionMarks* known, SubchannelMapEffects& effects) const;
+  void tell_keeper_of(const Address& address, SubchannelMapEffects& effects) const;
+  void end_hold(const Address& address, Party& party);
+  void end_holds(Party& party, absl::FunctionRef<bool(const Address&)> is_over);
+  const SessionHost* session_host(const Address& address) const;
+  bool is_in_use(const SessionHost& host) const;
+  bool take_for_sessions(const Address& address);
   void on(const SubchannelStateChanged& event, SubchannelMapEffects& effects);
 
   Party* meet(const Holder& holder);
   void orphan_all(Party& party);
   void release_orphans(Party& party);
   void unhold(const Address& address, const Party& party);
-  void forget_departed();
+  void forget_departed(SubchannelMapEffects& effects);
   void retire_unheld(SubchannelMapEffects& effects);
   void stop(const Address& address, SubchannelMapEffects& effects);
   void replace_all(SubchannelMapEffects& effects);
@@ -114,8 +141,13 @@ class SubchannelMapCore {
   SubchannelStateChanged told(const Address& address, const Entry& entry) const;
   const absl::Status* verdict_on(const Address& address) const;
   void recount(const Address& address, Entry& entry);
+  void recount_all(const SessionMarks& marks);
+  EndpointState state_of(const Address& address, const Entry& entry) const;
+  std::int64_t held_for_sessions() const;
   void observe_counts(SubchannelMapEffects& effects);
+  void check_keeper() const;
 
+  Instant now_{};  ///< Of the step.
   SubchannelSettings settings_;
   Generation started_ = 0;
   Generation applied_ = 0;
@@ -129,6 +161,8 @@ class SubchannelMapCore {
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   std::array<std::int64_t, kEndpointStates> counts_{};
   std::optional<EndpointsCounted> observed_;
+  std::optional<Keeper> keeper_;
+  std::int64_t held_observed_ = 0;  ///< By the keeper, as told last.
 };
 
 }  // namespace signalbox::lb

@@ -35,7 +35,8 @@ bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
 
 bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
   return a.cluster == b.cluster && a.idle_timeout == b.idle_timeout &&
-         a.override_host_status == b.override_host_status && same_config(a.child, b.child);
+         a.override_host_status == b.override_host_status && a.sessions == b.sessions &&
+         same_config(a.child, b.child);
 }
 
 bool same(const CdsConfig& a, const CdsConfig& b) {

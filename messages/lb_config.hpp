@@ -75,6 +75,9 @@ struct OverrideHostConfig {
   Duration idle_timeout = std::chrono::hours(1);
   /// Whom sessions may stay on (A55-26).
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
+  /// Calls may be of a session: the listener's chain has a stateful_session filter. Else every call
+  /// is the child's, and nothing is kept (A55-25).
+  bool sessions = false;
 };
 
 /// A56: the first usable child in order carries the calls.

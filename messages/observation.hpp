@@ -112,6 +112,24 @@ struct CircuitBreakerSet {
   friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
 };
 
+/// How many subchannels of a cluster one subchannel map holds for sessions alone (A75-24). Told as
+/// EndpointsCounted is.
+struct SessionsHeld {
+  ClusterName cluster;
+  std::int64_t held = 0;
+  std::int64_t before = 0;  ///< As it told last.
+
+  friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
+};
+
+/// A sweep released so many of them.
+struct SessionsSwept {
+  ClusterName cluster;
+  std::uint64_t released = 0;
+
+  friend bool operator==(const SessionsSwept&, const SessionsSwept&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
@@ -119,6 +137,8 @@ using Observation = std::variant<PriorityActive,
                                  ConnectionAttempted,
                                  ConnectionLost,
                                  OutliersDetected,
-                                 CircuitBreakerSet>;
+                                 CircuitBreakerSet,
+                                 SessionsHeld,
+                                 SessionsSwept>;
 
 }  // namespace signalbox

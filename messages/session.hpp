@@ -81,9 +81,10 @@ class SessionMark {
   /// Precondition: used_after() something.
   Instant last_used() const { return Instant(Duration(at_.load(std::memory_order_relaxed))); }
 
-  /// Takes over what another mark of the same endpoint knows.
+  /// Takes over what another mark of the same endpoint knows, if that is later.
   void inherit(const SessionMark& other) const {
-    at_.store(other.at_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    const std::int64_t at = other.at_.load(std::memory_order_relaxed);
+    if (at > at_.load(std::memory_order_relaxed)) at_.store(at, std::memory_order_relaxed);
   }
 
  private:
@@ -93,8 +94,16 @@ class SessionMark {
 
 using SessionMarkPtr = std::shared_ptr<const SessionMark>;
 
-/// Of the endpoints that sessions may keep, by address.
-using SessionMarks = absl::flat_hash_map<Address, SessionMarkPtr>;
+/// An endpoint that sessions may stay on.
+struct SessionHost {
+  SessionMarkPtr mark;
+  bool draining = false;  ///< EDS says so: only sessions hold it.
+
+  friend bool operator==(const SessionHost&, const SessionHost&) = default;
+};
+
+/// Of all endpoints that sessions may stay on, by address: each of an endpoint's has its own.
+using SessionMarks = absl::flat_hash_map<Address, SessionHost>;
 using SessionMarksPtr = std::shared_ptr<const SessionMarks>;
 
 }  // namespace signalbox

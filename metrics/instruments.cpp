@@ -136,6 +136,13 @@ void Instruments::observe(const Observation& observation) {
                  },
                  [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
                  [&](const CircuitBreakerSet& seen) { set_gate(seen); },
+                 [&](const SessionsHeld& seen) { count_held(seen); },
+                 [&](const SessionsSwept& seen) {
+                   series_.add(Metric::kAffinitySweeps, {seen.cluster.str()}, 1);
+                   series_.add(Metric::kAffinityReleased,
+                               {seen.cluster.str()},
+                               static_cast<double>(seen.released));
+                 },
              },
              observation);
 }
@@ -167,6 +174,13 @@ void Instruments::count_endpoints(const EndpointsCounted& seen) {
                 {seen.cluster.str(), std::string(kStates[state])},
                 static_cast<double>(sum[state]));
   }
+}
+
+void Instruments::count_held(const SessionsHeld& seen) {
+  const std::lock_guard lock(registry_mutex_);
+  std::int64_t& sum = sessions_held_[seen.cluster];
+  sum += seen.held - seen.before;
+  series_.set(Metric::kAffinityHeld, {seen.cluster.str()}, static_cast<double>(sum));
 }
 
 void Instruments::set_xds_connected(absl::string_view server, bool connected) {
@@ -233,8 +247,10 @@ void Instruments::let_go_of(const ClusterName& cluster) {
   cluster_holders_.erase(found);
   priorities_.erase(cluster);
   endpoints_.erase(cluster);
+  sessions_held_.erase(cluster);
   series_.forget(Metric::kPriorityActive, cluster.str());
   series_.forget(Metric::kEndpoints, cluster.str());
+  series_.forget(Metric::kAffinityHeld, cluster.str());
 }
 
 // --- from the path of calls -----------------------------------------------

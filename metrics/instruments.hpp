@@ -93,6 +93,7 @@ class Instruments final : public DropCounters {
  private:
   void let_go_of(const ClusterName& cluster);
   void count_endpoints(const EndpointsCounted& seen);
+  void count_held(const SessionsHeld& seen);
   void move_priority(const ClusterName& cluster, std::optional<int> from, std::optional<int> to);
 
   using Pair = std::pair<std::string, ClusterName>;
@@ -110,6 +111,7 @@ class Instruments final : public DropCounters {
   std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
+  std::map<ClusterName, std::int64_t> sessions_held_;             // The same.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
   std::map<std::string, EventCountPtr> pick_failures_;

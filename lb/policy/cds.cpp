@@ -71,14 +71,19 @@ class Cds final : public Policy {
       const auto why = absl::UnavailableError(found->second.status().message());
       fail(why, make_fail_picker(why), effects);
     } else {
-      serve(*found->second, own.lb_policy, effects);
+      serve(*found->second, own.lb_policy, may_have_sessions(*update.xds), effects);
     }
   }
 
-  void serve(const ClusterConfigPtr& config, const LbConfigPtr& override, LbEffects& effects) {
+  void serve(const ClusterConfigPtr& config,
+             const LbConfigPtr& override,
+             bool sessions,
+             LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
-      if (config == served_ && same_config(override, override_)) return;  // D3
+      const bool is_same = sessions == sessions_ && same_config(override, override_);
+      if (config == served_ && is_same) return;  // D3
       override_ = override;
+      sessions_ = sessions;
       serve_leaf(*config->cluster, *leaf, effects);
     } else {
       serve_aggregate(*config->cluster, std::get<AggregateLeaves>(config->children), effects);
@@ -95,8 +100,10 @@ class Cds final : public Policy {
     note_ = leaf.resolution_note;
     const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
     const LbConfigPtr& lb_policy = override_ == nullptr ? cluster.lb_policy : override_;
-    children_.update(
-        the_child(), leaf_tree(cluster, lb_policy, names_.assign(*endpoints)), endpoints, effects);
+    children_.update(the_child(),
+                     leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_),
+                     endpoints,
+                     effects);
   }
 
   // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
@@ -156,6 +163,7 @@ class Cds final : public Policy {
   ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
   absl::Status failure_;     ///< and this is why.
   LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
+  bool sessions_ = false;    ///< As last told: may_have_sessions().
   std::string note_;
   Map map_ = Map::kClosed;
   std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.

@@ -13,7 +13,7 @@
 //   D1  The subchannel map is open before anything below can acquire, and is closed only when
 //       nothing that served from it serves any more.
 //   D2  What lingers in the map is dropped once the generation is applied below.
-//   D3  A leaf that did not change hears nothing.
+//   D3  A leaf that did not change hears nothing, unless sessions begin or end (may_have_sessions).
 
 #pragma once
 

@@ -26,7 +26,13 @@ LbEffects PassThrough::step(const LbEvent& event, Instant now) {
                  [&](const ChildApplied& applied) { children_.hear(applied); },
                  [&](const ChildDied& died) { children_.hear(died); },
                  [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
-                 [](const auto&) {},
+                 [&](const SubchannelStateChanged& told) { on_subchannel(told, effects); },
+                 [&](const SubchannelGone& gone) { on_gone(gone, effects); },
+                 [&](const PickAsked& asked) { on_ask(asked.ask, effects); },
+                 [&](const RebuildDue&) {
+                   on_rebuild();
+                   if (children_.contains(the_child())) publish(effects);
+                 },
              },
              event);
   children_.report_applied(effects);

@@ -33,6 +33,15 @@ class PassThrough : public Policy {
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}
 
+  virtual void on_subchannel(const SubchannelStateChanged& /*told*/, LbEffects& /*effects*/) {}
+
+  virtual void on_gone(const SubchannelGone& /*gone*/, LbEffects& /*effects*/) {}
+
+  virtual void on_ask(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
+
+  /// To be followed by another picker, if anything changed: show() is asked.
+  virtual void on_rebuild() {}
+
   /// The picker that is published for the child's; the same one for the same, where nothing
   /// changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }

@@ -95,6 +95,7 @@ Scenario::Words Scenario::do_command(const Words& words) {
     return {absl::StrCat(name, " -> ", absl::StrJoin(tree_.reached(name), " "))};
   }
   if (verb == "share") return {absl::StrCat(name, " -> ", share(name))};
+  if (verb == "visit") return {absl::StrCat(name, " -> ", visits(words))};
   if (verb == "users") return {absl::StrCat(name, " -> ", users(words))};
   if (verb == "call" || verb == "hold")
     return {absl::StrCat(name, " -> ", calls(words, verb == "hold"))};
@@ -117,6 +118,12 @@ bool Scenario::do_cluster(const Words& words) {
     auto& settings = extras_[name].outlier_detection.emplace();
     settings.max_ejection_percent = 50;
     settings.failure_percentage = OutlierDetection::FailurePercentage{50, 100, 3, 10};
+  } else if (verb == "idle") {
+    extras_[name].idle_timeout = duration(words.at(2));
+  } else if (verb == "keep") {
+    extras_[name].override_host_status.insert(HealthStatus::kDraining);
+  } else if (verb == "sessions") {
+    world_.sessions(name == "on");
   } else if (verb == "eds") {
     const auto found = policies_.find(name);
     world_.eds(name,
@@ -175,6 +182,15 @@ std::string Scenario::users(const Words& words) {
   Words homes;
   for (const std::string& user : tail(words, 2)) {
     const std::string answer = tree_.pick(words[1], ++calls_, lb::xx_hash(user));
+    homes.push_back(absl::StrCat(user, " ", short_form(answer)));
+  }
+  return absl::StrJoin(homes, ", ");
+}
+
+std::string Scenario::visits(const Words& words) {
+  Words homes;
+  for (const std::string& user : tail(words, 2)) {
+    const std::string answer = tree_.visit(words[1], cookies_[user], ++calls_);
     homes.push_back(absl::StrCat(user, " ", short_form(answer)));
   }
   return absl::StrJoin(homes, ", ");

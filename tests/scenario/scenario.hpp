@@ -9,6 +9,9 @@
 //   drop NAME CATEGORY PERCENT       from the next eds on
 //   detect NAME                      from the next eds on: who fails more than half of ten calls is
 //                                    ejected for 30 s, of all endpoints half
+//   idle NAME 10s                    from the next eds on: how long sessions keep a host
+//   keep NAME draining               from the next eds on: DRAINING hosts, too
+//   sessions on|off                  whether calls may be of one
 //   eds NAME PRIORITY | PRIORITY …   endpoints, as XdsWorld writes them: east:a,b west*3:c
 //   dns NAME ADDRESS                 aggregate NAME LEAF …
 //   lost NAME WHY …                  its resource cannot be had     remove NAME
@@ -19,6 +22,7 @@
 //   pick NAME                        where its calls go
 //   share NAME                       where each of a thousand calls would go
 //   users NAME USER …                where the calls of each go, which are hashed by USER
+//   visit NAME USER …                a call of each one's session: where it goes, and why
 //   call NAME CALLS                  one after the other; how often which answer came
 //   hold NAME CALLS   end            the same, but they run until `end`
 
@@ -48,6 +52,7 @@ class Scenario {
   void apply(const Words& words);
   std::string share(const std::string& cluster);
   std::string users(const Words& words);
+  std::string visits(const Words& words);
   std::string calls(const Words& words, bool held);
 
   std::map<std::string, LbConfigPtr> policies_;
@@ -55,6 +60,7 @@ class Scenario {
   XdsWorld world_;
   TreeHarness tree_;
   std::vector<TreeHarness::Call> held_;
+  std::map<std::string, std::string> cookies_;  ///< Of users.
   std::uint64_t calls_ = 0;
 };
 

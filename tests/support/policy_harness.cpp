@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/policy_harness.hpp"
 
+#include <array>
 #include <sstream>
 #include <utility>
 
@@ -90,6 +91,12 @@ std::string to_text(const Observation& observation) {
           [](const CircuitBreakerSet& it) {
             return absl::StrCat("breaker ", it.cluster.str(), " ", it.gate->limit());
           },
+          [](const SessionsHeld& it) {
+            return absl::StrCat("sessions ", it.cluster.str(), " hold ", it.held);
+          },
+          [](const SessionsSwept& it) {
+            return absl::StrCat("sweep ", it.cluster.str(), " released ", it.released);
+          },
           [](const auto&) { return std::string("other observation"); },
       },
       observation);
@@ -128,6 +135,20 @@ std::string to_text(const LbEffect& effect) {
           [](const Observe& it) { return to_text(it.observation); },
       },
       effect);
+}
+
+std::string to_text(AffinityResult result) {
+  static constexpr std::array<const char*, kAffinityResults> kWords{"none",
+                                                                    "new",
+                                                                    "hit",
+                                                                    "hit draining",
+                                                                    "queued",
+                                                                    "created",
+                                                                    "unknown host",
+                                                                    "unhealthy",
+                                                                    "bad cookie",
+                                                                    "other cluster"};
+  return kWords.at(static_cast<std::size_t>(result));
 }
 
 std::string to_text(const PickResult& result) {

@@ -9,6 +9,7 @@
 #include "lb/child_set.hpp"
 #include "lb/policy_registry.hpp"
 #include "lb/subchannel_map_core.hpp"
+#include "lb/sweep.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
@@ -42,6 +43,7 @@ struct TreeHarness::Node {
   bool holds = false;  ///< It acquired something, ever.
   std::optional<lb::SubchannelMapCore> map;
   std::map<Address, Subchannel> subchannels;  ///< Of its map.
+  std::optional<lb::SweepCore> sweeper;       ///< The same.
 
   Holder holder() const { return {path, id}; }
 };
@@ -117,7 +119,11 @@ void TreeHarness::advance(Duration duration) {
     const auto [due, timer] = *timers_.begin();
     timers_.erase(timers_.begin());
     now_ = due;
-    post(timer.node, TimerFired{timer.timer});
+    if (timer.is_sweepers) {
+      tell_sweeper(*nodes_.at(timer.node), TimerFired{timer.timer});
+    } else {
+      post(timer.node, TimerFired{timer.timer});
+    }
     run();
   }
   now_ = until;
@@ -132,12 +138,16 @@ void TreeHarness::repeat(const std::string& path) {
   run();
 }
 
-PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed, Hash hash) {
+PickResult TreeHarness::ask(const std::string& cluster,
+                            std::uint64_t seed,
+                            Hash hash,
+                            const SessionArgs* session) {
   const ClusterName name(cluster);
   PickArgs args;
   args.cluster = &name;
   args.seed = seed;
   args.hash = hash;
+  args.session = session;
   PickResult result = root_->published->picker->pick(args);
   if (result.ask) result.ask_target->tell(*result.ask);
   return result;
@@ -145,6 +155,17 @@ PickResult TreeHarness::ask(const std::string& cluster, std::uint64_t seed, Hash
 
 std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed, Hash hash) {
   const std::string text = to_text(ask(cluster, seed, hash));
+  run();
+  return text;
+}
+
+std::string TreeHarness::visit(const std::string& cluster,
+                               std::string& cookie,
+                               std::uint64_t seed) {
+  const SessionArgs session{cookie, false, now_};
+  const PickResult result = ask(cluster, seed, std::nullopt, &session);
+  std::string text = absl::StrCat(to_text(result), " (", to_text(result.affinity.result), ")");
+  if (result.affinity.hosts != nullptr) cookie = *result.affinity.hosts;
   run();
   return text;
 }
@@ -302,7 +323,8 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           },
           [&](CancelTimer& it) {
             std::erase_if(timers_, [&](const auto& entry) {
-              return entry.second.node == node.id && entry.second.timer == it.timer;
+              const Timer& timer = entry.second;
+              return timer.node == node.id && timer.timer == it.timer && !timer.is_sweepers;
             });
           },
           [&](Publish& it) { publish(node, it); },
@@ -399,11 +421,42 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
           [&](const ConnectSubchannel& it) { connect(owner, it.address); },
           [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
           [&](const NotifyGone& it) { post(it.holder.incarnation, SubchannelGone{it.address}); },
-          [](const ArmSweeper&) {},
-          [](const FinishSweep&) {},
-          [](const Observe&) {},
+          [&](const ArmSweeper& it) {
+            if (it.idle_timeout) {
+              if (!owner.sweeper) owner.sweeper.emplace();
+              tell_sweeper(owner, IdleTimeoutSet{*it.idle_timeout});
+            } else {
+              end_sweeper(owner);
+            }
+          },
+          [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
+          [&](const Observe& it) {
+            const auto* swept = std::get_if<SessionsSwept>(&it.observation);
+            if (std::holds_alternative<SessionsHeld>(it.observation) ||
+                (swept != nullptr && swept->released > 0))
+              log(to_text(it.observation));
+          },
       },
       effect);
+}
+
+void TreeHarness::tell_sweeper(Node& owner, const SweepEvent& event) {
+  for (const SweepEffect& effect : owner.sweeper->step(event, now_)) {
+    std::visit(Overloaded{
+                   [&](const Sweep&) { tell_map(&owner, SweepAsked{}); },
+                   [&](const StartTimer& it) {
+                     timers_.emplace(now_ + it.delay, Timer{owner.id, it.timer, true});
+                   },
+               },
+               effect);
+  }
+}
+
+void TreeHarness::end_sweeper(Node& owner) {
+  owner.sweeper.reset();
+  std::erase_if(timers_, [&](const auto& entry) {
+    return entry.second.node == owner.id && entry.second.is_sweepers;
+  });
 }
 
 void TreeHarness::connect(Node& owner, const Address& address) {
@@ -430,6 +483,7 @@ void TreeHarness::close_map(Node& owner) {
   for (const auto& [address, subchannel] : owner.subchannels)
     log(absl::StrCat("subchannel ", address.str(), " closed"));
   owner.subchannels.clear();
+  end_sweeper(owner);
   owner.map.reset();
 }
 

@@ -54,6 +54,10 @@ class TreeHarness {
   /// What the root's picker answers; asks are told.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0, Hash hash = std::nullopt);
 
+  /// As pick(), of a call of a session: "complete a (hit)". `cookie` is the list of hosts that the
+  /// client has, which it has changed for the one that the answer brings.
+  std::string visit(const std::string& cluster, std::string& cookie, std::uint64_t seed = 0);
+
   /// A call that runs, unless its pick did not complete or its gate is full.
   struct Call {
     std::string answer;
@@ -116,7 +120,10 @@ class TreeHarness {
   struct Letter;
   class Asks;
 
-  PickResult ask(const std::string& cluster, std::uint64_t seed, Hash hash = std::nullopt);
+  PickResult ask(const std::string& cluster,
+                 std::uint64_t seed,
+                 Hash hash = std::nullopt,
+                 const SessionArgs* session = nullptr);
   Node* start(Node* parent, const ChildName& name, const LbConfig& config);
   void stop(Node& node);
   void post(std::uint64_t node, LbEvent event);
@@ -126,6 +133,8 @@ class TreeHarness {
   void request_reresolution(const Node& node);
   void tell_map(Node* owner, const SubchannelMapEvent& event);
   void run_map(Node& owner, const SubchannelMapEffect& effect);
+  void tell_sweeper(Node& owner, const SweepEvent& event);
+  void end_sweeper(Node& owner);
   void connect(Node& owner, const Address& address);
   void set_state(Node& owner, const Address& address, ConnectivityState state);
   void close_map(Node& owner);
@@ -143,6 +152,7 @@ class TreeHarness {
   struct Timer {
     std::uint64_t node = 0;
     TimerId timer;
+    bool is_sweepers = false;  ///< That of the node's map.
   };
 
   std::multimap<Instant, Timer> timers_;

@@ -17,7 +17,8 @@ Endpoint endpoint(std::string text) {
     text.pop_back();
     parsed.health = HealthStatus::kDraining;
   }
-  parsed.addresses.emplace_back(text);
+  for (const absl::string_view address : absl::StrSplit(text, '+'))
+    parsed.addresses.emplace_back(std::string(address));
   return parsed;
 }
 
@@ -40,6 +41,8 @@ void XdsWorld::eds(const std::string& cluster,
   Cluster parsed{ClusterName(cluster), EdsDiscovery{cluster}, lb_policy};
   parsed.outlier_detection = extras.outlier_detection;
   parsed.max_concurrent_requests = extras.max_concurrent_requests;
+  parsed.idle_timeout = extras.idle_timeout;
+  parsed.override_host_status = extras.override_host_status;
   put(std::move(parsed),
       LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
 }
@@ -70,9 +73,16 @@ void XdsWorld::remove(const std::string& cluster) {
   clusters_.erase(ClusterName(cluster));
 }
 
+void XdsWorld::sessions(bool on) {
+  Listener listener;
+  if (on) listener.filters.push_back({"session", "StatefulSession", StatefulSessionFilter{}});
+  listener_ = std::make_shared<const Listener>(std::move(listener));
+}
+
 XdsConfigPtr XdsWorld::config() const {
   auto config = std::make_shared<XdsConfig>();
   config->clusters = clusters_;
+  config->listener = listener_;
   return config;
 }
 

@@ -5,7 +5,8 @@
 //   world.eds("orders", {"east:a,b west:c", "north:d"}) ─▶ config() ─▶ XdsConfig
 //
 // One string for each priority; in it localities as zone:endpoint,endpoint, or zone*3:endpoint for
-// one of weight 3. An endpoint that ends in "!" is DRAINING. What is not said again keeps its
+// one of weight 3. An endpoint that ends in "!" is DRAINING; one with several addresses has "+"
+// between them. What is not said again keeps its
 // pointer, as XdsConfig promises (X3).
 
 #pragma once
@@ -28,6 +29,8 @@ struct ClusterExtras {
   std::optional<OutlierDetection> outlier_detection = std::nullopt;
   std::uint32_t max_concurrent_requests = 1024;
   std::vector<DropCategory> drops = {};
+  Duration idle_timeout = std::chrono::hours(1);
+  HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
 };
 
 class XdsWorld {
@@ -50,6 +53,9 @@ class XdsWorld {
 
   void remove(const std::string& cluster);
 
+  /// Whether calls may be of a session: a stateful_session filter in the listener's chain.
+  void sessions(bool on);
+
   XdsConfigPtr config() const;
 
  private:
@@ -57,6 +63,7 @@ class XdsWorld {
   Priority parse(const std::string& text);
 
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters_;
+  std::shared_ptr<const Listener> listener_;
   std::vector<LocalityPtr> localities_;  ///< All that were ever said.
 };
 

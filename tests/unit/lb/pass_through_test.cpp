@@ -41,7 +41,7 @@ EndpointsPtr given(const PolicyHarness& policy) {
 TEST_CASE("pass-through: says what the child says", "[lb][A75-2]") {
   struct Row {
     const char* name;
-    std::unique_ptr<Policy> (*make)();
+    std::unique_ptr<Policy> (*make)(PolicyContext);
     LbConfigPtr config;
   };
 
@@ -49,7 +49,7 @@ TEST_CASE("pass-through: says what the child says", "[lb][A75-2]") {
       {"override_host", make_override_host, make_lb_config(OverrideHostConfig{{}, round_robin()})},
   }));
   DYNAMIC_SECTION(row.name) {
-    PolicyHarness policy{row.make()};
+    PolicyHarness policy{row.make({})};
     CHECK(policy.update(row.config) == Texts{"start child", "publish CONNECTING"});
     CHECK(std::get<StartChild>(policy.effects().front()).update.config == round_robin());
     CHECK(policy.child("child", kReady) == Texts{"publish READY"});
@@ -67,7 +67,7 @@ TEST_CASE("override_host: the child never sees a DRAINING endpoint",
           "[lb][override_host][A55-29]") {
   XdsWorld world;
   const auto config = make_lb_config(OverrideHostConfig{{}, make_lb_config(RoundRobinConfig{})});
-  PolicyHarness policy{make_override_host()};
+  PolicyHarness policy{make_override_host({})};
   policy.update(config, nullptr, endpoints_of(world, {"x:a,b! y:c", "z:d!"}));
   const EndpointsPtr first = given(policy);
   REQUIRE(first->priorities.size() == 2);

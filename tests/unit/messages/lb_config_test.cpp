@@ -99,6 +99,11 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         return make_lb_config(OverrideHostConfig{cluster, round_robin(), std::chrono::minutes(1)});
       },
       [=] {
+        OverrideHostConfig config{cluster, round_robin()};
+        config.sessions = true;
+        return make_lb_config(config);
+      },
+      [=] {
         return make_lb_config(ClusterImplConfig{cluster, round_robin()});
       },
       [] {

@@ -31,6 +31,8 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(EndpointsCounted{cluster, {2, 1, 0, 0, 0, 0}});
   instruments->observe(ConnectionAttempted{cluster, true});
   instruments->observe(ConnectionLost{cluster});
+  instruments->observe(SessionsHeld{cluster, 1});
+  instruments->observe(SessionsSwept{cluster, 1});
   instruments->observe(
       OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
   instruments->observe(OutliersDetected{

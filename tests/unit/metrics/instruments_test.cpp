@@ -82,6 +82,28 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
 }
 
+TEST_CASE("instruments: what sessions keep adds up over maps, and ends with the cluster",
+          "[metrics][instruments][A75-29]") {
+  Instruments instruments;
+  auto served = instruments.hold_cluster(kOrders);
+  const auto held = [&] { return value(instruments, Metric::kAffinityHeld, {"orders"}); };
+  instruments.observe(SessionsHeld{kOrders, 3});
+  instruments.observe(SessionsHeld{kOrders, 2});
+  CHECK(held() == 5);
+  instruments.observe(SessionsHeld{kOrders, 1, 3});
+  CHECK(held() == 3);
+  instruments.observe(SessionsSwept{kOrders, 2});
+  instruments.observe(SessionsSwept{kOrders, 0});
+  CHECK(value(instruments, Metric::kAffinitySweeps, {"orders"}) == 2);
+  CHECK(value(instruments, Metric::kAffinityReleased, {"orders"}) == 2);
+  CHECK(row_of(Metric::kAffinityHeld).name == "signalbox_affinity_subchannels_held");
+  served.reset();
+  CHECK(held() == std::nullopt);
+  served = instruments.hold_cluster(kOrders);
+  instruments.observe(SessionsHeld{kOrders, 1});
+  CHECK(held() == 1);
+}
+
 TEST_CASE("instruments: count ejections, and outliers that were not ejected by why not",
           "[metrics][instruments][A91]") {
   Instruments instruments;

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/override_host_picker.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+bool is_draining(const Endpoint& endpoint) {
+  return endpoint.health == HealthStatus::kDraining;
+}
+
+std::string hosts_of(const Endpoint& endpoint, const Address& first) {
+  std::string hosts = first.str();
+  for (const Address& address : endpoint.addresses) {
+    if (address != first) absl::StrAppend(&hosts, ",", address.str());
+  }
+  return hosts;
+}
+
+}  // namespace
+
+// --- the table ---
+
+HostTable::HostTable(const EndpointsPtr& endpoints,
+                     HealthStatusSet allowed,
+                     const HostTable* before) {
+  if (endpoints == nullptr) return;
+  const auto each = [&](const auto& visit) {
+    for (const Priority& priority : endpoints->priorities) {
+      for (const LocalityPtr& locality : priority.localities) {
+        for (const Endpoint& endpoint : locality->endpoints) {
+          const bool is_allowed = allowed.contains(endpoint.health);
+          if (is_allowed || !is_draining(endpoint)) visit(locality, endpoint, is_allowed);
+        }
+      }
+    }
+  };
+  std::size_t size = 0;
+  each([&](const LocalityPtr&, const Endpoint& endpoint, bool) {
+    size += endpoint.addresses.size();
+  });
+  hosts_.reserve(size);  // Pointed into from now on.
+  places_.reserve(size);
+  each([&](const LocalityPtr& locality, const Endpoint& endpoint, bool is_allowed) {
+    add(locality, endpoint, is_allowed, before);
+  });
+}
+
+void HostTable::add(const LocalityPtr& locality,
+                    const Endpoint& endpoint,
+                    bool allowed,
+                    const HostTable* before) {
+  for (const Address& address : endpoint.addresses) {
+    if (places_.contains(address.str())) continue;
+    const auto known = before == nullptr ? std::nullopt : before->find(address.str());
+    hosts_.push_back({address,
+                      hosts_of(endpoint, address),
+                      locality,
+                      &endpoint,
+                      known ? (*before)[*known].mark : std::make_shared<const SessionMark>(),
+                      allowed});
+    places_.emplace(hosts_.back().address.str(), static_cast<std::uint32_t>(hosts_.size() - 1));
+  }
+}
+
+std::optional<std::size_t> HostTable::find(absl::string_view address) const {
+  const auto found = places_.find(address);
+  if (found == places_.end()) return std::nullopt;
+  return found->second;
+}
+
+SessionMarksPtr HostTable::marks() const {
+  auto marks = std::make_shared<SessionMarks>();
+  marks->reserve(hosts_.size());
+  for (const Host& host : hosts_) {
+    if (host.allowed)
+      marks->emplace(host.address, SessionHost{host.mark, is_draining(*host.endpoint)});
+  }
+  return marks;
+}
+
+// --- the slots ---
+
+class HostSlots {
+ public:
+  struct Slot {
+    const Host* host = nullptr;
+    bool is_held = false;  ///< There is a subchannel, and this is how it is:
+    ConnectivityState state = ConnectivityState::kIdle;
+    bool is_fit = false;  ///< EDS, outlier detection and health checks allow its calls.
+    absl::Status status;
+    ConnectionPtr connection;
+    ChosenEndpoint chosen;
+    Complete complete;
+    mutable std::atomic<bool> asked{false};
+  };
+
+  HostSlots(HostTablePtr table, const HostStates& states)
+      : table_(std::move(table)), slots_(states.size()) {
+    SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
+    for (std::size_t at = 0; at < states.size(); ++at)
+      fill(slots_[at], (*table_)[at], states[at]);
+  }
+
+  const Slot* find(absl::string_view address) const {
+    const auto found = table_->find(address);
+    return found ? &slots_[*found] : nullptr;
+  }
+
+ private:
+  static void fill(Slot& slot,
+                   const Host& host,
+                   const std::optional<SubchannelStateChanged>& told) {
+    slot.host = &host;
+    slot.is_fit = host.allowed && (!told || told->healthy);
+    if (!told) return;
+    slot.is_held = true;
+    slot.state = told->state;
+    slot.status = told->status;
+    slot.connection = told->connection;
+    if (slot.connection == nullptr) return;
+    slot.chosen = {host.locality, host.endpoint, told->tracker};
+    slot.complete = Complete(slot.connection.get());
+    slot.complete.endpoint = &slot.chosen;
+  }
+
+  HostTablePtr table_;
+  std::vector<Slot> slots_;  ///< In the table's order; never resized, hence never moved.
+};
+
+HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
+  return std::make_shared<const HostSlots>(std::move(table), states);
+}
+
+// --- the pick ---
+
+namespace {
+
+using Slot = HostSlots::Slot;
+
+// The next of the texts between commas; `rest` loses it.
+absl::string_view take_host(absl::string_view& rest) {
+  const std::size_t comma = rest.find(',');
+  const absl::string_view host = rest.substr(0, comma);
+  rest = comma == absl::string_view::npos ? absl::string_view() : rest.substr(comma + 1);
+  return host;
+}
+
+// Why a call cannot go there.
+std::string reason_of(const Slot* known) {
+  if (known == nullptr) return "no endpoint of the cluster has this address";
+  if (!known->host->allowed) {
+    return absl::StrCat("its health is ",
+                        to_string(known->host->endpoint->health),
+                        ", which override_host_status does not name");
+  }
+  return std::string(known->status.message());
+}
+
+PickResult refuse(const SessionArgs& session, const Slot* known) {
+  PickResult result;
+  result.outcome = Drop{absl::UnavailableError(
+      absl::StrCat("the session is strict, and its host ",
+                   known == nullptr ? session.hosts : known->host->address.str(),
+                   " cannot be used: ",
+                   reason_of(known)))};
+  return result;
+}
+
+class OverrideHostPicker final : public Picker {
+ public:
+  OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
+      : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}
+
+  PickResult pick(const PickArgs& args) const override {
+    if (args.session == nullptr) return child_->pick(args);
+    if (args.session->hosts.empty()) return delegate(args, AffinityResult::kNew);
+    return pick_host(args);
+  }
+
+ private:
+  //  the first READY one
+  //  else wait for the first IDLE one, else for any CONNECTING one
+  //  else wait for the first that nobody holds
+  //  else the child's
+  PickResult pick_host(const PickArgs& args) const {
+    const Slot* known = nullptr;
+    const Slot* idle = nullptr;
+    const Slot* unheld = nullptr;
+    bool is_connecting = false;
+    for (absl::string_view rest = args.session->hosts; !rest.empty();) {
+      const Slot* const slot = slots_->find(take_host(rest));
+      if (slot == nullptr) continue;
+      if (known == nullptr) known = slot;
+      if (!slot->is_fit) continue;
+      if (!slot->is_held) {
+        if (unheld == nullptr) unheld = slot;
+      } else if (slot->state == ConnectivityState::kReady) {
+        return hit(*slot, *args.session);
+      } else if (slot->state == ConnectivityState::kIdle) {
+        if (idle == nullptr) idle = slot;
+      } else if (slot->state == ConnectivityState::kConnecting) {
+        is_connecting = true;
+      }
+    }
+    if (idle != nullptr) return wait(AffinityResult::kQueued, idle, PickAsk::Kind::kConnect);
+    if (is_connecting) return wait(AffinityResult::kQueued);
+    if (unheld != nullptr) return wait(AffinityResult::kCreated, unheld, PickAsk::Kind::kCreate);
+    const auto why = known == nullptr ? AffinityResult::kUnknownHost : AffinityResult::kUnhealthy;
+    if (!args.session->strict) return delegate(args, why);
+    PickResult result = refuse(*args.session, known);
+    result.affinity.result = why;
+    return result;
+  }
+
+  static PickResult hit(const Slot& slot, const SessionArgs& session) {
+    slot.host->mark->touch(session.now);
+    PickResult result;
+    result.outcome = slot.complete;
+    result.affinity.result =
+        is_draining(*slot.host->endpoint) ? AffinityResult::kHitDraining : AffinityResult::kHit;
+    result.affinity.hosts = &slot.host->hosts;
+    return result;
+  }
+
+  // The first call of all that wait for the slot carries its ask.
+  PickResult wait(AffinityResult why,
+                  const Slot* slot = nullptr,
+                  PickAsk::Kind kind = PickAsk::Kind::kConnect) const {
+    PickResult result;
+    result.affinity.result = why;
+    if (slot == nullptr || asks_ == nullptr) return result;
+    if (slot->asked.load(std::memory_order_relaxed)) return result;
+    if (slot->asked.exchange(true, std::memory_order_relaxed)) return result;
+    result.ask = PickAsk{kind, slot->host->address};
+    result.ask_target = asks_.get();
+    return result;
+  }
+
+  // The session goes on, or begins, where the child sends the call.
+  PickResult delegate(const PickArgs& args, AffinityResult why) const {
+    PickResult result = child_->pick(args);
+    result.affinity.result = why;
+    const auto* complete = std::get_if<Complete>(&result.outcome);
+    if (complete == nullptr || complete->connection == nullptr) return result;
+    const Slot* const slot = slots_->find(complete->connection->address().str());
+    if (slot == nullptr) return result;
+    slot->host->mark->touch(args.session->now);
+    result.affinity.hosts = &slot->host->hosts;
+    return result;
+  }
+
+  PickerPtr child_;
+  HostSlotsPtr slots_;
+  std::shared_ptr<const AskTarget> asks_;
+};
+
+}  // namespace
+
+PickerPtr make_override_host_picker(PickerPtr child,
+                                    HostSlotsPtr slots,
+                                    std::shared_ptr<const AskTarget> asks) {
+  return std::make_shared<const OverrideHostPicker>(
+      std::move(child), std::move(slots), std::move(asks));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/override_host_picker.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "tests/support/policy_harness.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+constexpr Instant kNow{1h};
+const HealthStatusSet kUsual{HealthStatus::kUnknown, HealthStatus::kHealthy};
+const HealthStatusSet kAlsoDraining{
+    HealthStatus::kUnknown, HealthStatus::kHealthy, HealthStatus::kDraining};
+
+class Asks final : public AskTarget {
+ public:
+  void tell(const PickAsk& /*ask*/) const override {}
+};
+
+class Counter final : public CallTracker {
+ public:
+  void ended(const CallEnd& /*end*/) const noexcept override {}
+};
+
+Endpoint endpoint(const std::vector<std::string>& addresses,
+                  HealthStatus health = HealthStatus::kHealthy) {
+  Endpoint made;
+  for (const std::string& address : addresses)
+    made.addresses.emplace_back(address);
+  made.health = health;
+  return made;
+}
+
+/// One address of each kind, named after how it is; p+q are an endpoint of two, and the child sends
+/// its calls to z.
+class Hosts {
+ public:
+  explicit Hosts(HealthStatusSet allowed = kUsual) : allowed_(allowed) {
+    Locality locality;
+    locality.name.zone = "east";
+    for (const char* name : {"ready", "ready2", "idle", "idle2", "connecting", "failed"})
+      locality.endpoints.push_back(endpoint({name}));
+    for (const char* name : {"unheld", "unheld2", "ejected", "ejected-idle", "z"})
+      locality.endpoints.push_back(endpoint({name}));
+    locality.endpoints.push_back(endpoint({"p", "q"}));
+    locality.endpoints.push_back(endpoint({"unknown"}, HealthStatus::kUnknown));
+    locality.endpoints.push_back(endpoint({"draining"}, HealthStatus::kDraining));
+    Endpoints endpoints;
+    endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+    table = std::make_shared<const HostTable>(
+        std::make_shared<const Endpoints>(std::move(endpoints)), allowed_, nullptr);
+    states.resize(table->size());
+    for (const char* name : {"ready", "ready2", "q", "unknown", "draining", "z"})
+      tell(name, kReady);
+    for (const char* name : {"idle", "idle2", "ejected-idle"})
+      tell(name, kIdle);
+    tell("connecting", kConnecting);
+    tell("p", kConnecting);
+    tell("failed", kFailure);
+    tell("ejected", kReady);
+    for (const char* name : {"ejected", "ejected-idle"}) {
+      states[*table->find(name)]->healthy = false;
+      states[*table->find(name)]->status = absl::UnavailableError("it was ejected");
+    }
+    rebuild();
+  }
+
+  void tell(const std::string& name, ConnectivityState state) {
+    const auto place = table->find(name);
+    if (!place) return;
+    SubchannelStateChanged told{Address(name), state, true, absl::OkStatus(), nullptr};
+    if (state == kReady) told.connection = std::make_shared<const Connection>(Address(name));
+    if (state == kReady) told.tracker = tracker;
+    if (state == kFailure) told.status = absl::UnavailableError("refused");
+    states[*place] = told;
+  }
+
+  void rebuild() {
+    picker = make_override_host_picker(child, make_host_slots(table, states), asks);
+  }
+
+  PickResult pick(const std::string& cookie, bool strict = false) const {
+    const SessionArgs session{cookie, strict, kNow};
+    PickArgs args;
+    args.session = &session;
+    return picker->pick(args);
+  }
+
+  /// Whose mark says that a call came.
+  std::string used() const {
+    std::string names;
+    for (std::size_t at = 0; at < table->size(); ++at) {
+      const Host& host = (*table)[at];
+      if (!host.mark->used_after(Instant::min())) continue;
+      CHECK(host.mark->last_used() == kNow);
+      names += (names.empty() ? "" : " ") + host.address.str();
+    }
+    return names;
+  }
+
+  HostTablePtr table;
+  HostStates states;
+  CallTrackerPtr tracker = std::make_shared<const Counter>();
+  ConnectionPtr z = std::make_shared<const Connection>(Address("z"));
+  PickerPtr child = make_connection_picker(z);
+  std::shared_ptr<const Asks> asks = std::make_shared<const Asks>();
+  PickerPtr picker;
+
+ private:
+  HealthStatusSet allowed_;
+};
+
+/// "complete a (hit) a,b", with what is asked: "queue (queued) connect a".
+std::string to_words(const PickResult& result) {
+  std::string words = to_text(result) + " (" + to_text(result.affinity.result) + ")";
+  if (result.affinity.hosts != nullptr) words += " " + *result.affinity.hosts;
+  if (result.ask)
+    words += (result.ask->kind == PickAsk::Kind::kCreate ? " create " : " connect ") +
+             result.ask->address.str();
+  CHECK(result.ask.has_value() == (result.ask_target != nullptr));
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("override_host picker: whom a cookie leads to",
+          "[lb][override_host][A75-41][A75-42][A75-43][A75-44][A75-45][A75-46][A75-47][A75-48]"
+          "[A55-34][A55-35]") {
+  struct Row {
+    const char* what;
+    std::string cookie;
+    std::string answer;
+    std::string used;
+    HealthStatusSet allowed = kUsual;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      // A75-41: the addresses in their order; unknown ones, and those of a wrong health, are
+      // skipped.
+      {"the first", "ready,ready2", "complete ready (hit) ready", "ready"},
+      {"in its order", "ready2,ready", "complete ready2 (hit) ready2", "ready2"},
+      {"an unknown one is skipped", "nobody,ready", "complete ready (hit) ready", "ready"},
+      {"empty ones too", ",,ready,", "complete ready (hit) ready", "ready"},
+      {"a wrong health is skipped",
+       "unknown,ready",
+       "complete ready (hit) ready",
+       "ready",
+       {HealthStatus::kHealthy}},
+      {"and is no host alone",
+       "unknown",
+       "complete z (unhealthy) z",
+       "z",
+       {HealthStatus::kHealthy}},
+      {"a right one", "unknown", "complete unknown (hit) unknown", "unknown"},
+      {"no health at all: never", "ready", "complete z (unhealthy) z", "z", {}},
+      {"DRAINING, kept",
+       "draining",
+       "complete draining (hit draining) draining",
+       "draining",
+       kAlsoDraining},
+      {"DRAINING, not kept", "draining", "complete z (unknown host) z", "z"},
+      {"ejected ones have no calls", "ejected,ready", "complete ready (hit) ready", "ready"},
+      {"nor are they waited for", "ejected-idle", "complete z (unhealthy) z", "z"},
+      // A75-42: READY at once, whatever came before it.
+      {"READY before IDLE", "idle,ready", "complete ready (hit) ready", "ready"},
+      {"READY before CONNECTING", "connecting,ready", "complete ready (hit) ready", "ready"},
+      {"READY before nobody's", "unheld,ready", "complete ready (hit) ready", "ready"},
+      {"another address of the endpoint", "p,q", "complete q (hit) q,p", "q"},
+      // A75-43, A75-45: the first IDLE one is connected.
+      {"the first IDLE one", "idle2,idle", "queue (queued) connect idle2", ""},
+      {"IDLE before CONNECTING", "connecting,idle", "queue (queued) connect idle", ""},
+      {"IDLE before nobody's", "unheld,idle", "queue (queued) connect idle", ""},
+      // A75-46: CONNECTING is waited for.
+      {"CONNECTING", "connecting", "queue (queued)", ""},
+      {"CONNECTING before nobody's", "unheld,connecting", "queue (queued)", ""},
+      // A75-44, A75-47: the first that nobody holds is created.
+      {"the first that nobody holds", "unheld2,unheld", "queue (created) create unheld2", ""},
+      {"a failed one is ignored", "failed,unheld", "queue (created) create unheld", ""},
+      // A75-48: else it is the child's.
+      {"TRANSIENT_FAILURE alone", "failed", "complete z (unhealthy) z", "z"},
+      {"none of the cluster's", "nobody,10.0.0.1:80", "complete z (unknown host) z", "z"},
+      {"no cookie yet", "", "complete z (new) z", "z"},
+  }));
+  DYNAMIC_SECTION(row.what) {
+    const Hosts hosts(row.allowed);
+    CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
+    CHECK(hosts.used() == row.used);
+  }
+}
+
+TEST_CASE("override_host picker: a call of no session is the child's, and leaves no mark",
+          "[lb][override_host][A75-27][A75-28]") {
+  const Hosts hosts;
+  CHECK(to_words(hosts.picker->pick({})) == "complete z (none)");
+  CHECK(hosts.used().empty());
+}
+
+TEST_CASE("override_host picker: a mark is made by calls that are sent, not by those that wait",
+          "[lb][override_host][A75-26][A75-27]") {
+  Hosts hosts;
+  CHECK(hosts.used().empty());  // Infinitely past.
+  hosts.child = make_queue_picker();
+  hosts.rebuild();
+  CHECK(to_words(hosts.pick("nobody")) == "queue (unknown host)");
+  CHECK(hosts.used().empty());
+}
+
+TEST_CASE("override_host picker: a child's choice that the table does not know is not named",
+          "[lb][override_host][A75-48]") {
+  Hosts hosts;
+  hosts.child = make_connection_picker(std::make_shared<const Connection>(Address("elsewhere")));
+  hosts.rebuild();
+  CHECK(to_words(hosts.pick("")) == "complete elsewhere (new)");
+}
+
+TEST_CASE("override_host picker: those above see whom a cookie chose",
+          "[lb][override_host][A55-36]") {
+  const Hosts hosts;
+  const PickResult result = hosts.pick("ready");
+  const auto& complete = std::get<Complete>(result.outcome);
+  REQUIRE(complete.endpoint != nullptr);
+  CHECK(complete.endpoint->locality->name.zone == "east");
+  CHECK(complete.endpoint->endpoint->addresses.front() == Address("ready"));
+  CHECK(complete.endpoint->tracker == hosts.tracker);
+}
+
+TEST_CASE("override_host picker: one of all calls that wait carries the ask",
+          "[lb][override_host][A75-45][A75-47]") {
+  Hosts hosts;
+  for (const auto& [cookie, first, later] : std::vector<std::array<std::string, 3>>{
+           {"idle", "queue (queued) connect idle", "queue (queued)"},
+           {"unheld", "queue (created) create unheld", "queue (created)"}}) {
+    CHECK(to_words(hosts.pick(cookie)) == first);
+    CHECK(to_words(hosts.pick(cookie)) == later);
+    const PickerPtr before = hosts.picker;
+    hosts.child = make_queue_picker();  // Another picker over the same slots would not ask again;
+    hosts.rebuild();                    // these are other slots.
+    CHECK(to_words(hosts.pick(cookie)) == first);
+  }
+}
+
+TEST_CASE("override_host picker: a strict session fails rather than go elsewhere",
+          "[lb][override_host][A55-43]") {
+  struct Row {
+    std::string cookie;
+    std::string why;
+  };
+
+  const Hosts hosts({HealthStatus::kHealthy});
+  const auto row = GENERATE(values<Row>({
+      {"nobody", "nobody cannot be used: no endpoint of the cluster has this address"},
+      {"failed", "failed cannot be used: refused"},
+      {"ejected", "ejected cannot be used: it was ejected"},
+      {"unknown",
+       "unknown cannot be used: its health is UNKNOWN, which override_host_status does not name"},
+  }));
+  const std::string expected = "drop UNAVAILABLE: the session is strict, and its host " + row.why;
+  CHECK(to_text(hosts.pick(row.cookie, true)) == expected);
+  CHECK(hosts.used().empty());
+  CHECK(to_text(hosts.pick("ready", true)) == "complete ready");
+  CHECK(to_text(hosts.pick("connecting", true)) == "queue");
+}
+
+TEST_CASE("host table: an endpoint keeps its marks while it is named",
+          "[lb][override_host][A55-27][A55-28][A61]") {
+  const auto named = [](const std::vector<Endpoint>& endpoints) {
+    Endpoints made;
+    Locality locality;
+    locality.endpoints = endpoints;
+    made.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+    return std::make_shared<const Endpoints>(std::move(made));
+  };
+  const HostTable first(named({endpoint({"a", "b"}), endpoint({"c"})}), kUsual, nullptr);
+  const HostTable second(named({endpoint({"b"}), endpoint({"a"})}), kUsual, &first);
+  REQUIRE(first.size() == 3);
+  CHECK(first[*first.find("b")].hosts == "b,a");
+  CHECK(second[*second.find("b")].hosts == "b");  // A55-28.
+  CHECK(second[*second.find("a")].mark == first[*first.find("a")].mark);
+  CHECK(second[*second.find("b")].mark == first[*first.find("b")].mark);
+  CHECK_FALSE(second.find("c").has_value());
+  const HostTable third(named({endpoint({"c"})}), kUsual, &second);
+  CHECK(third[*third.find("c")].mark != first[*first.find("c")].mark);
+  CHECK(third.marks()->at(Address("c")).mark == third[0].mark);
+}
