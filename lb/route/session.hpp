@@ -127,6 +127,7 @@ struct Session {
   std::string encoded_;
   bool strict_ = false;
   bool is_bad_ = false;
+  bool is_outdated_ = false;  // Its cookie is good, but plain, or sealed with an old key.
   bool is_off_its_cluster_ = false;
   bool is_counted_ = false;    // Its Set-Cookie.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.

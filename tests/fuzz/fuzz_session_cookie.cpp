@@ -104,13 +104,16 @@ void check_reading(absl::string_view value) {
 void check_sealing(absl::string_view value) {
   static const lb::CookieSeal seal({lb::SealKey{}});
   std::string text;
-  SIGNALBOX_FUZZ_EXPECT(!seal.open(value, kName, text), "nobody else seals", std::string(value));
+  SIGNALBOX_FUZZ_EXPECT(seal.open(value, kName, text) == lb::CookieSeal::Opened::kNo,
+                        "nobody else seals",
+                        std::string(value));
   const absl::string_view some = value.substr(0, 64);
   std::string sealed;
-  SIGNALBOX_FUZZ_EXPECT(
-      seal.seal(some, value, sealed) && seal.open(sealed, value, text) && text == some,
-      "what we sealed we open",
-      std::string(some));
+  SIGNALBOX_FUZZ_EXPECT(seal.seal(some, value, sealed) &&
+                            seal.open(sealed, value, text) == lb::CookieSeal::Opened::kYes &&
+                            text == some,
+                        "what we sealed we open",
+                        std::string(some));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string sealed_by(const lb::CookieSeal& seal) {
 bool opens(const lb::CookieSeal& seal, const std::string& value) {
   const lb::SnapshotCell::Reader reader(any_cell());
   std::string text;
-  return seal.open(value, "purpose", text);
+  return seal.open(value, "purpose", text) != lb::CookieSeal::Opened::kNo;
 }
 
 TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are not",
