@@ -33,6 +33,7 @@ TARGETS = {
     "bootstrap": 2048,
     "resource_file": 2048,
     "route_match": 256,
+    "session_cookie": 8192,
     "ads": 512,
     "fallback": 512,
 }
