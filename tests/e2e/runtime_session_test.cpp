@@ -1,414 +1,169 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions as applications have them: a cookie jar, a control plane, backends in processes of their
-// own that come, drain, move between priorities, die and return.
-#include <csignal>
+// Sessions over real connections: a cookie leads back, whichever runtime made it.
+#include <array>
 #include <set>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include <catch2/catch.hpp>
 
-#include "signalbox/cookie_jar.hpp"
-#include "tests/e2e/echo_server.hpp"
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/happened.hpp"
+#include "tests/support/route_fixture.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace signalbox::test {
 namespace {
 
-using namespace std::chrono_literals;
-using Catch::Contains;
-using Channel = std::shared_ptr<grpc::ChannelInterface>;
+using Catch::Matchers::Contains;
 
-struct Host {
-  std::string address;
-  int priority = 0;
-  std::string health = "HEALTHY";
-};
+const char kPath[] = "/signalbox.demo.v1.Orders/Place";
+const char kOther[] = "/signalbox.demo.v1.Other/Place";
 
-std::string hosts_yaml(const std::string& service, const std::vector<Host>& hosts) {
-  const auto append = [](std::string* text, const Host& host) {
-    const auto colon = host.address.rfind(':');
-    absl::StrAppend(text,
-                    "{locality: {region: r, zone: \"",
-                    host.address,
-                    "\"}, load_balancing_weight: 1, priority: ",
-                    host.priority,
-                    ", lb_endpoints: [{health_status: ",
-                    host.health,
-                    ", endpoint: {address: {socket_address: {address: ",
-                    host.address.substr(0, colon),
-                    ", port_value: ",
-                    host.address.substr(colon + 1),
-                    "}}}}]}");
-  };
-  return absl::StrCat(
-      "  - {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, "
-      "cluster_name: ",
-      service,
-      ", endpoints: [",
-      absl::StrJoin(hosts, ", ", append),
-      "]}\n");
-}
+const std::string kFilter =
+    "{name: session, typed_config: "
+    "{\"@type\": type.googleapis.com/"
+    "envoy.extensions.filters.http.stateful_session.v3.StatefulSession, "
+    "session_state: {name: cookie, typed_config: "
+    "{\"@type\": type.googleapis.com/"
+    "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, "
+    "cookie: {name: session, path: /signalbox.demo.v1.Orders, ttl: 60s}}}}}, ";
 
-// The listener `orders`, whose calls are of sessions. `more`: further fields of the filter, each
-// with a comma before it.
-std::string session_listener(const std::string& more = "") {
-  return listener_yaml(
-      "orders",
-      "orders",
-      absl::StrCat("{name: sessions, typed_config: {\"@type\": "
-                   "type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3."
-                   "StatefulSession, session_state: {name: cookie, typed_config: {\"@type\": "
-                   "type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3."
-                   "CookieBasedSessionState, cookie: {name: session}}}",
-                   more,
-                   "}}, "));
-}
-
-// Sessions stay on its hosts while these drain.
-std::string session_cluster(const std::string& name) {
-  return cluster_yaml(name,
-                      "",
-                      ", common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, "
-                      "DRAINING]}}");
-}
-
-// A client's session: its calls one after another, with one jar.
-class Session {
- public:
-  explicit Session(const Channel& channel) : stub_(channel) {}
-
-  Answer call() {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    jar_.send(context);
-    demo::v1::PlaceReply reply;
-    const grpc::Status status = stub_.Place(&context, demo::v1::PlaceRequest(), &reply);
-    cookies_ += context.GetServerInitialMetadata().count("set-cookie");
-    CHECK(jar_.receive(context).ok());
-    return {status, reply.cluster(), context.peer(), reply.connection()};
-  }
-
-  // Where so many calls went; all of them are answered.
-  std::set<std::string> call(int times) {
-    std::set<std::string> hosts;
-    for (int i = 0; i < times; ++i) {
-      const Answer answer = call();
-      INFO(answer.text());
-      CHECK(answer.ok());
-      hosts.insert(answer.cluster);
-    }
-    return hosts;
-  }
-
-  CookieJar& jar() { return jar_; }
-
-  /// How often it was given a cookie.
-  std::size_t cookies() const { return cookies_; }
-
- private:
-  Stub stub_;
-  CookieJar jar_;
-  std::size_t cookies_ = 0;
-};
-
-using Hosts = std::set<std::string>;
-
-// Where calls without a session go, and "nowhere" if one fails.
-Hosts others(const Channel& channel, int calls = 20) {
-  Hosts hosts;
-  Stub stub(channel);
-  for (int i = 0; i < calls; ++i) {
-    const Answer answer = call(stub);
-    hosts.insert(answer.ok() ? answer.cluster : "nowhere");
-  }
-  return hosts;
-}
-
-// A cluster `c` of these hosts, to which all calls go.
+// Three backends of one cluster.
 struct SessionWorld {
-  explicit SessionWorld(const std::vector<Host>& hosts,
-                        const std::string& filter = "",
-                        const std::string& route = "")
-      : plane(start_plane(absl::StrCat(session_listener(filter),
-                                       routes_yaml("orders", "c", route),
-                                       session_cluster("c"),
-                                       hosts_yaml("c", hosts)))),
-        runtime(start_runtime(options_for(plane->address()))),
-        channel(runtime->channel("xds:///orders")) {}
+  SessionWorld()
+      : plane(start_plane(
+            listener_yaml("orders", "orders", kFilter) + routes_yaml("orders", "c") +
+            cluster_yaml("c") +
+            endpoints_yaml(
+                "c", {{backends[0].address(), backends[1].address(), backends[2].address()}}))) {}
 
-  void set(const std::vector<Host>& hosts) const {
-    plane->update(resources(hosts_yaml("c", hosts)));
-  }
+  RuntimeOptions options() const { return options_for(plane->address()); }
 
-  // A session that has begun on this backend.
-  std::unique_ptr<Session> begin_on(const std::string& backend) const {
-    for (int i = 0; i < 1000; ++i) {
-      auto session = std::make_unique<Session>(channel);
-      if (session->call().cluster == backend) return session;
-    }
-    FAIL("no session begins on " << backend);
-    return nullptr;
-  }
-
+  std::array<HoldingBackend, 3> backends{
+      HoldingBackend("c"), HoldingBackend("c"), HoldingBackend("c")};
   std::unique_ptr<ControlPlane> plane;
-  std::unique_ptr<Runtime> runtime;
-  Channel channel;
 };
+
+std::shared_ptr<Router> router_of(Runtime& runtime) {
+  auto router = runtime.router("xds:///orders");
+  REQUIRE(router.ok());
+  return *router;
+}
+
+Pick pick_with(const Router& router, const std::string& cookie, const char* path = kPath) {
+  signalbox::testing::TestHeaders::List list;
+  if (!cookie.empty()) list.emplace_back("cookie", cookie);
+  const signalbox::testing::TestHeaders headers(std::move(list));
+  Pick pick = router.pick_until({.path = path, .headers = &headers, .seed = next_seed()},
+                                std::chrono::steady_clock::now() + kPatience,
+                                OnFail::kWait);
+  REQUIRE(pick.outcome() == PickOutcome::kComplete);
+  return pick;
+}
+
+std::string address_of(const Pick& pick) {
+  return pick.connection()->address().str();
+}
+
+std::string keys(const std::string& letters) {
+  std::string text;
+  for (const char letter : letters)
+    text += absl::Base64Escape(std::string(32, letter)) + "\n";
+  return text;
+}
+
+// Calls go to all of them, but those of a session.
+bool sees_all(const SessionWorld& world, const Router& router) {
+  std::set<std::string> seen;
+  return eventually([&] {
+    seen.insert(address_of(pick_with(router, "")));
+    return seen.size() == world.backends.size();
+  });
+}
 
 }  // namespace
 
-TEST_CASE("sessions: stay where they began, and are given one cookie",
-          "[e2e][runtime][session][A55-16][A55-21][A55-24][A55-42]") {
-  const BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {b.address}});
-  CHECK(eventually([&] { return others(world.channel) == Hosts{"a", "b"}; }));
-  for (const char* backend : {"a", "b"}) {
-    const auto session = world.begin_on(backend);
-    CHECK(session->call(50) == Hosts{backend});
-    CHECK(session->cookies() == 1);
-  }
-}
+TEST_CASE("session: calls with a cookie stay where it says", "[e2e][runtime][session][A55-39]") {
+  const SessionWorld world;
+  const auto runtime = start_runtime(world.options());
+  const auto router = router_of(*runtime);
+  REQUIRE(sees_all(world, *router));
 
-TEST_CASE("sessions: a cookie that one process was given holds in another",
-          "[e2e][runtime][session][B6]") {
-  const BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {b.address}});
-  const auto session = world.begin_on("b");
-  RuntimeOptions options = options_for(world.plane->address(), "another-node");
-  options.seed = 99;
-  const auto other = start_runtime(std::move(options));
-  Session continued(other->channel("xds:///orders"));
-  CHECK(continued.jar().save(session->jar().cookie_header("")).ok());
-  CHECK(continued.call(20) == Hosts{"b"});
-  CHECK(continued.cookies() == 0);
-}
-
-TEST_CASE("sessions: one whose backend dies goes on elsewhere, with another cookie",
-          "[e2e][runtime][session][A55-21][A55-35]") {
-  BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {b.address}});
-  const auto session = world.begin_on("a");
-  a.process.send_signal(SIGKILL);
-  CHECK(eventually([&] { return session->call().cluster == "b"; }));
-  CHECK(session->cookies() == 2);
-  CHECK(session->call(20) == Hosts{"b"});
-  CHECK(session->cookies() == 2);
-
-  const BackendProcess again("a", {"--listen", a.address});
-  CHECK(eventually([&] { return others(world.channel) == Hosts{"a", "b"}; }));
-  CHECK(session->call(20) == Hosts{"b"});
-}
-
-TEST_CASE("sessions: a backend that moves to a lower priority keeps its session, and nobody else",
-          "[e2e][runtime][session][A75-50][A75-53][A75-34]") {
-  const BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {b.address}});
-  const auto session = world.begin_on("a");
-  const std::string connection = session->call().connection;
-  const auto stays = [&] {
-    for (int i = 0; i < 20; ++i) {
-      const Answer answer = session->call();
-      INFO(answer.text());
-      CHECK(answer.cluster == "a");
-      CHECK(answer.connection == connection);  // As the backend sees it.
-    }
-  };
-  Traffic traffic(world.channel, 1);
-  for (int move = 0; move < 3; ++move) {
-    world.set({{.address = a.address, .priority = 1}, {b.address}});
-    CHECK(eventually([&] {
-      stays();
-      return others(world.channel) == Hosts{"b"};
-    }));
-    stays();
-    CHECK(others(world.channel) == Hosts{"b"});
-
-    world.set({{a.address}, {b.address}});
-    CHECK(eventually([&] {
-      stays();
-      return others(world.channel) == Hosts{"a", "b"};
-    }));
-    stays();
-  }
-  CHECK(session->cookies() == 1);
-  CHECK(traffic.finish() == std::vector<std::string>{});
-}
-
-TEST_CASE("sessions: one that began on a lower priority stays when the higher one returns",
-          "[e2e][runtime][session][A75-53]") {
-  BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {.address = b.address, .priority = 1}});
-  REQUIRE(call(world.channel).cluster == "a");
-  a.process.send_signal(SIGKILL);
-  CHECK(eventually([&] { return call(world.channel).cluster == "b"; }));
-  const auto session = world.begin_on("b");
-  const std::string connection = session->call().connection;
-  const BackendProcess again("a", {"--listen", a.address});
-  CHECK(eventually([&] { return others(world.channel) == Hosts{"a"}; }));
-  CHECK(session->call(20) == Hosts{"b"});
-  CHECK(session->call().connection == connection);
-  CHECK(session->cookies() == 1);
-}
-
-TEST_CASE("sessions: all attempts of a call go to its backend while that is usable",
-          "[e2e][runtime][session][retry][A55-37]") {
-  EchoServer a;
-  EchoServer b;
-  const SessionWorld world({{a.address().str()}, {b.address().str()}},
-                           "",
-                           ", retry_policy: {retry_on: \"unavailable\", num_retries: 4, "
-                           "retry_back_off: {base_interval: 0.001s}}");
-  CookieJar own_jar;
-  const auto echo = [&](CookieJar& jar, int failures, const std::string& pushback = "") {
-    EchoRequest request;
-    request.set_failures(failures);
-    request.set_status(failures > 0 ? grpc::StatusCode::UNAVAILABLE : 0);
-    request.set_pushback(pushback);
-    grpc::ClientContext context;
-    jar.send(context);
-    EchoReply reply;
-    const grpc::Status status = Echo::Stub(world.channel).Unary(&context, request, &reply);
-    CHECK(jar.receive(context).ok());
-    INFO(status.error_message());
-    CHECK(status.ok());
-    return reply;
-  };
-  const auto calls = [](EchoServer& server) { return server.service().calls.load(); };
-  for (int i = 0; i < 10; ++i) {  // Sessions that begin with a call that is made again.
-    CookieJar jar;
-    const int on_a = calls(a);
-    const int on_both = calls(a) + calls(b);
-    CHECK(echo(jar, 3).previous_attempts() == 3);
-    CHECK(calls(a) + calls(b) == on_both + 4);
-    CHECK((calls(a) == on_a || calls(a) == on_a + 4));
-  }
-
-  const bool is_on_a = echo(own_jar, 0).port() == a.service().port;
-  EchoServer& own = is_on_a ? a : b;
-  EchoServer& other = is_on_a ? b : a;
-  const int elsewhere = calls(other);
-  const int begun = calls(own);
-  for (int i = 1; i <= 10; ++i) {
-    CHECK(echo(own_jar, 3).previous_attempts() == 3);
-    CHECK(calls(own) == begun + 4 * i);
-  }
-  CHECK(calls(other) == elsewhere);
-
-  // It goes while the call backs off, or just before that.
-  std::thread killer([&] {
-    CHECK(eventually([&] { return calls(own) == begun + 41; }));
-    own.stop();
-  });
-  CHECK(echo(own_jar, 1, "2000").port() == other.service().port);
-  killer.join();
-  CHECK(calls(other) == elsewhere + 1);
-  CHECK(echo(own_jar, 0).port() == other.service().port);
-}
-
-TEST_CASE("sessions: ten drains under load lose no call, move no session, and take no new one",
-          "[e2e][runtime][session][drain][A55-29][A55-31]") {
-  std::vector<std::unique_ptr<BackendProcess>> backends;
-  const auto start = [&] {
-    const std::string name = absl::StrCat("host-", backends.size());
-    backends.push_back(std::make_unique<BackendProcess>(name));
-    return Host{backends.back()->address};
-  };
-  std::vector<Host> hosts{start(), start()};
-  const SessionWorld world(hosts);
-  Traffic traffic(world.channel, 2);
-  for (int round = 0; round < 10; ++round) {
-    const std::string draining = absl::StrCat("host-", round);
-    CAPTURE(draining);
-    std::vector<std::unique_ptr<Session>> sessions;
-    for (int i = 0; i < 5; ++i)
-      sessions.push_back(world.begin_on(draining));
-
-    hosts.front().health = "DRAINING";
-    hosts.push_back(start());
-    world.set(hosts);
-    CHECK(eventually([&] { return !others(world.channel).contains(draining); }));
-    for (int i = 0; i < 30; ++i) {
-      for (const auto& session : sessions)
-        CHECK(session->call(1) == Hosts{draining});
-      CHECK(Session(world.channel).call().cluster != draining);
-    }
-    for (const auto& session : sessions)
-      CHECK(session->cookies() == 1);
-
-    // Their time is over: the host is taken out, and ends in peace.
-    hosts.erase(hosts.begin());
-    world.set(hosts);
-    for (const auto& session : sessions) {
-      CHECK(eventually([&] { return session->call(1) != Hosts{draining}; }));
-    }
-    backends[round]->process.send_signal(SIGTERM);
-    const auto status = backends[round]->process.wait(kPatience);
-    CHECK((status.ok() && *status == 0));
-  }
-  const std::vector<std::string> failures = traffic.finish();
-  CHECK(failures == std::vector<std::string>{});
-}
-
-TEST_CASE("sessions: a cookie's cluster is chosen among the weighted ones of its route",
-          "[e2e][runtime][session][A60][A55-19]") {
-  const BackendProcess a("a");
-  const BackendProcess b("b");
-  const auto routes = [](const std::string& action) {
-    return absl::StrCat("  - {\"@type\": type.googleapis.com/envoy.config.route.v3.",
-                        "RouteConfiguration, name: orders, virtual_hosts: [{name: all, domains: "
-                        "[\"*\"], routes: [{match: {prefix: \"\"}, route: {",
-                        action,
-                        "}}]}]}\n");
-  };
-  const auto plane = start_plane(absl::StrCat(
-      session_listener(),
-      routes("weighted_clusters: {clusters: [{name: c, weight: 50}, {name: d, weight: 50}]}"),
-      session_cluster("c"),
-      session_cluster("d"),
-      hosts_yaml("c", {{a.address}}),
-      hosts_yaml("d", {{b.address}})));
-  const auto runtime = start_runtime(options_for(plane->address()));
-  const auto channel = runtime->channel("xds:///orders");
-  Hosts begun;
-  std::vector<std::unique_ptr<Session>> sessions;
+  const Pick first = pick_with(*router, "");
+  const std::string cookie = first.set_cookie();
+  CHECK(cookie == absl::StrCat("session=",
+                               absl::Base64Escape(address_of(first) + ";c"),
+                               "; HttpOnly; Path=/signalbox.demo.v1.Orders; Max-Age=60"));
   for (int i = 0; i < 20; ++i) {
-    sessions.push_back(std::make_unique<Session>(channel));
-    const std::string first = sessions.back()->call().cluster;
-    begun.insert(first);
-    CHECK(sessions.back()->call(20) == Hosts{first});
-    CHECK(sessions.back()->cookies() == 1);
+    const Pick pick = pick_with(*router, cookie);
+    CHECK(address_of(pick) == address_of(first));
+    CHECK(pick.set_cookie().empty());
   }
-  CHECK(begun == Hosts{"a", "b"});
-
-  // A cluster that its route does not name any more is no session's.
-  plane->update(resources(routes("cluster: d")));
-  CHECK(eventually([&] { return others(channel) == Hosts{"b"}; }));
-  for (const auto& session : sessions)
-    CHECK(session->call(5) == Hosts{"b"});
+  CHECK(pick_with(*router, cookie, kOther).set_cookie().empty());
 }
 
-TEST_CASE(
-    "sessions: strict ones fail rather than go elsewhere, and go on when their backend is back",
-    "[e2e][runtime][session][A55-43]") {
-  BackendProcess a("a");
-  const BackendProcess b("b");
-  const SessionWorld world({{a.address}, {b.address}}, ", strict: true");
-  const auto session = world.begin_on("a");
-  a.process.send_signal(SIGKILL);
-  CHECK(eventually([&] { return others(world.channel) == Hosts{"b"}; }));
+TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed for the same key",
+          "[e2e][runtime][session][sealed][B6]") {
+  const SessionWorld world;
+  const TemporaryFolder folder;
+  const auto start = [&](const std::string& file) {
+    RuntimeOptions options = world.options();
+    options.session_cookies.key_file = file;
+    return start_runtime(std::move(options));
+  };
+  const std::string shared = folder.write("shared", keys("a"));
+  const auto one = start(shared);
+  const auto same = start(shared);
+  const auto stranger = start(folder.write("other", keys("b")));
+  for (Runtime* runtime : {one.get(), same.get(), stranger.get()})
+    REQUIRE(sees_all(world, *router_of(*runtime)));
+
+  const Pick first = pick_with(*router_of(*one), "");
+  const std::string cookie = first.set_cookie();
+  CHECK_FALSE(absl::StrContains(cookie, absl::Base64Escape(address_of(first)).substr(0, 12)));
+  std::set<std::string> strangers;
   for (int i = 0; i < 20; ++i) {
-    const Answer answer = session->call();
-    CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    const Pick pick = pick_with(*router_of(*same), cookie);
+    CHECK(address_of(pick) == address_of(first));
+    CHECK(pick.set_cookie().empty());
+    const Pick other = pick_with(*router_of(*stranger), cookie);
+    CHECK_FALSE(other.set_cookie().empty());
+    strangers.insert(address_of(other));
   }
-  const BackendProcess again("a", {"--listen", a.address});
-  CHECK(eventually([&] { return session->call().cluster == "a"; }));
-  CHECK(session->cookies() == 1);
+  CHECK(strangers.size() > 1);
+
+  // The stranger learns the key while it runs.
+  folder.write("other", keys("ba"));
+  CHECK(eventually([&] { return pick_with(*router_of(*stranger), cookie).set_cookie().empty(); }));
+}
+
+TEST_CASE("session: what is wrong with a client's cookie is logged, and without its text",
+          "[e2e][runtime][session][A55-17]") {
+  const SessionWorld world;
+  Happened<std::string> logged;
+  RuntimeOptions options = world.options();
+  options.log = [&](const std::string& text) { logged.add(text); };
+  const auto runtime = start_runtime(std::move(options));
+  pick_with(*router_of(*runtime), "session=evil!\r\n");
+  const std::string text = logged.next();
+  CHECK_THAT(text, Contains("xds:///orders: a call's cookie \"session\" is not used"));
+  CHECK_FALSE(absl::StrContains(text, "evil"));
+}
+
+TEST_CASE("session: keys that cannot be used are an error of start()",
+          "[e2e][runtime][session][sealed]") {
+  const TemporaryFolder folder;
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  const auto why = [&] { return std::string(Runtime::start(options).status().message()); };
+  options.session_cookies.key_file = folder.path("none");
+  CHECK_THAT(why(), Contains("RuntimeOptions::session_cookies.key_file: ") && Contains("/none"));
+  options.session_cookies.key_file = folder.write("keys", keys("a") + "short\n");
+  CHECK_THAT(why(), Contains("/keys: line 2: must be 32 bytes in base64, found"));
+  options.session_cookies = {.key_file = std::nullopt, .accept_plain = true};
+  CHECK_THAT(why(), Contains("accept_plain: without a key_file all cookies are plain"));
 }
 
 }  // namespace signalbox::test

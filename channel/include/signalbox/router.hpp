@@ -8,6 +8,7 @@
 //   if (pick.outcome() != PickOutcome::kComplete) return fail(pick.status());
 //   router->started(pick);
 //   send_to(pick.connection()->address().str());
+//   if (!pick.set_cookie().empty()) response.add_header("set-cookie", pick.set_cookie());
 //   router->finished(pick, code);
 //
 // Sessions (gRFC A55). Where the route's filters keep sessions on their endpoints, they read the
