@@ -205,10 +205,7 @@ bool RetriedStream::intercept(Methods& methods) {
   if (is_quiet_) return false;
   Lock lock(mutex_);
   if (Batch* const batch = find(methods)) return come_back(std::move(lock), *batch);
-  if (state_ != State::kSettled) return go_out(std::move(lock), methods);
-  if (is_told_ && has(methods, InterceptionHookPoints::POST_RECV_STATUS))
-    *methods.GetRecvStatus() = end_->status;
-  return false;
+  return state_ != State::kSettled && go_out(std::move(lock), methods);
 }
 
 bool RetriedStream::go_out(Lock lock, Methods& methods) {
@@ -337,7 +334,7 @@ void RetriedStream::forget(const Batch& batch) {
 }
 
 void RetriedStream::rest() {
-  is_quiet_ = state_ == State::kSettled && batches_.empty() && !is_told_ && !are_ours_;
+  is_quiet_ = state_ == State::kSettled && batches_.empty() && !are_ours_;
 }
 
 // --- the end of an attempt --------------------------------------------------------
@@ -413,8 +410,8 @@ void RetriedStream::decide(Lock lock) {
   const auto kept = is_large_ ? std::nullopt : std::optional(log_bytes_);
   const auto delay = observer_.ended(end_->status, kept, /*is_wanted=*/true);
   if (!delay) {
+    // Nobody can ask for the status again. The context has the trailers, and with them the details.
     if (end_->is_asked) {
-      is_told_ = true;
       refused_ = observer_.refuse(end_->status, *current_.cq());
       current_ = Call(refused_, &observer_.filler(), current_.cq(), current_.client_rpc_info());
     }

@@ -145,8 +145,7 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   bool has_headers_ = false;      ///< Its headers were asked for, and either came or do not exist.
   bool are_ours_ = false;         ///< They came, and we asked: the context has them.
   std::unique_ptr<End> end_;      ///< Null: it is not known.
-  bool is_told_ = false;          ///< The application is to hear of it from end_.
-  grpc_call* refused_ = nullptr;  ///< What it is told by.
+  grpc_call* refused_ = nullptr;  ///< What the rest of the call runs on, where we have its status.
   std::shared_ptr<BackOff> back_off_;
 };
 
