@@ -99,6 +99,12 @@ absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
+bool was_tried(const CallIntent& intent) {
+  if (intent.tried.empty() || intent.pick.outcome() != PickOutcome::kComplete) return false;
+  const Address& address = intent.pick.connection()->address();
+  return std::find(intent.tried.begin(), intent.tried.end(), address) != intent.tried.end();
+}
+
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
 struct UnobservedCall {
   std::shared_ptr<grpc::ChannelInterface> channel;
@@ -149,10 +155,14 @@ absl::Status CallBinder::refuse_metadata(grpc::ClientContext& context) {
 
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
-  const lb::CallArgs args{path, &headers, intent.seed, &intent.authority};
+  lb::CallArgs args{path, &headers, intent.seed, &intent.authority};
   intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
+    for (int more = 0; more < kMostElsewhere && was_tried(intent); ++more) {
+      args.seed = intent.seed = draw(intent.seed, Salt::kRetryPick);
+      options_.router.repick(intent.pick, args);
+    }
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
@@ -201,8 +211,15 @@ Call CallBinder::bind(CallIntent intent, const CallSite& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
   const Interception made = intercept(intent, site);
   GrpcAccess::set_call(site.context, call, site.channel);
+  const bool has_policy = !intent.pick.retry().is_none();
   hand_over(intent, made.observer);
-  if (made.observer != nullptr) return {call, made.observer, site.cq, made.info};
+  if (made.observer != nullptr) {
+    const Call real(call, made.observer, site.cq, made.info);
+    const bool is_callback = site.cq == lasting_callback_cq(*anchor_);
+    if (!has_policy || !is_callback) return real;
+    return made.observer->stand_behind(
+        GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
+  }
   if (intent.attempt == nullptr) {
     auto unobserved = std::make_shared<UnobservedCall>();
     *unobserved = {site.channel, std::move(intent)};
@@ -218,6 +235,7 @@ Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const Call
   GrpcAccess::set_call(site.context, call, site.channel);
   end(call, status);
   hand_over_failed(intent, made.observer);
+  if (made.observer != nullptr) return {call, &made.observer->filler(), site.cq, made.info};
   return {call, this, site.cq, made.info};
 }
 
@@ -265,10 +283,11 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool had_connection = stats(intent) != nullptr;
   lb::AttemptEnd end{.code = ended.code};
   if (ended.code != grpc::StatusCode::OK) {
-    end.is_unsent = had_connection && ended.code == grpc::StatusCode::UNAVAILABLE &&
+    end.is_unsent = had_connection && ended.request_bytes &&
+                    ended.code == grpc::StatusCode::UNAVAILABLE &&
                     actors::never_reached_transport(ended.call);
     end.is_committed = had_connection && !GrpcAccess::is_trailers_only(ended.call);
-    end.is_kept = ended.request->Length() <= options_.retry_buffer_bytes;
+    end.is_kept = ended.request_bytes && *ended.request_bytes <= options_.retry_buffer_bytes;
     end.time_left = until(ended.deadline);
     const auto pushback = ended.trailers.find("grpc-retry-pushback-ms");
     if (pushback != ended.trailers.end())
@@ -285,6 +304,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   } else {  // A6: every retry has a chance of another endpoint.
     intent.seed = draw(intent.seed, Salt::kRetryPick);
   }
+  if (options_.retry_elsewhere && had_connection)
+    intent.tried.push_back(intent.pick.connection()->address());
   intent.pick.put_off();
   return decision.delay;
 }
@@ -301,7 +322,7 @@ absl::Status CallBinder::closed() const {
 }
 
 void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {
-  const OpsScope scope(ops, call->call());
+  const OpsScope scope(ops, *call);
   ops->FillOps(call);
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <grpcpp/grpcpp.h>
 
@@ -30,6 +31,7 @@ struct CallIntent {
   /// failed, and observes it itself.
   std::optional<CallIntent>* attempt = nullptr;
   lb::RetryState retry;
+  std::vector<Address> tried;  ///< By attempts that are over; kept only where retries avoid them.
   lb::Pick pick;
   std::string authority;  ///< As the pick says (A81); empty: it does not.
 };
@@ -40,7 +42,7 @@ struct EndedAttempt {
   grpc::StatusCode code = grpc::StatusCode::OK;
   const std::multimap<grpc::string_ref, grpc::string_ref>& trailers;
   gpr_timespec deadline{};
-  grpc::ByteBuffer* request = nullptr;
+  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is gone.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
 };
 
@@ -93,6 +95,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
   /// timeout, and its metadata gets what filters add. Returns true when it shortened it.
   bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
+
+  /// Picks more for a retry that goes elsewhere, if it can.
+  static constexpr int kMostElsewhere = 4;
 
   /// What follows from the intent's pick. A connection that has died since is worth waiting for:
   /// the pick is put off.
@@ -155,6 +160,9 @@ class CallBinder final : public grpc::internal::CallHook,
   const ChannelCounts& counts() const { return *options_.counts; }
 
   ConnectivitySource& connectivity() const { return *options_.connectivity; }
+
+  /// Requests that are larger are not retried by policy.
+  std::size_t retry_buffer_bytes() const { return options_.retry_buffer_bytes; }
 
   /// A channel that never connects: on it live the calls that fail, and those that wait.
   grpc::Channel& anchor() const { return *anchor_; }

@@ -16,8 +16,7 @@ using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
 thread_local CallObserver* made_observer = nullptr;
-thread_local CallOpSetInterface* filled_ops = nullptr;
-thread_local const grpc_call* filled_call = nullptr;
+thread_local FilledOps filled;
 thread_local grpc::CompletionQueue* held_queue = nullptr;
 
 bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
@@ -64,12 +63,28 @@ CallObserver::CallObserver(ClientRpcInfo& info)
 CallObserver::~CallObserver() {
   if (started_) intent_.pick.end(grpc::StatusCode::CANCELLED);
   complete(grpc::StatusCode::CANCELLED);
+  if (front_ != nullptr) grpc_call_unref(front_);
+}
+
+Call CallObserver::stand_behind(grpc_call* front, const Call& real) {
+  front_ = front;
+  real_ = real;
+  return {front, this, real.cq(), real.client_rpc_info()};
 }
 
 void CallObserver::observe(std::shared_ptr<CallBinder> binder, CallIntent intent) {
   binder_ = std::move(binder);
   intent_ = std::move(intent);
   set_cookie_ = intent_.pick.set_cookie();
+  ended_ = false;
+  if (type_ != RpcMethod::NORMAL_RPC && has_policy()) watch(/*entering=*/0);
+}
+
+void CallObserver::watch(int entering) {
+  if (stream_ != nullptr) return;
+  owned_stream_ =
+      std::make_shared<RetriedStream>(*this, context_, binder_->retry_buffer_bytes(), entering);
+  stream_ = owned_stream_.get();
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
@@ -80,7 +95,12 @@ void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
         *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
   });
   if (queued_ != nullptr) return queued_->PerformOpsOnCall(ops, call);
-  const OpsScope scope(ops, call->call());
+  fill(ops, front_ == nullptr ? call : &real_);
+}
+
+void CallObserver::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQueue* held) {
+  if (RetriedStream* const stream = stream_) return stream->fill(ops, *call, held);
+  const OpsScope scope(ops, *call, held);
   ops->FillOps(call);
 }
 
@@ -89,32 +109,43 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
     // Either this sees the call that is being made again, or that sees that it was cancelled.
     cancelled_ = true;
     if (RetriedCall* const retried = cancellable_) retried->cancel();
+    if (RetriedStream* const stream = stream_) stream->cancel();
     return batch->Proceed();
   }
   release_held_queue();
   if (binder_ != nullptr) {
     if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
+    RetriedStream* const stream = stream_;
+    if (stream != nullptr && stream->intercept(*batch)) return;
     if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
     deliver_cookie(set_cookie_, context_.c_call(), *batch);
   }
   batch->Proceed();
 }
 
-// What it takes to make the call again: its one batch holds all of it.
-void CallObserver::begin(InterceptorBatchMethods& batch) {
+void CallObserver::count_started() {
   started_ = true;
   if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
+}
+
+// What it takes to make the call again, if its one batch holds all of it.
+void CallObserver::begin(InterceptorBatchMethods& batch) {
+  count_started();
   if (type_ != RpcMethod::NORMAL_RPC) return;
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   request_ = *batch.GetSerializedSendMessage();
   reply_ = batch.GetRecvMessage();
-  // An interceptor may go on with this batch while the thread fills another call's.
-  if (filled_call == context_.c_call()) ops_ = filled_ops;
+  if (filled.is_of(context_.c_call())) ops_ = filled.ops;
+  if (reply_ == nullptr) watch(/*entering=*/1);
 }
 
 // Returns true when the batch goes on later, or has done so: then this may be gone.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
   const grpc::StatusCode code = batch.GetRecvStatus()->error_code();
+  if (RetriedStream* const stream = stream_) {
+    if (!ended_) ended(*batch.GetRecvStatus(), stream->kept_bytes(), stream->is_observed());
+    return false;
+  }
   complete(code);
   const auto reply = code != grpc::StatusCode::OK ? whole(batch) : std::nullopt;
   const auto delay = binder_->retry(intent_,
@@ -122,7 +153,7 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
                                      .code = code,
                                      .trailers = *batch.GetRecvTrailingMetadata(),
                                      .deadline = context_.raw_deadline(),
-                                     .request = &request_,
+                                     .request_bytes = request_.Length(),
                                      .is_wanted = reply && !is_cancelled()});
   if (delay) {
     retried_ = std::make_unique<RetriedCall>(
@@ -141,6 +172,40 @@ std::optional<ReplySlot> CallObserver::whole(InterceptorBatchMethods& batch) con
   if (reply_ == nullptr || ops_ == nullptr) return std::nullopt;
   if (!has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) return std::nullopt;
   return ReplySlot::of(ops_, reply_);
+}
+
+std::optional<Duration> CallObserver::ended(const grpc::Status& status,
+                                            std::optional<std::size_t> request_bytes,
+                                            bool is_wanted) {
+  complete(status.error_code());
+  ended_ = true;
+  const auto delay = binder_->retry(intent_,
+                                    {.call = context_.c_call(),
+                                     .code = status.error_code(),
+                                     .trailers = context_.GetServerTrailingMetadata(),
+                                     .deadline = context_.raw_deadline(),
+                                     .request_bytes = request_bytes,
+                                     .is_wanted = is_wanted && !is_cancelled()});
+  if (!delay) intent_.pick = lb::Pick();
+  return delay;
+}
+
+std::shared_ptr<BackOff> CallObserver::back_off(Duration delay, std::function<void()> over) const {
+  return BackOff::start(binder_->waiting(), delay, std::move(over));
+}
+
+void CallObserver::make_again(const Call& call, CallOpSetInterface& ops) {
+  const RpcMethod method(method_.c_str(), type_);
+  binder_->pick(intent_, method_.c_str(), context_);
+  const auto queued = QueuedCall::instead_of(
+      call, method, context_, *this, binder_, std::exchange(intent_, CallIntent()));
+  queued->PerformOpsOnCall(&ops, nullptr);
+}
+
+grpc_call* CallObserver::refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const {
+  const absl::Status same(static_cast<absl::StatusCode>(status.error_code()),
+                          status.error_message());
+  return binder_->refuse(same, method_.c_str(), cq);
 }
 
 void CallObserver::complete(grpc::StatusCode code) {
@@ -162,15 +227,16 @@ void deliver_cookie(const std::string& set_cookie,
 
 // --- how it comes into a call -----------------------------------------------------
 
-OpsScope::OpsScope(CallOpSetInterface* ops, const grpc_call* call, grpc::CompletionQueue* held)
-    : outer_ops_(std::exchange(filled_ops, ops)),
-      outer_call_(std::exchange(filled_call, call)),
-      outer_held_(std::exchange(held_queue, held)) {}
+FilledOps filled_ops() {
+  return filled;
+}
+
+OpsScope::OpsScope(CallOpSetInterface* ops, const Call& call, grpc::CompletionQueue* held)
+    : outer_(std::exchange(filled, {ops, &call})), outer_held_(std::exchange(held_queue, held)) {}
 
 OpsScope::~OpsScope() {
   release_held_queue();
-  filled_ops = outer_ops_;
-  filled_call = outer_call_;
+  filled = outer_;
   held_queue = outer_held_;
 }
 

@@ -6,14 +6,15 @@
 //   call_binder::bind, queued_call ─▶ observe(intent) ─▶ batches ─▶ status: the intent goes
 //
 // It holds the lb::Pick from binding to the status (D1), counts the attempt in the cluster's
-// CallStats, adds the session's cookie to what the server answered (D5), and hands a unary call
-// that is to be made again to retried_call (D2). Of a call that was bound when it was made it is
-// the hook, too: between that and its first batch, which the application may put off, the
-// connection may die, and then the call waits in a queued_call (D2).
+// CallStats, adds the session's cookie to what the server answered (D5), and hands a call that is
+// to be made again to retried_call, if it is one batch, or to retried_stream (D2). Of a call that
+// was bound when it was made it is the hook, too: between that and its first batch, which the
+// application may put off, the connection may die, and then the call waits in a queued_call (D2).
 
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +24,7 @@
 
 #include "channel/call_binder.hpp"
 #include "channel/retried_call.hpp"
+#include "channel/retried_stream.hpp"
 
 namespace signalbox::channel {
 
@@ -36,6 +38,11 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// The call was bound. Before that, it is not observed.
   void observe(std::shared_ptr<CallBinder> binder, CallIntent intent);
 
+  /// The application gets `front` for the call, and never learns of another. Reactors ask the call
+  /// that they were made with whether response headers came, and the first attempt may have had
+  /// none. Takes over the reference.
+  grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real);
+
   /// Whether the application has cancelled the context.
   bool is_cancelled() const { return cancelled_; }
 
@@ -43,7 +50,56 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
                         grpc::internal::Call* call) override;
   void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
+  /// Fills a batch of a call that has been bound. `held`: see OpsScope.
+  void fill(grpc::internal::CallOpSetInterface* ops,
+            grpc::internal::Call* call,
+            grpc::CompletionQueue* held = nullptr);
+
+  /// Does just that: the hook of a call that stays where it is.
+  grpc::internal::CallHook& filler() { return filler_; }
+
+  // What retried_stream does with the call's attempts.
+
+  /// Whether the attempt has a connection.
+  bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
+
+  bool has_policy() const { return !intent_.pick.retry().is_none(); }
+
+  /// grpc-previous-rpc-attempts of the one that runs.
+  std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
+
+  /// One has sent its headers.
+  void count_started();
+
+  /// It has ended. Returns after how long another is to follow.
+  std::optional<Duration> ended(const grpc::Status& status,
+                                std::optional<std::size_t> request_bytes,
+                                bool is_wanted);
+
+  /// See BackOff::start.
+  std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
+
+  /// Picks again, and fills `ops` into the call that is made then.
+  void make_again(const grpc::internal::Call& call, grpc::internal::CallOpSetInterface& ops);
+
+  /// A call that ends with this status; the caller owns the reference.
+  grpc_call* refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const;
+
  private:
+  class Filler final : public grpc::internal::CallHook {
+   public:
+    explicit Filler(CallObserver& observer) : observer_(observer) {}
+
+    void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
+                          grpc::internal::Call* call) override {
+      observer_.fill(ops, call);
+    }
+
+   private:
+    CallObserver& observer_;
+  };
+
+  void watch(int entering);
   void begin(grpc::experimental::InterceptorBatchMethods& batch);
   bool end(grpc::experimental::InterceptorBatchMethods& batch);
   std::optional<ReplySlot> whole(grpc::experimental::InterceptorBatchMethods& batch) const;
@@ -57,15 +113,33 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   CallIntent intent_;
   /// What the pick sets; kept beside it, as headers and status may come on two threads.
   std::string set_cookie_;
+  grpc_call* front_ = nullptr;          ///< Null: the application has the call itself.
+  grpc::internal::Call real_;           ///< Behind the front.
   std::once_flag first_batch_;          ///< As the hook: a stream may begin on two threads at once.
   std::shared_ptr<QueuedCall> queued_;  ///< As the hook: the call waits, or did.
   bool started_ = false;
+  bool ended_ = false;  ///< The attempt's end has been counted.
+  Filler filler_{*this};
   grpc::ByteBuffer request_;
   void* reply_ = nullptr;
   grpc::internal::CallOpSetInterface* ops_ = nullptr;
   std::unique_ptr<RetriedCall> retried_;
   std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the thread that cancels.
+  std::shared_ptr<RetriedStream> owned_stream_;
+  std::atomic<RetriedStream*> stream_{nullptr};  ///< Null: one batch, or never made again.
 };
+
+/// What a thread fills.
+struct FilledOps {
+  grpc::internal::CallOpSetInterface* ops = nullptr;
+  const grpc::internal::Call* call = nullptr;
+
+  bool is_of(const grpc_call* other) const { return call != nullptr && call->call() == other; }
+};
+
+/// What this thread fills. An interceptor may go on with a batch while the thread fills another
+/// call's.
+FilledOps filled_ops();
 
 /// While it lives, this thread fills `ops` of `call`. If `held` is set, a hold on that queue is
 /// released as soon as the batch has its own, and before it starts or meets an application's
@@ -73,15 +147,14 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
 class OpsScope {
  public:
   OpsScope(grpc::internal::CallOpSetInterface* ops,
-           const grpc_call* call,
+           const grpc::internal::Call& call,
            grpc::CompletionQueue* held = nullptr);
   ~OpsScope();
   OpsScope(const OpsScope&) = delete;
   OpsScope& operator=(const OpsScope&) = delete;
 
  private:
-  grpc::internal::CallOpSetInterface* const outer_ops_;
-  const grpc_call* const outer_call_;
+  const FilledOps outer_;
   grpc::CompletionQueue* const outer_held_;
 };
 

@@ -10,7 +10,7 @@
 // Invariants
 //   D1  A call that was picked holds its lb::Pick until it ends, and no longer.
 //   D2  A call that is known to never have reached a transport is picked again, not failed; so is,
-//       after a back-off, a unary call that its route's retry policy covers.
+//       after a back-off, one that its route's retry policy covers, until the server has answered.
 //   D3  A call's interceptors are made once and run once, in the application's context, whether it
 //       waits, and however often it is picked.
 //   D4  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
@@ -65,6 +65,8 @@ struct GrpcChannelOptions {
   std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
   /// Requests that are larger are not retried by policy.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
+  /// Retries look for an endpoint that the call has not tried.
+  bool retry_elsewhere = false;
 };
 
 /// The connections that the router leads to must be actors::GrpcConnections.

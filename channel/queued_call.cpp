@@ -64,7 +64,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
                                                    CallIntent intent) {
   auto self = std::make_shared<QueuedCall>(
       std::move(binder), std::move(intent), method, context, call.cq());
-  self->count();
+  if (self->intent_.is_put_off) self->count();
   self->make_holding_call();
   self->interception_ = {call.client_rpc_info(), &observer};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
@@ -141,7 +141,7 @@ Verdict QueuedCall::pick_again() {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
   } else if (binder_->sequence() == intent_.pick.sequence()) {
-    return Verdict::kWait;
+    return intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
   }
   if (binder_->pick(intent_, name_.c_str(), context_)) limit();
   return CallBinder::judge(intent_);
@@ -255,7 +255,9 @@ void QueuedCall::bind(Verdict verdict) {
     if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.observer);
     intent_.pick = lb::Pick();
   }
-  real_ = Call(real, binder_.get(), cq_, interception_.info);
+  grpc::internal::CallHook* hook = binder_.get();
+  if (interception_.observer != nullptr) hook = &interception_.observer->filler();
+  real_ = Call(real, hook, cq_, interception_.info);
   grpc_call_ref(real);  // For holding_ended(): the context may be going meanwhile.
   earlier_.push_back(real);
   earlier_.push_back(GrpcAccess::rebind(context_, real));
@@ -274,13 +276,16 @@ void QueuedCall::replay(std::unique_lock<std::mutex> lock) {
     CallOpSetInterface* const ops = stored_.front();
     stored_.pop_front();
     lock.unlock();
-    {
-      const OpsScope scope(ops, real_.call(), cq_);
-      ops->FillOps(&real_);
-    }
+    fill(ops);
     lock.lock();
   }
   if (state_ == State::kReplaying) state_ = State::kBound;
+}
+
+void QueuedCall::fill(CallOpSetInterface* ops) {
+  if (interception_.observer != nullptr) return interception_.observer->fill(ops, &real_, cq_);
+  const OpsScope scope(ops, real_, cq_);
+  ops->FillOps(&real_);
 }
 
 // With the last references gRPC cancels the holding call, whose watch lets go of this.

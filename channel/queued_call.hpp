@@ -82,6 +82,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   bool has_waited();
   void bind(Verdict verdict);
   void replay(std::unique_lock<std::mutex> lock);
+  void fill(grpc::internal::CallOpSetInterface* ops);
   void limit();
   void holding_ended(const absl::Status& status);
   bool is_cancelled() const;

@@ -118,7 +118,7 @@ void RetriedCall::OnDone(const grpc::Status& status) {
                                        .code = code,
                                        .trailers = attempt.GetServerTrailingMetadata(),
                                        .deadline = attempt.raw_deadline(),
-                                       .request = &request_,
+                                       .request_bytes = request_.Length(),
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
     set_cookie_ = intent_->pick.set_cookie();

@@ -239,6 +239,7 @@ struct Runtime::State {
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   std::size_t retry_buffer_bytes = 0;
+  bool retry_elsewhere = false;
   std::optional<RetryThrottling> retry_throttling;
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
@@ -308,6 +309,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!cookies.ok()) return cookies.status();
   state->session_cookies = *std::move(cookies);
   state->retry_buffer_bytes = options.retry_buffer_bytes;
+  state->retry_elsewhere = options.retry_elsewhere;
   state->retry_throttling = options.retry_throttling;
   const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
   if (!custom.ok()) return custom.status();
@@ -391,7 +393,8 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       target,
                                       std::move(interceptors),
                                       (*found)->retry_throttle(),
-                                      state_->retry_buffer_bytes};
+                                      state_->retry_buffer_bytes,
+                                      state_->retry_elsewhere};
   return channel::make_grpc_channel(std::move(options));
 }
 

@@ -113,6 +113,15 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     std::erase_if(context.send_initial_metadata_, is_meant);
   }
 
+  /// Where the context keeps what its call receives.
+  static MetadataMap& received_headers(ClientContext& context) {
+    return context.recv_initial_metadata_;
+  }
+
+  static MetadataMap& received_trailers(ClientContext& context) {
+    return context.trailing_metadata_;
+  }
+
   static bool wait_for_ready(const ClientContext& context) { return context.wait_for_ready_; }
 
   /// What calls made under `from` inherit of it, except its metadata and its wait_for_ready.

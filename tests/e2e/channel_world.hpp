@@ -112,7 +112,8 @@ class ChannelWorld {
           interceptors = {},
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
       std::string target = "xds:///orders",
-      std::shared_ptr<lb::RetryThrottle> throttle = nullptr)
+      std::shared_ptr<lb::RetryThrottle> throttle = nullptr,
+      bool retry_elsewhere = false)
       : credentials_(std::move(credentials)) {
     channel::GrpcChannelOptions options{lb::Router(cell, {target, "node-7"}),
                                         waiting,
@@ -121,6 +122,7 @@ class ChannelWorld {
                                         target,
                                         std::move(interceptors),
                                         std::move(throttle)};
+    options.retry_elsewhere = retry_elsewhere;
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);

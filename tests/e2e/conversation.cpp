@@ -435,6 +435,7 @@ Transcript converse(const Way& way,
   }
   way.talk(channel, context, manner, transcript);
   if (interrupter.joinable()) interrupter.join();
+  if (manner.talked) manner.talked();
   // Asked for by every way at the latest with the status.
   transcript.initial = metadata_text(context.GetServerInitialMetadata());
   transcript.trailing = metadata_text(context.GetServerTrailingMetadata());

@@ -43,7 +43,8 @@ struct Manner {
   std::function<void(grpc::ClientContext&)> prepare;  ///< May be empty.
   bool corked = false;  ///< The first message goes out with the metadata, where it can.
   Agreement agreement = Agreement::kAll;
-  bool is_interrupted = false;  ///< TryCancel() once the server has the call.
+  bool is_interrupted = false;             ///< TryCancel() once the server has the call.
+  std::function<void()> talked = nullptr;  ///< The call is over, and its context still there.
 };
 
 struct Way {

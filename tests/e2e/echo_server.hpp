@@ -41,6 +41,7 @@ class EchoService final : public Echo::Service {
   grpc::Status Unary(grpc::ServerContext* context,
                      const EchoRequest* request,
                      EchoReply* reply) override {
+    if (fails(*context)) return failure(*context);
     if (request->failures() > 0) return fail_at_first(*context, *request, *reply);
     begin(*context);
     fill(*context, *request, *reply);
@@ -50,9 +51,10 @@ class EchoService final : public Echo::Service {
   grpc::Status Collect(grpc::ServerContext* context,
                        grpc::ServerReader<EchoRequest>* reader,
                        EchoReply* reply) override {
-    begin(*context);
     EchoRequest request;
     EchoRequest all;
+    if (fails(*context)) return fail_after_reading(*context, *reader);
+    begin(*context);
     while (reader->Read(&request)) {
       all.set_text(all.text() + request.text());
       all.set_status(request.status());
@@ -66,6 +68,7 @@ class EchoService final : public Echo::Service {
   grpc::Status Expand(grpc::ServerContext* context,
                       const EchoRequest* request,
                       grpc::ServerWriter<EchoReply>* writer) override {
+    if (fails(*context)) return failure(*context);
     begin(*context);
     EchoReply reply;
     fill(*context, *request, reply);
@@ -76,6 +79,10 @@ class EchoService final : public Echo::Service {
 
   grpc::Status Chat(grpc::ServerContext* context,
                     grpc::ServerReaderWriter<EchoReply, EchoRequest>* stream) override {
+    if (fails(*context)) {
+      if (failing.is_answered) stream->Write(EchoReply());
+      return fail_after_reading(*context, *stream);
+    }
     begin(*context);
     EchoRequest request;
     while (stream->Read(&request)) {
@@ -100,9 +107,52 @@ class EchoService final : public Echo::Service {
   }
 
   std::atomic<int> calls{0};
+  std::atomic<int> failed{0};  ///< Of these, as failing said.
   int port = 0;
 
+  /// How the next calls of any method fail: without response headers.
+  struct Failing {
+    std::atomic<int> times{0};
+    std::atomic<int> reads{0};  ///< Messages that are read before.
+    std::atomic<int> status{grpc::StatusCode::UNAVAILABLE};
+    std::atomic<bool> is_answered{false};  ///< Of Chat: after a message.
+    std::atomic<bool> is_held{false};      ///< Until release(), or the call is cancelled.
+    std::string pushback;
+  } failing;
+
+  /// As grpc-previous-rpc-attempts of the last call said.
+  std::atomic<int> previous_attempts{0};
+
  private:
+  bool fails(const grpc::ServerContext& context) {
+    const auto header = context.client_metadata().find("grpc-previous-rpc-attempts");
+    const bool has_one = header != context.client_metadata().end();
+    previous_attempts =
+        has_one ? std::stoi(std::string(header->second.data(), header->second.size())) : 0;
+    int left = failing.times;
+    while (left > 0 && !failing.times.compare_exchange_weak(left, left - 1)) {
+    }
+    return left > 0;
+  }
+
+  grpc::Status failure(grpc::ServerContext& context) {
+    ++calls;
+    if (failing.is_held) hold(context);
+    ++failed;
+    context.AddTrailingMetadata("attempt", std::to_string(previous_attempts));
+    if (!failing.pushback.empty())
+      context.AddTrailingMetadata("grpc-retry-pushback-ms", failing.pushback);
+    return {static_cast<grpc::StatusCode>(failing.status.load()), "as asked", "in detail"};
+  }
+
+  template <typename Reader>
+  grpc::Status fail_after_reading(grpc::ServerContext& context, Reader& reader) {
+    EchoRequest request;
+    for (int i = 0; i < failing.reads && reader.Read(&request); ++i) {
+    }
+    return failure(context);
+  }
+
   grpc::Status fail_at_first(grpc::ServerContext& context,
                              const EchoRequest& request,
                              EchoReply& reply) {

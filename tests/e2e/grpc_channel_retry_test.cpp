@@ -8,57 +8,10 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include "lb/request_limit.hpp"
-#include "tests/e2e/channel_world.hpp"
+#include "tests/e2e/retry_world.hpp"
 
 namespace signalbox::test {
 namespace {
-
-constexpr char kForever[] = "3600000";  // For a pushback.
-
-lb::RetryRules rules_of(std::uint32_t max_attempts, Duration base = 1ms, Duration most = 4ms) {
-  return lb::RetryRules({{absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable},
-                         max_attempts,
-                         base,
-                         most});
-}
-
-// A server, and a route to it that retries.
-struct RetryWorld : ChannelWorld {
-  explicit RetryWorld(const lb::RetryRules& rules,
-                      std::shared_ptr<lb::RetryThrottle> throttle = nullptr)
-      : ChannelWorld({}, grpc::InsecureChannelCredentials(), "xds:///orders", std::move(throttle)) {
-    retry = rules;
-    connection = connect(server.address());
-    publish_ready({connection});
-  }
-
-  ~RetryWorld() {
-    wait_for_no_uses();
-    CHECK_FALSE(connection->in_use());
-    CHECK(waiting->size() == 0);
-  }
-
-  RetryWorld(const RetryWorld&) = delete;
-  RetryWorld& operator=(const RetryWorld&) = delete;
-
-  // Makes a call, and does something as soon as it backs off.
-  grpc::Status call_and(Api api,
-                        grpc::ClientContext& context,
-                        const EchoRequest& request,
-                        const std::function<void()>& act) {
-    std::thread meanwhile([&] {
-      wait_for_queue(1);
-      act();
-    });
-    EchoReply reply;
-    grpc::Status status = call(*stub, api, context, request, reply);
-    meanwhile.join();
-    return status;
-  }
-
-  EchoServer server;
-  ConnectionPtr connection;
-};
 
 EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILABLE) {
   EchoRequest request;
@@ -256,20 +209,6 @@ TEST_CASE("retried_call: holds its cluster and nothing else while it backs off",
   world.publish(nullptr);  // The gate goes.
 }
 
-// Answers in turn; the last one for ever.
-ScriptedPicker::Script in_turn(std::vector<PickResult> answers, std::atomic<std::size_t>& asked) {
-  return [answers = std::move(answers), &asked](const PickArgs&) {
-    return answers[std::min(asked++, answers.size() - 1)];
-  };
-}
-
-template <typename Outcome>
-PickResult answer(Outcome outcome) {
-  PickResult result;
-  result.outcome = std::move(outcome);
-  return result;
-}
-
 TEST_CASE("retried_call: a pick that fails is an attempt that failed; a drop ends the call",
           "[channel][retry][A44][A32]") {
   const Api api = GENERATE(values(kApis));
@@ -396,20 +335,6 @@ TEST_CASE("retried_call: calls through a generic stub are made again, too",
   EchoReply reply;
   REQUIRE(reply.ParseFromArray(whole.begin(), static_cast<int>(whole.size())));
   CHECK(reply.previous_attempts() == 2);
-}
-
-TEST_CASE("retried_call: streams end as they do, policy or none", "[channel][retry]") {
-  RetryWorld world(rules_of(3));
-  grpc::ClientContext context;
-  EchoRequest request;
-  request.set_status(grpc::StatusCode::UNAVAILABLE);
-  EchoReply reply;
-  const auto stream = world.stub->Expand(&context, request);
-  CHECK_FALSE(stream->Read(&reply));
-  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK(world.server.service().calls == 1);
-  for (std::size_t i = 0; i < kRetryResults; ++i)
-    CHECK(world.stats->retries(static_cast<RetryResult>(i)) == 0);
 }
 
 TEST_CASE("retried_call: calls that fail, are cancelled and run out of time at once",

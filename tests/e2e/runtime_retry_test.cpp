@@ -188,6 +188,15 @@ TEST_CASE("runtime: the options of retries", "[e2e][runtime][retry][A6]") {
     CHECK(retries(*runtime, "too_large") == 1);
     CHECK(echo(runtime->channel("xds:///orders"), failing(1)).status.ok());
   }
+  SECTION("where they go") {
+    // There is no other endpoint: the four picks that look for one are all that is seen of it.
+    options.retry_elsewhere = GENERATE(false, true);
+    const double picks = options.retry_elsewhere ? 6 : 2;
+    const auto runtime = start_runtime(std::move(options));
+    CHECK(echo(runtime->channel("xds:///orders"), failing(1)).status.ok());
+    CHECK(metric(*runtime, "signalbox_picks_total", {"cluster=\"c\"", "result=\"complete\""}) ==
+          picks);
+  }
   SECTION("what cannot be") {
     struct Row {
       RetryThrottling throttling;

@@ -126,9 +126,14 @@ struct RuntimeOptions {
   /// Pings connections that no call is on, too.
   bool keepalive_without_calls = false;
 
-  /// Retries of unary calls whose route has a retry policy (gRFC A44). A request that is larger is
-  /// not kept for them, and so its call is not retried: signalbox_retries_total says too_large.
+  /// Retries of calls whose route has a retry policy (gRFC A44), until the server has answered.
+  /// Requests that are larger, all messages of a stream together, are not kept for them, and so
+  /// their call is not retried: signalbox_retries_total says too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
+  /// A retry that is led to an endpoint which the call has tried looks elsewhere: up to four picks
+  /// more, then it goes where the last one led. What chooses by hash or by session stays. Off, as
+  /// in gRPC: each retry is led where a new call would be.
+  bool retry_elsewhere = false;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6): a failure that could
   /// be retried takes a token, a success gives `token_ratio` of one back, and none is retried while
   /// half of the tokens or more are gone. Unset: never, as in gRPC without a service config; xDS

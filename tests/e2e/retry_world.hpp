@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RetryWorld — a ChannelWorld with one server, and a route to it that has a retry policy.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/e2e/channel_world.hpp"
+
+namespace signalbox::test {
+
+inline constexpr char kForever[] = "3600000";  ///< For a pushback.
+
+inline lb::RetryRules rules_of(std::uint32_t max_attempts,
+                               Duration base = 1ms,
+                               Duration most = 4ms) {
+  return lb::RetryRules({{absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable},
+                         max_attempts,
+                         base,
+                         most});
+}
+
+/// A server, and a route to it that retries.
+struct RetryWorld : ChannelWorld {
+  using Interceptors =
+      std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
+
+  explicit RetryWorld(const lb::RetryRules& rules,
+                      std::shared_ptr<lb::RetryThrottle> throttle = nullptr,
+                      Interceptors interceptors = {},
+                      bool elsewhere = false)
+      : ChannelWorld(std::move(interceptors),
+                     grpc::InsecureChannelCredentials(),
+                     "xds:///orders",
+                     std::move(throttle),
+                     elsewhere) {
+    retry = rules;
+    connection = connect(server.address());
+    publish_ready({connection});
+  }
+
+  ~RetryWorld() {
+    wait_for_no_uses();
+    CHECK_FALSE(connection->in_use());
+    CHECK(waiting->size() == 0);
+  }
+
+  RetryWorld(const RetryWorld&) = delete;
+  RetryWorld& operator=(const RetryWorld&) = delete;
+
+  /// Makes a call, and does something as soon as it backs off.
+  grpc::Status call_and(Api api,
+                        grpc::ClientContext& context,
+                        const EchoRequest& request,
+                        const std::function<void()>& act) {
+    std::thread meanwhile([&] {
+      wait_for_queue(1);
+      act();
+    });
+    EchoReply reply;
+    grpc::Status status = call(*stub, api, context, request, reply);
+    meanwhile.join();
+    return status;
+  }
+
+  EchoServer server;
+  ConnectionPtr connection;
+};
+
+/// Answers in turn; the last one for ever.
+inline ScriptedPicker::Script in_turn(std::vector<PickResult> answers,
+                                      std::atomic<std::size_t>& asked) {
+  return [answers = std::move(answers), &asked](const PickArgs&) {
+    return answers[std::min(asked++, answers.size() - 1)];
+  };
+}
+
+/// A picker's answer without trackers.
+template <typename Outcome>
+PickResult answer(Outcome outcome) {
+  PickResult result;
+  result.outcome = std::move(outcome);
+  return result;
+}
+
+}  // namespace signalbox::test
