@@ -59,9 +59,15 @@ protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);
 
-/// One per leaf cluster: who holds which subchannel. Owns the subchannels.
+/// One per leaf cluster: who holds which subchannel. Owns the subchannels, and the sweeper where
+/// calls may be of sessions.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment);
+
+/// One per subchannel map that keeps sessions: when it looks for those that nobody uses any more.
+protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
+                                     EnvironmentPtr environment,
+                                     protocol::SubchannelMapActor map);
 
 /// One per address of a leaf cluster: connects, loses, backs off.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts lb::SubchannelMapCore: who holds which subchannel of one leaf cluster. The shell knows
-// the holders' actors and the subchannels' actors; the core knows everything else.
+// the holders' actors, the subchannels' and the sweeper; the core knows everything else.
 
 #include <map>
 #include <memory>
@@ -25,6 +25,10 @@ using protocol::StopReason;
 using protocol::SubchannelActor;
 using protocol::SubchannelMapActor;
 using protocol::SubchannelObserver;
+using protocol::SweeperActor;
+
+// No address looks like that.
+const char kSweeperName[] = "sweeper";
 
 struct MapState {
   MapState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
@@ -33,8 +37,11 @@ struct MapState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     for (auto& [address, subchannel] : subchannels)
       protocol::stop(subchannel, reason);
+    if (sweeper) protocol::stop(sweeper, reason);
     if (counted)
       environment->instruments->observe(EndpointsCounted{counted->cluster, {}, counted->by_state});
+    if (sessions)
+      environment->instruments->observe(SessionsHeld{sessions->cluster, 0, sessions->held});
   }
 
   static constexpr const char* name = "signalbox.subchannel_map";
@@ -77,9 +84,20 @@ struct MapState {
       protocol::send(self, found->second, SubchannelGone{std::move(order.address)});
   }
 
-  void run(ArmSweeper& /*order*/) {}
+  void run(ArmSweeper& order) {
+    idle_timeout = order.idle_timeout;
+    if (!idle_timeout) {
+      stop_sweeper();
+    } else if (sweeper) {
+      protocol::send(self, sweeper, IdleTimeoutSet{*idle_timeout});
+    } else if (!sweeper_awaited) {
+      launch_sweeper();
+    }
+  }
 
-  void run(FinishSweep& /*order*/) {}
+  void run(FinishSweep& order) {
+    if (sweeper) protocol::send(self, sweeper, SweepDone{order.next_due});
+  }
 
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
@@ -87,6 +105,7 @@ struct MapState {
       if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
       counted = *now;
     }
+    if (const auto* now = std::get_if<SessionsHeld>(&order.observation)) sessions = *now;
     environment->instruments->observe(order.observation);
   }
 
@@ -94,6 +113,9 @@ struct MapState {
   void lost(const Address& address, const SubchannelSettings& settings);
   void restart(const Address& address);
   void meet(const Holder& holder);
+  void launch_sweeper();
+  void stop_sweeper();
+  void sweeper_restart_due();
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -112,6 +134,11 @@ struct MapState {
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
   std::optional<EndpointsCounted> counted;  // What the metrics know of us.
+  std::optional<SessionsHeld> sessions;     // The same.
+  SweeperActor sweeper;                     // Only while sessions are kept.
+  std::optional<Duration> idle_timeout;     // As armed last.
+  RestartDelay sweeper_delay;
+  bool sweeper_awaited = false;  // It died, and is not started before its RestartDue.
   bool orderly = false;
 };
 
@@ -148,6 +175,31 @@ void MapState::restart(const Address& address) {
   feed(std::move(fresh));
 }
 
+void MapState::launch_sweeper() {
+  sweeper = spawn_sweeper(self->home_system(), environment, SubchannelMapActor{self});
+  watches.add(self, sweeper, [this](const caf::error& reason) {
+    environment->instruments->count_actor_death("sweeper", protocol::reason_text(reason));
+    sweeper = nullptr;
+    sweeper_awaited = true;
+    const Duration delay = sweeper_delay.next(protocol::now_of(self));
+    protocol::send_after(self, SubchannelMapActor{self}, delay, RestartDue{kSweeperName});
+  });
+  protocol::send(self, sweeper, IdleTimeoutSet{*idle_timeout});
+}
+
+void MapState::stop_sweeper() {
+  if (!sweeper) return;
+  watches.remove(self, sweeper);
+  protocol::stop(sweeper);
+  sweeper = nullptr;
+}
+
+// By now sessions may not be kept any more.
+void MapState::sweeper_restart_due() {
+  sweeper_awaited = false;
+  if (idle_timeout && !sweeper) launch_sweeper();
+}
+
 // Whoever acquires is watched: a holder that dies keeps its holds for its successor.
 void MapState::meet(const Holder& holder) {
   if (holders.contains(holder)) return;
@@ -182,7 +234,10 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         state.meet(event.keeper);
         state.feed(event);
       },
-      [&state](const SweepAsked& event) { state.feed(event); },
+      // The same of a sweeper.
+      [&state](const SweepAsked& event) {
+        if (protocol::sent_by(state.self, state.sweeper)) state.feed(event);
+      },
       // A subchannel that was stopped may still be heard: only the present one counts.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);
@@ -190,7 +245,13 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         if (!protocol::sent_by(state.self, found->second)) return;
         state.feed(std::move(event));
       },
-      [&state](const RestartDue& event) { state.restart(Address(event.what)); },
+      [&state](const RestartDue& event) {
+        if (event.what == kSweeperName) {
+          state.sweeper_restart_due();
+        } else {
+          state.restart(Address(event.what));
+        }
+      },
   };
 }
 

@@ -4,7 +4,9 @@
 //
 //   supervisor ─┬▶ xds_client ─▶ ads_stream
 //               └▶ channel ─┬▶ xds_watcher ─▶ dns
-//                           └▶ policy (cluster_manager) ─▶ policy … ─▶ subchannel_map ─▶ subchannel
+//                           └▶ policy (cluster_manager) ─▶ policy … ─▶ subchannel_map ─┬▶
+//                           subchannel
+//                                                                                      └▶ sweeper
 //
 // The arrows are ownership: who spawns, monitors and restarts whom. actors/spawn.hpp makes them.
 
@@ -46,6 +48,7 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    SubchannelStateChanged,
                                    RestartDue>;
 
+/// One beside each subchannel map that keeps sessions.
 using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;
 
 using SubchannelActor =

@@ -171,7 +171,15 @@ std::string TreeHarness::visit(const std::string& cluster,
 }
 
 TreeHarness::Call TreeHarness::begin(const std::string& cluster, std::uint64_t seed) {
-  const PickResult result = ask(cluster, seed);
+  return begin(ask(cluster, seed));
+}
+
+TreeHarness::Call TreeHarness::begin_visit(const std::string& cluster, const std::string& cookie) {
+  const SessionArgs session{cookie, false, now_};
+  return begin(ask(cluster, 0, std::nullopt, &session));
+}
+
+TreeHarness::Call TreeHarness::begin(const PickResult& result) {
   Call call{to_text(result), {}, root_->published->picker, {}};
   if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
     const CallGate* const gate = result.trackers.gate();

@@ -69,6 +69,9 @@ class TreeHarness {
   /// As pick(), and the call is made; it runs until end().
   Call begin(const std::string& cluster, std::uint64_t seed = 0);
 
+  /// The same of a call of a session.
+  Call begin_visit(const std::string& cluster, const std::string& cookie);
+
   static void end(Call& call) { call.tracking.end(call.end); }
 
   /// Begins a call and ends it.
@@ -124,6 +127,7 @@ class TreeHarness {
                  std::uint64_t seed,
                  Hash hash = std::nullopt,
                  const SessionArgs* session = nullptr);
+  Call begin(const PickResult& result);
   Node* start(Node* parent, const ChildName& name, const LbConfig& config);
   void stop(Node& node);
   void post(std::uint64_t node, LbEvent event);

@@ -221,6 +221,19 @@ class Shells {
 
   void hold_one_of(const protocol::SubchannelMapActor& map) { keep(system().spawn(hold, map)); }
 
+  /// Kills the actor of this kind that next has something to do.
+  void kill_next(const std::string& name) {
+    while (true) {
+      for (caf::resumable* job : coordinator_.jobs) {
+        auto* actor = dynamic_cast<caf::scheduled_actor*>(job);
+        if (actor == nullptr || actor->name() != name) continue;
+        caf::anon_send_exit(actor->address(), caf::exit_reason::kill);
+        return run();
+      }
+      REQUIRE(coordinator_.try_run_once());
+    }
+  }
+
   std::string metrics() const { return metrics::Exporter(environment->instruments).text(); }
 
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
@@ -297,6 +310,20 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(
       [](const TimerFired&) {},
       [](const protocol::RestartDue&) {},
       [](const protocol::DumpRequested&) {},
+  };
+}
+
+// In the place of override_host: keeps sessions on one address, and has created it for one.
+protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
+    protocol::SubchannelObserver::pointer self,
+    protocol::SubchannelMapActor map,
+    SessionsKept order) {
+  order.keeper = Holder{PolicyPath("k"), 1};
+  protocol::send(self, map, order);
+  protocol::send(self, map, SubchannelAcquired{order.keeper, order.marks->begin()->first});
+  return {
+      [](const SubchannelStateChanged&) {},
+      [](const SubchannelGone&) {},
   };
 }
 
@@ -855,6 +882,78 @@ TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soo
     shells.pass(milliseconds(50));
   shells.pass(milliseconds(350));
   CHECK(shells.connector->asked == before + 3);  // At once, after 0.1 and after 0.3 s.
+}
+
+TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becomes of it",
+          "[actors][sweeper][subchannel_map][A75-29][A75-40]") {
+  Shells shells;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 1});
+  protocol::post(map, MapGenerationApplied{1});
+  shells.run();
+  const std::size_t before = shells.living();
+  auto marks = std::make_shared<SessionMarks>();
+  (*marks)[Address("127.0.0.1:80")].mark = std::make_shared<const SessionMark>();
+  const SessionsKept order{Holder{PolicyPath("k"), 1}, seconds(10), marks};
+  const auto keeper = shells.keep(shells.system().spawn(keep_sessions, map, order));
+  shells.run();
+  REQUIRE(shells.living() == before + 3);  // The keeper, the subchannel, the sweeper.
+  const auto shows = [&](const std::string& line) {
+    return absl::StrContains(shells.metrics(), "signalbox_" + line + "\n");
+  };
+  REQUIRE(shows("affinity_subchannels_held{cluster=\"orders\"} 1"));
+
+  SECTION("what no session uses is released when the idle timeout has passed") {
+    shells.pass(milliseconds(9950));
+    CHECK(shells.living() == before + 3);
+    shells.pass(milliseconds(50));
+    CHECK(shells.living() == before + 2);
+    CHECK(shows("affinity_subchannels_held{cluster=\"orders\"} 0"));
+    CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
+    CHECK(shows("affinity_released_total{cluster=\"orders\"} 1"));
+    shells.pass(seconds(10));
+    CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 2"));
+  }
+  SECTION("one that dies is made anew, and armed") {
+    shells.pass(seconds(5));
+    caf::anon_send(map, order);
+    shells.kill_next("signalbox.sweeper");
+    CHECK(shells.living() == before + 2);
+    CHECK(absl::StrContains(shells.metrics(), "signalbox_actor_deaths_total{actor=\"sweeper\""));
+    shells.pass(milliseconds(100));
+    CHECK(shells.living() == before + 3);
+    shells.pass(milliseconds(9950));
+    CHECK(shells.living() == before + 3);
+    shells.pass(milliseconds(50));
+    CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
+    CHECK(shows("affinity_released_total{cluster=\"orders\"} 1"));
+  }
+  SECTION("one that died is not made anew where sessions end meanwhile") {
+    caf::anon_send(map, order);
+    shells.kill_next("signalbox.sweeper");
+    caf::anon_send(map, SessionsKept{order.keeper, seconds(10), nullptr});
+    shells.pass(seconds(1));
+    CHECK(shells.living() == before + 1);
+  }
+  SECTION("it ends with the sessions, and what was kept for them, too") {
+    caf::anon_send(map, SessionsKept{order.keeper, seconds(10), nullptr});
+    shells.run();
+    CHECK(shells.living() == before + 1);
+    CHECK(shows("affinity_subchannels_held{cluster=\"orders\"} 0"));
+    shells.pass(seconds(20));
+    CHECK_FALSE(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
+  }
+  SECTION("it ends with the keeper") {
+    protocol::stop(keeper);
+    shells.run();
+    CHECK(shells.living() == before);
+  }
+  SECTION("it ends with the map") {
+    protocol::stop(map);
+    shells.run();
+    CHECK(shells.living() == before);
+    CHECK_FALSE(absl::StrContains(shells.metrics(), "signalbox_affinity_subchannels_held{"));
+  }
 }
 
 TEST_CASE("subchannel: in back-off it holds nothing of the connector's",

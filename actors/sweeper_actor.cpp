@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::SweepCore: when the subchannel map looks for connections that no session uses any more.
+//
+//   subchannel_map ─ IdleTimeoutSet, SweepDone ─▶ [sweeper] ─ SweepAsked ─▶ subchannel_map
+
+#include <utility>
+
+#include "actors/spawn.hpp"
+#include "lb/sweep.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using protocol::SweeperActor;
+
+struct SweeperState {
+  SweeperState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+
+  static constexpr const char* name = "signalbox.sweeper";
+
+  using Self = protocol::SelfOf<SweeperActor, SweeperState>;
+
+  template <typename Event>
+  void feed(const Event& event) {
+    handled->add(0, 1);
+    for (const auto& effect : core.step(SweepEvent{event}, protocol::now_of(self)))
+      std::visit([this](const auto& order) { run(order); }, effect);
+  }
+
+  void run(const Sweep&) { protocol::send(self, map, SweepAsked{}); }
+
+  void run(const StartTimer& order) {
+    protocol::send_after(self, SweeperActor{self}, order.delay, TimerFired{order.timer});
+  }
+
+  Self self = nullptr;
+  std::shared_ptr<const metrics::MessageCount> handled;
+  protocol::SubchannelMapActor map;
+  lb::SweepCore core;
+};
+
+protocol::BehaviorOf<SweeperActor> sweeper_behavior(SweeperState::Self self,
+                                                    const EnvironmentPtr& environment,
+                                                    protocol::SubchannelMapActor map) {
+  SweeperState& state = self->state;
+  state.self = self;
+  state.handled = environment->instruments->actor_messages("sweeper");
+  state.map = std::move(map);
+  return {
+      [&state](const IdleTimeoutSet& event) { state.feed(event); },
+      [&state](const SweepDone& event) { state.feed(event); },
+      [&state](const TimerFired& event) { state.feed(event); },
+  };
+}
+
+}  // namespace
+
+SweeperActor spawn_sweeper(caf::actor_system& system,
+                           EnvironmentPtr environment,
+                           protocol::SubchannelMapActor map) {
+  return system.spawn(sweeper_behavior, std::move(environment), std::move(map));
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/health/priority_load.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace signalbox::lb {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+struct Scores {
+  std::vector<std::uint32_t> healthy;
+  std::vector<std::uint32_t> degraded;
+  std::uint32_t total = 0;  // Normalised.
+};
+
+Scores scores_of(std::span<const PriorityHealth> priorities) {
+  Scores scores;
+  std::uint64_t sum = 0;
+  for (const PriorityHealth& at : priorities) {
+    scores.healthy.push_back(health_score(at.healthy, at.total, at.overprovisioning_factor));
+    scores.degraded.push_back(health_score(at.degraded, at.total, at.overprovisioning_factor));
+    sum += scores.healthy.back() + scores.degraded.back();
+  }
+  scores.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(100, sum));
+  return scores;
+}
+
+using Share = std::uint32_t PriorityLoad::*;
+
+// From the first on, each takes what its score is worth of what is left.
+void distribute(const std::vector<std::uint32_t>& scores,
+                std::uint32_t total,
+                Share share,
+                std::vector<PriorityLoad>& loads,
+                std::uint32_t& left) {
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    loads[i].*share = std::min(left, scores[i] * 100 / total);
+    left -= loads[i].*share;
+  }
+}
+
+// What rounding left over.
+void give_rest(const Scores& scores, std::uint32_t left, std::vector<PriorityLoad>& loads) {
+  const auto is_some = [](std::uint32_t score) { return score > 0; };
+  const auto healthy = std::ranges::find_if(scores.healthy, is_some);
+  if (healthy != scores.healthy.end()) {
+    loads[static_cast<std::size_t>(healthy - scores.healthy.begin())].healthy += left;
+    return;
+  }
+  const auto degraded = std::ranges::find_if(scores.degraded, is_some);
+  loads[static_cast<std::size_t>(degraded - scores.degraded.begin())].degraded += left;
+}
+
+bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
+  if (at.total == 0) return true;
+  const auto percent = [&](std::uint64_t hosts) { return Wide{hosts} * 100 / at.total; };
+  return percent(at.healthy) + percent(at.degraded) < threshold;
+}
+
+std::vector<PriorityLoad> loads_by_hosts(std::span<const PriorityHealth> priorities) {
+  std::vector<PriorityLoad> loads(priorities.size());
+  Wide hosts = 0;
+  for (const PriorityHealth& at : priorities)
+    hosts += at.total;
+  if (hosts == 0) return loads;
+  std::uint32_t left = 100;
+  PriorityLoad* first = nullptr;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    loads[i] = {static_cast<std::uint32_t>(Wide{priorities[i].total} * 100 / hosts), 0, true};
+    left -= loads[i].healthy;
+    if (first == nullptr && priorities[i].total > 0) first = &loads[i];
+  }
+  first->healthy += left;
+  return loads;
+}
+
+}  // namespace
+
+std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor) {
+  if (total == 0) return 0;
+  return static_cast<std::uint32_t>(std::min<Wide>(100, Wide{factor} * fit / total));
+}
+
+std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities) {
+  return scores_of(priorities).total;
+}
+
+std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
+                                         std::uint32_t panic_threshold) {
+  const Scores scores = scores_of(priorities);
+  if (scores.total == 0) {
+    if (panic_threshold > 0) return loads_by_hosts(priorities);
+    return std::vector<PriorityLoad>(priorities.size());
+  }
+  std::vector<PriorityLoad> loads(priorities.size());
+  std::uint32_t left = 100;
+  distribute(scores.healthy, scores.total, &PriorityLoad::healthy, loads, left);
+  distribute(scores.degraded, scores.total, &PriorityLoad::degraded, loads, left);
+  give_rest(scores, left, loads);
+  if (panic_threshold == 0 || scores.total == 100) return loads;
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    loads[i].panic = is_in_panic(priorities[i], panic_threshold);
+  return loads;
+}
+
+std::vector<std::uint32_t> cluster_priority_loads(std::span<const PriorityHealth> priorities,
+                                                  std::span<const std::size_t> sizes) {
+  std::vector<std::uint32_t> scores;
+  for (const PriorityHealth& at : priorities)
+    scores.push_back(health_score(at.healthy, at.total, at.overprovisioning_factor));
+  const auto sum = std::accumulate(scores.begin(), scores.end(), std::uint64_t{0});
+  const std::uint64_t total = std::min<std::uint64_t>(100, sum);
+  std::vector<std::uint32_t> loads;
+  std::uint64_t left = 100;
+  auto at = scores.begin();
+  for (const std::size_t size : sizes) {
+    const auto end = at + static_cast<std::ptrdiff_t>(size);
+    const std::uint64_t score = std::accumulate(at, end, std::uint64_t{0});
+    const std::uint64_t load = total == 0 ? 0 : std::min(left, score * 100 / total);
+    loads.push_back(static_cast<std::uint32_t>(load));
+    left -= load;
+    at = end;
+  }
+  return loads;
+}
+
+std::optional<PriorityDraw> draw_priority(std::span<const PriorityLoad> loads, std::uint64_t hash) {
+  const std::uint32_t wanted = static_cast<std::uint32_t>(hash % 100) + 1;
+  std::uint32_t reached = 0;
+  for (const bool degraded : {false, true}) {
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      reached += degraded ? loads[i].degraded : loads[i].healthy;
+      if (reached >= wanted) return PriorityDraw{i, degraded};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace signalbox::lb

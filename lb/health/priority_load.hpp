@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// priority_load — how Envoy's aggregate cluster spreads calls by health: the sums, and nothing
+// else.
+//
+//   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ one draw chooses a
+//   priority
+//
+// The priorities of all clusters stand in one row: those of the first cluster, then those of the
+// second, and so on (ENV-5). The integers are Envoy's, to the last one: divisions round down, and
+// what is lost by that goes to the first priority that has anything to give.
+//
+// Pure. A load is what calls see, so that it is computed when health changes, never by a pick.
+//
+// Source: Envoy's "Aggregate Cluster" and "Priority levels" (ENV-7 … 18).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace signalbox::lb {
+
+/// The hosts of one priority, by number or, with weighted_priority_health, by weight (ENV-9).
+struct PriorityHealth {
+  std::uint64_t healthy = 0;
+  std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy ones do not suffice.
+  std::uint64_t total = 0;     ///< Without those that are excluded.
+  /// In percent: so much of its hosts' number a priority can serve with; EDS may say otherwise.
+  std::uint32_t overprovisioning_factor = 140;
+
+  friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;
+};
+
+/// What a priority gets, in percent of all calls.
+struct PriorityLoad {
+  std::uint32_t healthy = 0;   ///< For its healthy hosts; in panic for any.
+  std::uint32_t degraded = 0;  ///< For its degraded hosts.
+  bool panic = false;          ///< Too few are fit: its calls go to all hosts alike.
+
+  std::uint32_t sum() const { return healthy + degraded; }
+
+  friend bool operator==(const PriorityLoad&, const PriorityLoad&) = default;
+};
+
+/// min(100, factor × fit / total), rounded down; 0 without hosts (ENV-7).
+std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
+
+/// min(100, the scores' sum), healthy and degraded (ENV-10).
+std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities);
+
+/// The load of each priority, together 100 (ENV-11, ENV-14 … 16); or all 0 where nobody is fit and
+/// there is no panic. `panic_threshold`, in percent of hosts that are fit: below it a priority
+/// panics as long as the priorities together are not at 100, and where nobody at all is fit the
+/// loads go by the number of hosts; 0: never (ENV-17).
+std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
+                                         std::uint32_t panic_threshold = 0);
+
+/// The load of each cluster by the document's own formula (ENV-12, ENV-13): from healthy hosts
+/// alone, and rounded once for each cluster. `sizes`: how many of the row each cluster has.
+std::vector<std::uint32_t> cluster_priority_loads(std::span<const PriorityHealth> priorities,
+                                                  std::span<const std::size_t> sizes);
+
+/// What one call's draw says.
+struct PriorityDraw {
+  std::size_t priority = 0;
+  bool degraded = false;
+
+  friend bool operator==(const PriorityDraw&, const PriorityDraw&) = default;
+};
+
+/// The first whose cumulative load reaches `hash` % 100 + 1, healthy ones first (ENV-18); nullopt:
+/// nobody has any load.
+std::optional<PriorityDraw> draw_priority(std::span<const PriorityLoad> loads, std::uint64_t hash);
+
+}  // namespace signalbox::lb

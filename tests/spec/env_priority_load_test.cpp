@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Envoy's aggregate cluster, in the document's order: health scores, the normalised total, loads.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <rapidcheck.h>
+
+#include "lb/health/priority_load.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Numbers = std::vector<std::uint32_t>;
+
+// So many of 100 hosts are healthy; as the document's tables say it.
+std::vector<PriorityHealth> percent(const Numbers& healthy) {
+  std::vector<PriorityHealth> priorities;
+  for (const std::uint32_t hosts : healthy)
+    priorities.push_back({hosts, 0, 100});
+  return priorities;
+}
+
+Numbers scores(const std::vector<PriorityHealth>& priorities) {
+  Numbers scores;
+  for (const PriorityHealth& at : priorities)
+    scores.push_back(health_score(at.healthy, at.total, at.overprovisioning_factor));
+  return scores;
+}
+
+Numbers healthy_loads(const std::vector<PriorityLoad>& loads) {
+  Numbers sums;
+  for (const PriorityLoad& load : loads)
+    sums.push_back(load.healthy);
+  return sums;
+}
+
+Numbers degraded_loads(const std::vector<PriorityLoad>& loads) {
+  Numbers sums;
+  for (const PriorityLoad& load : loads)
+    sums.push_back(load.degraded);
+  return sums;
+}
+
+std::uint32_t sum(const std::vector<PriorityLoad>& loads) {
+  std::uint32_t all = 0;
+  for (const PriorityLoad& load : loads)
+    all += load.sum();
+  return all;
+}
+
+TEST_CASE("ENV: a health score is 140 % of the healthy share, at most 100, rounded down",
+          "[spec][priority_load][ENV-7][ENV-8]") {
+  CHECK(health_score(100, 100, 140) == 100);
+  CHECK(health_score(80, 100, 140) == 100);
+  CHECK(health_score(72, 100, 140) == 100);
+  CHECK(health_score(71, 100, 140) == 99);
+  CHECK(health_score(1, 100, 140) == 1);
+  CHECK(health_score(0, 100, 140) == 0);
+  CHECK(health_score(50, 100, 100) == 50);
+  CHECK(health_score(50, 100, 200) == 100);
+  CHECK(health_score(UINT64_MAX / 2, UINT64_MAX, 140) == 69);  // Weights may be large.
+}
+
+TEST_CASE("ENV: a priority without hosts has no health", "[spec][priority_load][ENV-9]") {
+  CHECK(health_score(0, 0, 140) == 0);
+  const std::vector<PriorityHealth> priorities{{0, 0, 0}, {5, 0, 5}};
+  CHECK(healthy_loads(priority_loads(priorities)) == Numbers{0, 100});
+}
+
+TEST_CASE("ENV: weights count in place of hosts", "[spec][priority_load][ENV-9]") {
+  // One host of four is healthy, and has 7 of the 10 parts.
+  const std::vector<PriorityHealth> priorities{{7, 0, 10}, {1, 0, 1}};
+  CHECK(healthy_loads(priority_loads(priorities)) == Numbers{98, 2});
+}
+
+TEST_CASE("ENV: the normalised total is the sum of all scores, at most 100",
+          "[spec][priority_load][ENV-10]") {
+  CHECK(normalized_total_health(percent({20, 20})) == 56);
+  CHECK(normalized_total_health(percent({71, 1, 0, 100, 100})) == 100);
+  CHECK(normalized_total_health(percent({0, 0})) == 0);
+  CHECK(normalized_total_health({}) == 0);
+  const std::vector<PriorityHealth> with_degraded{{10, 20, 100}};
+  CHECK(normalized_total_health(with_degraded) == 42);
+}
+
+struct Row {
+  int number;
+  Numbers primary;
+  Numbers secondary;
+  std::uint32_t to_primary;
+  std::uint32_t to_secondary;
+  Numbers scores;
+  Numbers loads;
+};
+
+// ENV-22, whose rows are the document's.
+const Row kTable[] = {
+    {1, {100, 100, 100}, {100, 100}, 100, 0, {100, 100, 100, 100, 100}, {100, 0, 0, 0, 0}},
+    {2, {72, 100, 100}, {100, 100}, 100, 0, {100, 100, 100, 100, 100}, {100, 0, 0, 0, 0}},
+    {3, {71, 1, 0}, {100, 100}, 100, 0, {99, 1, 0, 100, 100}, {99, 1, 0, 0, 0}},
+    {4, {71, 0, 0}, {100, 100}, 99, 1, {99, 0, 0, 100, 100}, {99, 0, 0, 1, 0}},
+    {5, {50, 0, 0}, {50, 0}, 70, 30, {70, 0, 0, 70, 0}, {70, 0, 0, 30, 0}},
+    {6, {20, 20, 10}, {25, 25}, 70, 30, {28, 28, 14, 35, 35}, {28, 28, 14, 30, 0}},
+    {7, {20, 0, 0}, {20, 0}, 50, 50, {28, 0, 0, 28, 0}, {50, 0, 0, 50, 0}},
+    {8, {0, 0, 0}, {100, 0}, 0, 100, {0, 0, 0, 100, 0}, {0, 0, 0, 100, 0}},
+    {9, {0, 0, 0}, {72, 0}, 0, 100, {0, 0, 0, 100, 0}, {0, 0, 0, 100, 0}},
+};
+
+TEST_CASE("ENV: the document's table, to the integer",
+          "[spec][priority_load][ENV-5][ENV-11][ENV-12][ENV-13][ENV-14][ENV-22]") {
+  for (const Row& row : kTable) {
+    INFO("row " << row.number);
+    std::vector<PriorityHealth> priorities = percent(row.primary);
+    for (const PriorityHealth& at : percent(row.secondary))
+      priorities.push_back(at);
+    const std::vector<std::size_t> sizes{row.primary.size(), row.secondary.size()};
+    CHECK(scores(priorities) == row.scores);
+    CHECK(healthy_loads(priority_loads(priorities)) == row.loads);
+    CHECK(cluster_priority_loads(priorities, sizes) == Numbers{row.to_primary, row.to_secondary});
+  }
+}
+
+TEST_CASE("ENV: degraded hosts get what is left, and rounding's rest goes to the first healthy",
+          "[spec][priority_load][ENV-15][ENV-16]") {
+  const std::vector<PriorityHealth> priorities{{10, 20, 100}, {20, 10, 100}, {10, 0, 100}};
+  const auto loads = priority_loads(priorities);
+  CHECK(healthy_loads(loads) == Numbers{16, 28, 14});
+  CHECK(degraded_loads(loads) == Numbers{28, 14, 0});
+}
+
+TEST_CASE("ENV: without a healthy host the rest goes to the first degraded",
+          "[spec][priority_load][ENV-15]") {
+  const std::vector<PriorityHealth> priorities{{0, 0, 100}, {0, 10, 100}, {0, 20, 100}};
+  CHECK(degraded_loads(priority_loads(priorities)) == Numbers{0, 34, 66});
+}
+
+TEST_CASE("ENV: healthy hosts that suffice leave nothing to degraded ones",
+          "[spec][priority_load][ENV-16]") {
+  const std::vector<PriorityHealth> priorities{{72, 28, 100}};
+  const auto loads = priority_loads(priorities);
+  CHECK(loads == std::vector<PriorityLoad>{{100, 0, false}});
+}
+
+TEST_CASE("ENV: where nobody is fit there is no load, unless panic is configured",
+          "[spec][priority_load][ENV-17]") {
+  const std::vector<PriorityHealth> priorities{{0, 0, 0}, {0, 0, 2}, {0, 0, 1}};
+  CHECK(sum(priority_loads(priorities)) == 0);
+  CHECK(draw_priority(priority_loads(priorities), 7) == std::nullopt);
+  const auto loads = priority_loads(priorities, 1);
+  CHECK(loads == std::vector<PriorityLoad>{{0, 0, true}, {67, 0, true}, {33, 0, true}});
+  CHECK(sum(priority_loads(percent({}), 50)) == 0);
+  const std::vector<PriorityHealth> empty{{0, 0, 0}};
+  CHECK(sum(priority_loads(empty, 50)) == 0);
+}
+
+TEST_CASE("ENV: a priority panics below the threshold, while all together are not at 100",
+          "[spec][priority_load][ENV-17]") {
+  const auto panics = [](const Numbers& healthy, std::uint32_t threshold) {
+    std::vector<bool> each;
+    for (const PriorityLoad& load : priority_loads(percent(healthy), threshold))
+      each.push_back(load.panic);
+    return each;
+  };
+  CHECK(panics({20, 40}, 30) == std::vector<bool>{true, false});
+  CHECK(panics({20, 30}, 30) == std::vector<bool>{true, false});
+  CHECK(panics({20, 72}, 30) == std::vector<bool>{false, false});  // 100 together.
+  const std::vector<PriorityHealth> with_empty{{0, 0, 0}, {40, 0, 100}};
+  CHECK(priority_loads(with_empty, 30)[0].panic);
+  CHECK(panics({20, 40}, 0) == std::vector<bool>{false, false});
+  CHECK(healthy_loads(priority_loads(percent({20, 40}), 30)) == Numbers{34, 66});
+  const std::vector<PriorityHealth> degraded{{10, 30, 100}, {20, 0, 100}};
+  CHECK_FALSE(priority_loads(degraded, 40)[0].panic);  // 10 and 30 are fit.
+  CHECK(priority_loads(degraded, 41)[0].panic);
+}
+
+TEST_CASE("ENV: one draw chooses, healthy loads first", "[spec][priority_load][ENV-18]") {
+  const std::vector<PriorityLoad> loads{{16, 28, false}, {28, 14, false}, {14, 0, false}};
+  std::map<std::pair<std::size_t, bool>, int> hits;
+  for (std::uint64_t hash = 0; hash < 100; ++hash) {
+    const auto draw = draw_priority(loads, hash);
+    REQUIRE(draw);
+    ++hits[{draw->priority, draw->degraded}];
+  }
+  CHECK(
+      hits ==
+      std::map<std::pair<std::size_t, bool>, int>{
+          {{0, false}, 16}, {{0, true}, 28}, {{1, false}, 28}, {{1, true}, 14}, {{2, false}, 14}});
+  CHECK(draw_priority(loads, 15) == PriorityDraw{0, false});
+  CHECK(draw_priority(loads, 16) == PriorityDraw{1, false});
+  CHECK(draw_priority(loads, 58) == PriorityDraw{0, true});
+  CHECK(draw_priority(loads, 158) == PriorityDraw{0, true});
+  CHECK(draw_priority(loads, 99) == PriorityDraw{1, true});
+}
+
+// --- properties ---
+
+rc::Gen<PriorityHealth> any_health() {
+  return rc::gen::apply(
+      [](std::uint32_t total, std::uint32_t healthy, std::uint32_t degraded) {
+        healthy = total == 0 ? 0 : healthy % (total + 1);
+        degraded = total == healthy ? 0 : degraded % (total - healthy + 1);
+        return PriorityHealth{healthy, degraded, total};
+      },
+      rc::gen::inRange<std::uint32_t>(0, 50),
+      rc::gen::arbitrary<std::uint32_t>(),
+      rc::gen::arbitrary<std::uint32_t>());
+}
+
+rc::Gen<std::vector<PriorityHealth>> any_row() {
+  return rc::gen::mapcat(rc::gen::inRange<std::size_t>(1, 9), [](std::size_t size) {
+    return rc::gen::container<std::vector<PriorityHealth>>(size, any_health());
+  });
+}
+
+TEST_CASE("ENV: loads sum to 100 wherever anybody is fit",
+          "[spec][priority_load][ENV-14][ENV-23]") {
+  CHECK(rc::check([] {
+    const auto row = *any_row();
+    const bool any_fit = normalized_total_health(row) > 0;
+    RC_ASSERT(sum(priority_loads(row)) == (any_fit ? 100U : 0U));
+  }));
+}
+
+TEST_CASE("ENV: a healthier priority gets no less, and those below it together no more",
+          "[spec][priority_load][ENV-23]") {
+  CHECK(rc::check([] {
+    auto row = *any_row();
+    for (PriorityHealth& at : row)
+      at.degraded = 0;
+    const auto which = *rc::gen::inRange<std::size_t>(0, row.size());
+    RC_PRE(row[which].healthy < row[which].total);
+    const auto before = priority_loads(row);
+    ++row[which].healthy;
+    const auto after = priority_loads(row);
+    const auto below = [&](const std::vector<PriorityLoad>& loads) {
+      std::uint32_t all = 0;
+      for (std::size_t i = which + 1; i < loads.size(); ++i)
+        all += loads[i].healthy;
+      return all;
+    };
+    // The first has what rounding leaves, which may be less by then.
+    const std::uint32_t rest = static_cast<std::uint32_t>(row.size());
+    RC_ASSERT(after[which].healthy + rest >= before[which].healthy);
+    RC_ASSERT(below(after) <= below(before) + rest);
+  }));
+}
+
+TEST_CASE("ENV: a cluster's load is the sum of its priorities', up to rounding",
+          "[spec][priority_load][ENV-12][ENV-13][ENV-23]") {
+  CHECK(rc::check([] {
+    auto row = *any_row();
+    for (PriorityHealth& at : row)
+      at.degraded = 0;
+    const auto first = *rc::gen::inRange<std::size_t>(0, row.size() + 1);
+    const std::vector<std::size_t> sizes{first, row.size() - first};
+    const auto loads = healthy_loads(priority_loads(row));
+    const auto clusters = cluster_priority_loads(row, sizes);
+    const auto middle = loads.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto rest = static_cast<std::int64_t>(row.size());
+    const std::int64_t of_first = std::accumulate(loads.begin(), middle, std::int64_t{0});
+    const std::int64_t of_second = std::accumulate(middle, loads.end(), std::int64_t{0});
+    RC_ASSERT(std::abs(of_first - clusters[0]) <= rest);
+    RC_ASSERT(std::abs(of_second - clusters[1]) <= rest);
+  }));
+}
+
+TEST_CASE("ENV: loads know numbers of hosts, not which hosts", "[spec][priority_load][ENV-23]") {
+  CHECK(rc::check([] {
+    std::vector<int> hosts = *rc::gen::container<std::vector<int>>(10, rc::gen::inRange(0, 3));
+    const auto count = [&] {
+      PriorityHealth at;
+      for (const int host : hosts) {
+        ++at.total;
+        at.healthy += host == 0 ? 1U : 0U;
+        at.degraded += host == 1 ? 1U : 0U;
+      }
+      return priority_loads(std::vector<PriorityHealth>{at, {1, 0, 1}});
+    };
+    const auto before = count();
+    std::ranges::sort(hosts);
+    RC_ASSERT(count() == before);
+  }));
+}
+
+}  // namespace
+}  // namespace signalbox::lb
