@@ -18,7 +18,7 @@ std::set<Address> hosts_of_session(const Calls::Ending& ending,
                                    const Topology& topology) {
   const auto cookie = read_cookie(ending.cookie);
   if (!cookie) return {};
-  return must_stay_on(*cookie, ending.path, target, topology);
+  return must_stay_on(*cookie, ending.path, ending.cluster, target, topology);
 }
 
 bool may_refuse(const ClusterModel& leaf) {
@@ -140,9 +140,10 @@ void calls_go_to_the_best_hosts(const Calls& calls,
         drop_percent(model) < 100, "nothing of what is to be dropped completes [A32]", *leaf);
     if (!kept.empty()) continue;  // See sessions_stay_where_they_may().
     const std::vector<Address> hosts = best_hosts(*leaf, model);
-    complaints.require(std::ranges::count(hosts, *ending.address) != 0,
-                       "calls go to the best hosts that are up [A56]",
-                       absl::StrCat(ending.cluster, " chose ", ending.address->str()));
+    complaints.require(
+        std::ranges::count(hosts, *ending.address) != 0,
+        "calls go to the best hosts that are up [A56]",
+        absl::StrCat("call ", number, " to ", ending.cluster, " chose ", ending.address->str()));
   }
 }
 

@@ -106,10 +106,11 @@ std::string forge_cookie(FakeChance& dice) {
 
 std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const std::string& path,
+                               const std::string& cluster,
                                const TargetModel& target,
                                const Topology& topology) {
-  if (!has_sessions(target, path) || !is_named(cookie.cluster, path, target)) return {};
-  const auto leaf = leaf_in_use(topology, cookie.cluster);
+  if (!has_sessions(target, path)) return {};
+  const auto leaf = leaf_in_use(topology, cluster);
   if (!leaf || is_of_a_name(*leaf, topology)) return {};
   const ClusterModel& model = topology.clusters.at(*leaf);
   std::set<Address> hosts;
@@ -142,7 +143,8 @@ void sessions_stay_where_they_may(const Calls& calls,
     if (ending.state != CallState::kCompleted) continue;
     check_set_cookie(ending, topology, call, complaints);
     if (!cookie) continue;
-    const std::set<Address> hosts = must_stay_on(*cookie, ending.path, target, topology);
+    const std::set<Address> hosts =
+        must_stay_on(*cookie, ending.path, ending.cluster, target, topology);
     complaints.require(
         hosts.empty() || hosts.contains(*ending.address),
         "a session stays on its host while that is usable [A55, A75]",

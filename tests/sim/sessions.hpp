@@ -57,10 +57,11 @@ class CookieHeader final : public HeaderSource {
   const std::string& cookie_;
 };
 
-/// The hosts of the cookie that its call has to go to while all that can be reached is up. None:
-/// the session has lost its host, or that is not to be said.
+/// The hosts of the cookie that its call, which was routed to `cluster`, has to go to while all
+/// that can be reached is up. None: the session has lost its host, or that is not to be said.
 std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const std::string& path,
+                               const std::string& cluster,
                                const TargetModel& target,
                                const Topology& topology);
 

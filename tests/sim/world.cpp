@@ -162,6 +162,7 @@ void World::calm() {
   limits_.clear();  // Who began under the limits of the turmoil has ended.
   note_limits();
   probe_routes();
+  ask_all_clients();
   if (!pass(seconds(20))) return;
   every_response_was_answered(setting_, setting_.complaints);
   check_calls();
@@ -173,7 +174,8 @@ void World::calm() {
   day();
   if (!setting_.complaints.empty()) return;
   drains();
-  if (!setting_.complaints.empty()) return;
+  // What was answered well a moment ago is not to count for who answers badly.
+  if (!setting_.complaints.empty() || !pass(seconds(3))) return;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
@@ -248,6 +250,7 @@ void World::encore() {
   if (!settle(seconds(60))) return;
   forget_endings();
   probe_routes();
+  ask_all_clients();
   if (!pass(seconds(20))) return;
   check_calls();
 }
@@ -262,6 +265,7 @@ void World::stop() {
   for (Channel& channel : channels_) {
     channel.calls->end_all();
     channel.cell->exchange(std::make_unique<const lb::Snapshot>());
+    channel.last = {};
   }
   setting_.reclaimer->sweep();
   if (!pass(minutes(1))) return;
@@ -423,7 +427,6 @@ void World::probe_routes() {
         channel.calls->probe(path, seconds(10));
     }
   }
-  ask_all_clients();
 }
 
 // A call that began under a higher limit may still run.

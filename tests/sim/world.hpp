@@ -85,7 +85,7 @@ class World {
   void ask_all_clients();
   void trouble_somebody();
   void drains();
-  void drain_somebody(std::size_t at);
+  void drain_somebody(std::size_t at, const std::string& path);
   bool loses_its_sessions(Channel& channel, const TargetModel& target, const Suspect& suspect);
 
   /// Lets time pass; false as soon as an invariant is broken.

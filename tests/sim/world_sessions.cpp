@@ -49,7 +49,7 @@ HostModel* find_host(Topology& topology, const Address& address) {
 void World::day() {
   if (!any_sessions(topology_)) return;
   set_ejection_interval(topology_, 3600);
-  const std::size_t rounds = 2 + setting_.chance.below(4);
+  const std::size_t rounds = 1 + setting_.chance.below(3);
   for (std::size_t i = 0; i < rounds && setting_.complaints.empty(); ++i)
     day_hour();
   set_ejection_interval(topology_, 1);
@@ -85,7 +85,7 @@ void World::day_hour() {
     sessions_stay_where_they_may(*channels_[i].calls, target, topology_, setting_.complaints);
   }
   const Duration idle = chance.one_of(std::vector<Duration>{
-      seconds(1), seconds(30), minutes(2), minutes(15), minutes(40), hours(2), hours(5)});
+      seconds(1), seconds(30), minutes(2), minutes(15), minutes(40), hours(2)});
   if (!pass(idle)) return;
   std::map<Address, Instant> wished;
   for (const Channel& channel : channels_) {
@@ -177,29 +177,32 @@ bool World::loses_its_sessions(Channel& channel,
 
 void World::drains() {
   if (!any_sessions(topology_)) return;
-  for (int round = 0; round < 2; ++round) {
-    for (std::size_t at = 0; at < channels_.size(); ++at) {
-      if (setting_.complaints.empty()) drain_somebody(at);
+  for (std::size_t at = 0; at < channels_.size(); ++at) {
+    for (const char* path : kPaths) {
+      if (setting_.complaints.empty()) drain_somebody(at, path);
     }
   }
 }
 
 // A host of pinned sessions drains under load, is another priority's now and then, and goes.
-void World::drain_somebody(std::size_t at) {
+void World::drain_somebody(std::size_t at, const std::string& path) {
   Channel& channel = channels_[at];
   const TargetModel& target = topology_.targets[at];
   Calls& calls = *channel.calls;
   FakeChance& chance = setting_.chance;
-  const std::string path = kPaths[chance.below(std::size(kPaths))];
   if (!has_sessions(target, path)) return;
 
-  // Who would do: a host of a session that begins now, that has somebody beside it.
+  // Who would do: a host of a session that begins now, and that has somebody beside it.
   std::vector<std::uint64_t> pinned;
   std::optional<SessionCookieText> home;
-  for (int i = 0; i < 24; ++i) {
+  const auto leave = [&] {
+    for (const std::uint64_t client : pinned)
+      calls.remove_client(client);
+  };
+  const auto pin_another = [&] {
     const std::uint64_t client = calls.add_client(path);
     calls.start({path, false, seconds(10), Duration::zero(), client});
-    if (!pass(milliseconds(20))) return;
+    if (!pass(milliseconds(50))) return false;
     const auto cookie = read_cookie(calls.clients().at(client).cookie);
     if (!home) home = cookie;
     if (cookie && home == cookie) {
@@ -207,25 +210,25 @@ void World::drain_somebody(std::size_t at) {
     } else {
       calls.remove_client(client);
     }
-  }
-  const auto leave = [&] {
-    for (const std::uint64_t client : pinned)
-      calls.remove_client(client);
+    return home.has_value();
   };
-  if (!home) return leave();
+  if (!pin_another()) return leave();
   const Address host = home->hosts.front();
   const std::string leaf = owner_of(host);
   const auto found = topology_.clusters.find(leaf);
   const bool does = found != topology_.clusters.end() && found->second.kind == ClusterKind::kEds &&
-                    drop_percent(found->second) == 0 && !limit(found->second) &&
-                    best_hosts(leaf, found->second).size() > 1 && !found->second.ejects;
-  // The other clusters of the route may have limits of their own.
+                    best_hosts(leaf, found->second).size() > 1;
   if (!does) return leave();
+  for (int i = 0; i < 12; ++i) {
+    if (!pin_another()) return;
+  }
 
   ClusterModel& model = found->second;
   const ClusterModel before = model;
   model.may_stay = MayStay::kDrainingToo;
   model.idle_seconds = 600;
+  model.drop_percent = 0;
+  model.max_requests = ClusterModel().max_requests;
   serve({leaf});
   if (!pass(seconds(3))) return;
 
