@@ -224,7 +224,8 @@ void hosts_that_move_keep_their_connections(
   const auto now = setting.connector->standing();
   for (const auto& [leaf, trees] : trees_by_leaf(topology)) {
     const ClusterModel& model = topology.clusters.at(leaf);
-    if (model.policy->connects != Connects::kAll) continue;
+    // Of a name's addresses one is connected, and others where sessions wish for them.
+    if (model.policy->connects != Connects::kAll || model.kind == ClusterKind::kDns) continue;
     for (const Address& host : best_hosts(leaf, model)) {
       const auto then = before.find(host);
       const auto found = now.find(host);
