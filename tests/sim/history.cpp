@@ -455,6 +455,11 @@ void touch_everything(Topology& topology) {
   }
 }
 
+void shorten_idle_timeouts(Topology& topology) {
+  for (auto& [name, cluster] : topology.clusters)
+    cluster.idle_seconds = std::min(cluster.idle_seconds.value_or(600), 600U);
+}
+
 void move_all_hosts(Topology& topology) {
   for (auto& [name, cluster] : topology.clusters) {
     for (PriorityModel& priority : cluster.priorities) {

@@ -32,6 +32,9 @@ void complete(Topology& topology);
 /// As complete(), and changes a little of every leaf, so that each policy is told something new.
 void touch_everything(Topology& topology);
 
+/// So that whoever is kept for a session's sake is let go within ten minutes.
+void shorten_idle_timeouts(Topology& topology);
+
 /// Every host of every leaf moves to another locality of its priority's place.
 void move_all_hosts(Topology& topology);
 

@@ -246,6 +246,7 @@ void World::encore() {
   for (int i = 0; i < 4; ++i)
     change(setting_.chance);
   touch_everything(topology_);
+  shorten_idle_timeouts(topology_);
   serve_all();
   if (!settle(seconds(60))) return;
   forget_endings();

@@ -31,12 +31,6 @@ void set_ejection_interval(Topology& topology, unsigned interval) {
     cluster.ejection_seconds = interval;
 }
 
-// So that whoever is kept for a session's sake is let go before the end.
-void shorten_idle_timeouts(Topology& topology) {
-  for (auto& [name, cluster] : topology.clusters)
-    cluster.idle_seconds = std::min(cluster.idle_seconds.value_or(600), 600U);
-}
-
 HostModel* find_host(Topology& topology, const Address& address) {
   const auto* found = find_host(std::as_const(topology.clusters.at(owner_of(address))), address);
   return const_cast<HostModel*>(found);
