@@ -254,6 +254,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   forget_endings();
   ++drains_;
   call_for(milliseconds(500), false, true);
+  const auto connections = [&] { return setting_.connector->standing()[host]; };
+  const std::set<std::uint64_t> connected = connections();
   find_host(topology_, host)->draining = true;
   serve({leaf});
   call_for(seconds(2), false, true);
@@ -270,6 +272,12 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
     serve({leaf});
     call_for(seconds(2), true, true);
   }
+  // Those of other targets, where it has no sessions, may be gone.
+  setting_.complaints.require(
+      std::ranges::any_of(connections(),
+                          [&](std::uint64_t number) { return connected.contains(number); }),
+      "a host that drains keeps its connection for its sessions [A75-34]",
+      host.str());
   for (PriorityModel& priority : model.priorities) {
     for (LocalityModel& locality : priority) {
       std::erase_if(locality.hosts,
