@@ -141,14 +141,18 @@ bool CookieSeal::seal(absl::string_view text, absl::string_view purpose, std::st
   return true;
 }
 
-bool CookieSeal::open(absl::string_view value, absl::string_view purpose, std::string& text) const {
+CookieSeal::Opened CookieSeal::open(absl::string_view value,
+                                    absl::string_view purpose,
+                                    std::string& text) const {
   thread_local std::string sealed;
-  if (!absl::Base64Unescape(value, &sealed)) return false;
-  if (sealed.size() < kOverhead || sealed.front() != kVersion) return false;
+  if (!absl::Base64Unescape(value, &sealed)) return Opened::kNo;
+  if (sealed.size() < kOverhead || sealed.front() != kVersion) return Opened::kNo;
   text.resize(sealed.size() - kOverhead);
-  return std::ranges::any_of(*keys_.load(std::memory_order_acquire), [&](const SealKey& key) {
-    return open_with(key, sealed, purpose, text.data());
-  });
+  const SealKeys& keys = *keys_.load(std::memory_order_acquire);
+  const auto opener = std::ranges::find_if(
+      keys, [&](const SealKey& key) { return open_with(key, sealed, purpose, text.data()); });
+  if (opener == keys.end()) return Opened::kNo;
+  return opener == keys.begin() ? Opened::kYes : Opened::kByOldKey;
 }
 
 }  // namespace signalbox::lb

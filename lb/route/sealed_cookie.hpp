@@ -53,8 +53,13 @@ class CookieSeal {
   /// Thread-safe, lock-free, inside a read section of any SnapshotCell; so is open().
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
-  /// False: no key of ours has sealed it, for this purpose. Then `text` means nothing.
-  bool open(absl::string_view value, absl::string_view purpose, std::string& text) const;
+  enum class Opened : std::uint8_t {
+    kNo,  ///< No key of ours has sealed it, for this purpose. `text` means nothing.
+    kYes,
+    kByOldKey,  ///< By another than the first.
+  };
+
+  Opened open(absl::string_view value, absl::string_view purpose, std::string& text) const;
 
   /// How much longer a sealed text is than a plain one, before base64.
   static constexpr std::size_t kOverhead = 1 + 12 + 16;

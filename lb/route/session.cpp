@@ -24,19 +24,21 @@ std::optional<CookieFlaw> Session::read(const lb::CompiledCookie& config,
   return wrong;
 }
 
-// A seal that fails does not say why: where plain cookies are taken too, their flaw is told.
+// Where plain cookies are taken beside sealed ones, it is their flaw that is told.
 std::optional<CookieFlaw> Session::open(absl::string_view value) {
+  using Opened = lb::CookieSeal::Opened;
+  if (value.size() > lb::kLongestCookieValue) return CookieFlaw::kTooLong;
+  Opened opened = Opened::kNo;
   if (terms->seal != nullptr) {
-    if (value.size() > lb::kLongestCookieValue) return CookieFlaw::kTooLong;
     purpose_.assign(name_).append(1, '\0').append(terms->target);
-    if (!terms->seal->open(value, purpose_, text_)) {
-      if (!terms->accepts_plain) return CookieFlaw::kSeal;
-      if (const auto wrong = lb::decode_cookie(value, text_)) return wrong;
-    }
-  } else if (const auto wrong = lb::decode_cookie(value, text_)) {
-    return wrong;
+    opened = terms->seal->open(value, purpose_, text_);
+    if (opened == Opened::kNo && !terms->accepts_plain) return CookieFlaw::kSeal;
+    is_outdated_ = opened != Opened::kYes;
   }
-  const auto host = lb::parse_session_host(text_);
+  if (opened == Opened::kNo) {
+    if (const auto wrong = lb::decode_cookie(value, text_)) return wrong;
+  }
+  const auto host = lb::parse_cookie_host(text_);
   if (!host) return CookieFlaw::kHost;
   own_ = *host;
   return std::nullopt;
@@ -66,7 +68,6 @@ void Session::settle(const Affinity& affinity,
                      const ClusterName& cluster,
                      const CallStats& stats,
                      const lb::SessionTerms& context) {
-  forget();
   const AffinityResult result = result_of(affinity.result);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (outcome != PickOutcome::kComplete || affinity.hosts == nullptr) return;
@@ -74,7 +75,7 @@ void Session::settle(const Affinity& affinity,
   const bool has_cookie = !own_.hosts.empty();
   if (hosts != own_.hosts) hosts_ = hosts;
   has_moved_ = hosts != own_.hosts;
-  if (!has_moved_ && cluster.str() == own_.cluster) return;
+  if (!has_moved_ && cluster.str() == own_.cluster && !is_outdated_) return;
   write(hosts, cluster.str(), context);
   if (set_cookie_.empty() || std::exchange(is_counted_, true)) return;
   stats.count_cookie(has_cookie ? CookieSet::kMoved : CookieSet::kNew);
@@ -106,7 +107,8 @@ void Session::clear() {
   own_ = {};
   flaw.reset();
   terms = nullptr;
-  strict_ = is_bad_ = is_off_its_cluster_ = is_counted_ = has_moved_ = is_elsewhere_ = false;
+  strict_ = is_bad_ = is_outdated_ = is_off_its_cluster_ = is_counted_ = has_moved_ =
+      is_elsewhere_ = false;
 }
 
 std::size_t Session::memory() const {

@@ -78,8 +78,8 @@ struct Session {
   /// What the next pick is asked for.
   SessionArgs wish(Instant now) const;
 
-  /// What has become of the wish: counts it, and writes the Set-Cookie if there is to be one
-  /// (A55-21, A55-24).
+  /// What has become of the wish, where nothing was picked before, or forget() said so: counts it,
+  /// and writes the Set-Cookie if there is to be one (A55-21, A55-24).
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -119,14 +119,15 @@ struct Session {
 
   std::string name_;  // Of the configured cookie; so are its attributes.
   std::string attributes_;
-  std::string text_;     // Of the call's cookie, decoded.
-  lb::SessionHost own_;  // In text_; without hosts: it has no cookie that could be used.
-  std::string hosts_;    // Of the endpoint picked last, where these are not own_.hosts.
-  std::string host_;     // What a Set-Cookie says; so are the next two.
+  std::string text_;    // Of the call's cookie, decoded.
+  lb::CookieHost own_;  // In text_; without hosts: it has no cookie that could be used.
+  std::string hosts_;   // Of the endpoint picked last, where these are not own_.hosts.
+  std::string host_;    // What a Set-Cookie says; so are the next two.
   std::string purpose_;
   std::string encoded_;
   bool strict_ = false;
   bool is_bad_ = false;
+  bool is_outdated_ = false;  // Its cookie is good, but plain, or sealed with an old key.
   bool is_off_its_cluster_ = false;
   bool is_counted_ = false;    // Its Set-Cookie.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.

@@ -149,13 +149,13 @@ bool is_ip_and_port(absl::string_view text) {
   return absl::ConsumeSuffix(&ip, "]") && is_ipv6(ip);
 }
 
-std::optional<SessionHost> parse_session_host(absl::string_view text) {
+std::optional<CookieHost> parse_cookie_host(absl::string_view text) {
   text = without_envelope(text);
   const absl::string_view hosts = take_until(text, ';');
   for (absl::string_view rest = hosts;;) {
     const bool is_last = !absl::StrContains(rest, ",");
     if (!is_ip_and_port(take_until(rest, ','))) return std::nullopt;
-    if (is_last) return SessionHost{hosts, text};
+    if (is_last) return CookieHost{hosts, text};
   }
 }
 

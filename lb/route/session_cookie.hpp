@@ -2,7 +2,7 @@
 //
 // session_cookie — what a session's cookie says, and how it is written.
 //
-//   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_session_host ─▶ hosts,
+//   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_cookie_host ─▶ hosts,
 //   cluster hosts, cluster ─▶ base64, or lb/route/sealed_cookie ─▶ write_set_cookie ─▶ "set-cookie"
 //
 // A cookie comes from who knows where: nothing is allocated before its length is known, and what
@@ -58,16 +58,16 @@ FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name);
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);
 
 /// Whose host a cookie names. Both are in the text that was parsed.
-struct SessionHost {
+struct CookieHost {
   absl::string_view hosts;    ///< "ip:port[,ip:port…]", never empty.
   absl::string_view cluster;  ///< Empty: it says none.
 
-  friend bool operator==(const SessionHost&, const SessionHost&) = default;
+  friend bool operator==(const CookieHost&, const CookieHost&) = default;
 };
 
 /// "ip:port" (A55), "ip:port;cluster" (A60), "ip:port,ip:port;cluster" (A61); and what Envoy makes
 /// of an address since it keeps the time in its cookies, which we ignore. nullopt: none of these.
-std::optional<SessionHost> parse_session_host(absl::string_view text);
+std::optional<CookieHost> parse_cookie_host(absl::string_view text);
 
 /// "10.0.0.1:80", "[2001:db8::1]:80".
 bool is_ip_and_port(absl::string_view text);

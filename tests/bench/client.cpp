@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   app.add_option("--seconds", seconds)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--routes", options.routes)->capture_default_str();
+  app.add_option("--sessions", options.sessions)->capture_default_str();
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--work-ms", options.work_ms)
       ->check(CLI::NonNegativeNumber)

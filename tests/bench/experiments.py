@@ -92,6 +92,27 @@ class ManyRoutes(Calls):
         return self.measure("ours", **options)
 
 
+class Sessions(Calls):
+    """A pick of a session, which stays on its host by its cookie: ours. In the peer's place stands our own pick of the
+    same endpoints without one: what the session costs is the ratio."""
+
+    def __init__(self, endpoints: int) -> None:
+        super().__init__("pick", endpoints)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        _, self._port = world.start_backend("0.0.0.0:0", "bench")
+        world.serve(resources.route_to("bench")
+                    + resources.route_to("bench", "sessions", filters=[resources.session_filter("session")])
+                    + resources.eds_cluster("bench", resources.loopback(self._endpoints, self._port)))
+        return "1 thread, closed loop; the peer is signalbox without sessions"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "ours":
+            return self.measure("ours", target="xds:///sessions", sessions="true")
+        return self.measure("ours")
+
+
 class CallsAtRate(Calls):
     """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
 

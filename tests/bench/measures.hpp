@@ -27,15 +27,16 @@ struct MeasureOptions {
   double rate = 1000;  ///< Calls a second, of open loops.
   /// So many routes take picks, number n those of /bench.v1.Service<n>/Get; 0: that of the calls.
   std::size_t routes = 0;
-  int updates = 1;     ///< How often the driver will change the endpoints.
-  double work_ms = 0;  ///< That each call keeps its backend busy.
-  int calls = 1000;    ///< That wait.
+  bool sessions = false;  ///< Each pick has the cookie of a session, which it stays with.
+  int updates = 1;        ///< How often the driver will change the endpoints.
+  double work_ms = 0;     ///< That each call keeps its backend busy.
+  int calls = 1000;       ///< That wait.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
 
 /// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. The peer's side needs the shim,
-/// and knows no `routes`.
+/// and knows neither `routes` nor `sessions`.
 Measured measure_pick(const MeasureOptions& options, Side& side);
 
 /// Sync unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.

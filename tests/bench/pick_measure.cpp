@@ -5,7 +5,9 @@
 // the receipt is held until that call ends. The peer's: its own functions, by peer_pick_shim.
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,10 +26,25 @@ constexpr std::size_t kMostSamples = 4'000'000;
 
 using Samples = std::vector<std::uint32_t>;
 
+// A call's metadata, as a data plane has it.
+class Metadata final : public HeaderSource {
+ public:
+  void set_cookie(std::string cookie) { cookie_ = std::move(cookie); }
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override {
+    if (name == "cookie" && !cookie_.empty()) visit(cookie_);
+  }
+
+ private:
+  std::string cookie_;
+};
+
 // A thread's own, on a cache line of its own.
 struct alignas(64) PickingThread {
   std::mt19937_64 dice;
   std::string path;
+  Metadata metadata;
   Samples ticks;
   bool has_failed = false;
 };
@@ -40,6 +57,20 @@ std::vector<std::string> paths_of(std::size_t routes) {
   return paths;
 }
 
+// One session for each endpoint; none where there are to be none.
+absl::StatusOr<std::vector<std::string>> begin_sessions(const MeasureOptions& options,
+                                                        const Router& router) {
+  std::set<std::string> cookies;
+  if (!options.sessions) return std::vector<std::string>();
+  const int picks = 100 * options.endpoints;
+  for (int i = 0; i < picks && std::cmp_less(cookies.size(), options.endpoints); ++i) {
+    const Pick pick = router.pick({.path = kMethodPath, .seed = static_cast<std::uint64_t>(i)});
+    if (pick.set_cookie().empty()) return absl::UnavailableError("a pick began no session");
+    cookies.insert(pick.set_cookie());
+  }
+  return std::vector<std::string>(cookies.begin(), cookies.end());
+}
+
 absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side) {
   std::vector<PickingThread> threads(options.threads);
   for (std::size_t i = 0; i < threads.size(); ++i) {
@@ -48,22 +79,29 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
   }
   const Router& router = *side.router;
   const std::vector<std::string> paths = paths_of(options.routes);
+  const auto cookies = begin_sessions(options, router);
+  if (!cookies.ok()) return cookies.status();
   const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
     PickingThread& thread = threads[i];
     thread.path = paths[thread.dice() % paths.size()];  // As warm as a call's own.
-    const CallArgs call{.path = thread.path, .headers = nullptr, .seed = thread.dice()};
+    if (options.sessions) thread.metadata.set_cookie((*cookies)[thread.dice() % cookies->size()]);
+    const CallArgs call{.path = thread.path,
+                        .headers = options.sessions ? &thread.metadata : nullptr,
+                        .seed = thread.dice()};
     const std::uint64_t begin = ticks_now();
     const Pick pick = router.pick(call);
     const std::uint64_t end = ticks_now();
     thread.ticks.push_back(static_cast<std::uint32_t>(end - begin));
-    thread.has_failed |= pick.outcome() != PickOutcome::kComplete;
+    thread.has_failed |= pick.outcome() != PickOutcome::kComplete || !pick.set_cookie().empty();
     return place(*side.stub);
   });
   if (!run.ok()) return run.status();
 
   Samples all;
   for (const PickingThread& thread : threads) {
-    if (thread.has_failed) return absl::UnavailableError("a pick was not complete");
+    if (thread.has_failed) {
+      return absl::UnavailableError("a pick was not complete, or its session has moved");
+    }
     all.insert(all.end(), thread.ticks.begin(), thread.ticks.end());
   }
   return all;

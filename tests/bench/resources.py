@@ -15,21 +15,30 @@ QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_i
 
 
 def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
-             retry_policy: Optional[dict] = None) -> list[dict]:
+             retry_policy: Optional[dict] = None, filters: Iterable[dict] = ()) -> list[dict]:
     """A listener and its routes: every call of the demo's service goes to this cluster, and so do those that one of
-    the matches `before` takes."""
+    the matches `before` takes. `filters`: those before the router."""
     matches = [*before, {"prefix": "/signalbox.demo.v1.Orders/"}]
     retry = {} if retry_policy is None else {"retry_policy": retry_policy}
     return [
         {"@type": ENVOY + "config.listener.v3.Listener", "name": target, "api_listener": {"api_listener": {
             "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
             "rds": {"route_config_name": f"{target}-routes", "config_source": {"ads": {}}},
-            "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
+            "http_filters": [*filters, {"name": "envoy.filters.http.router", "typed_config": {
                 "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
         {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": f"{target}-routes", "virtual_hosts": [
             {"name": "all", "domains": ["*"], "routes": [
                 {"match": match, "route": {"cluster": cluster, **retry}} for match in matches]}]},
     ]
+
+
+def session_filter(cookie: str) -> dict:
+    """Keeps sessions on their hosts by a cookie of this name."""
+    return {"name": "envoy.filters.http.stateful_session", "typed_config": {
+        "@type": ENVOY + "extensions.filters.http.stateful_session.v3.StatefulSession",
+        "session_state": {"name": "envoy.http.stateful_session.cookie", "typed_config": {
+            "@type": ENVOY + "extensions.http.stateful_session.cookie.v3.CookieBasedSessionState",
+            "cookie": {"name": cookie}}}}}
 
 
 def mixed_matches(count: int) -> list[dict]:

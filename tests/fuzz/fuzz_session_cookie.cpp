@@ -84,7 +84,7 @@ void check_reading(absl::string_view value) {
   const auto flaw = lb::decode_cookie(value, text);
   if (flaw) return;
   SIGNALBOX_FUZZ_EXPECT(text.size() < 4096, "less than 4 KiB", absl::StrCat(text.size()));
-  const auto host = lb::parse_session_host(text);
+  const auto host = lb::parse_cookie_host(text);
   if (!host) return;
   for (const absl::string_view one : absl::StrSplit(host->hosts, ',')) {
     SIGNALBOX_FUZZ_EXPECT(lb::is_ip_and_port(one), "each is an address", std::string(one));
@@ -97,20 +97,23 @@ void check_reading(absl::string_view value) {
   std::string again;
   const bool is_readable = !lb::decode_cookie(absl::Base64Escape(written), again);
   SIGNALBOX_FUZZ_EXPECT(is_readable || written.size() >= 4096, "it can be written", written);
-  const auto same = lb::parse_session_host(written);
+  const auto same = lb::parse_cookie_host(written);
   SIGNALBOX_FUZZ_EXPECT(same && *same == *host, "and is the same then", written);
 }
 
 void check_sealing(absl::string_view value) {
   static const lb::CookieSeal seal({lb::SealKey{}});
   std::string text;
-  SIGNALBOX_FUZZ_EXPECT(!seal.open(value, kName, text), "nobody else seals", std::string(value));
+  SIGNALBOX_FUZZ_EXPECT(seal.open(value, kName, text) == lb::CookieSeal::Opened::kNo,
+                        "nobody else seals",
+                        std::string(value));
   const absl::string_view some = value.substr(0, 64);
   std::string sealed;
-  SIGNALBOX_FUZZ_EXPECT(
-      seal.seal(some, value, sealed) && seal.open(sealed, value, text) && text == some,
-      "what we sealed we open",
-      std::string(some));
+  SIGNALBOX_FUZZ_EXPECT(seal.seal(some, value, sealed) &&
+                            seal.open(sealed, value, text) == lb::CookieSeal::Opened::kYes &&
+                            text == some,
+                        "what we sealed we open",
+                        std::string(some));
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ struct ParseOptions {
   NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
-  /// HTTP filters that the runtime has. The parser knows also stateful_session.
-  NameSet http_filters = {"fault", "router"};
+  /// HTTP filters that the runtime has.
+  NameSet http_filters = {"fault", "router", "stateful_session"};
   /// HTTP filters registered by the user; null: none. As custom_lb_policies.
   std::shared_ptr<const CustomFilters> custom_http_filters;
   /// The instances of the bootstrap's certificate_providers (A29).

@@ -8,7 +8,11 @@
 //   if (pick.outcome() != PickOutcome::kComplete) return fail(pick.status());
 //   router->started(pick);
 //   send_to(pick.connection()->address().str());
+//   if (!pick.set_cookie().empty()) response.add_header("set-cookie", pick.set_cookie());
 //   router->finished(pick, code);
+//
+// The cookie is there for sessions (gRFC A55): where a route has the filter stateful_session, calls
+// whose CallArgs::headers bring it back as "cookie" stay on their host.
 //
 // A Pick is the call's receipt: keep it while the call runs, then report with finished(). It
 // counts the call as in flight on its cluster and its connection, and may outlive the runtime.

@@ -69,12 +69,13 @@ struct SessionCookieOptions {
   /// keys of this file, for their name and this target. A key is a line as `openssl rand -base64
   /// 32` writes it; the first seals, all of them open, at most 8. The file is followed: to change a
   /// key without losing a session, add the new one as second everywhere, then make it the first,
-  /// and leave the old one out when its cookies have expired. What becomes of a changed file that
-  /// is bad, `log` is told, and signalbox_config_rejected_total{reason="seal_keys"} counts it; the
-  /// last good keys stay in use. All processes that share clients need the same file.
+  /// and leave the old one out in the end: a session that calls meanwhile is given a new cookie.
+  /// What becomes of a changed file that is bad, `log` is told, and
+  /// signalbox_config_rejected_total{reason="seal_keys"} counts it; the last good keys stay in use.
+  /// All processes that share clients need the same file.
   std::optional<std::string> key_file;
-  /// With a key_file: takes plain cookies as well, while clients still have them. As long as this
-  /// is on, nothing is won against those who write their own.
+  /// With a key_file: takes plain cookies as well, while clients still have them, and replaces
+  /// them. As long as this is on, nothing is won against those who write their own.
   bool accept_plain = false;
 };
 

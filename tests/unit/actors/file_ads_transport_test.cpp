@@ -14,6 +14,7 @@
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/happened.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "xds/type_url.hpp"
@@ -26,6 +27,7 @@ using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 using envoy::service::discovery::v3::DiscoveryRequest;
 using envoy::service::discovery::v3::DiscoveryResponse;
+using test::Happened;
 using test::TemporaryFolder;
 using Names = std::set<std::string>;
 
@@ -38,37 +40,6 @@ std::string clusters(const Names& names) {
     absl::StrAppend(&text, "- {\"@type\": ", kCds, ", name: ", name, ", type: EDS}\n");
   return names.empty() ? "resources: []" : text;
 }
-
-// What happens on another thread, in its order.
-template <typename T>
-class Happened {
- public:
-  void add(T what) {
-    const std::lock_guard lock(mutex_);
-    all_.push_back(std::move(what));
-    changed_.notify_all();
-  }
-
-  T next() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, test::kPatience, [this] { return !all_.empty(); })) {
-      FAIL("nothing happened");
-    }
-    T what = std::move(all_.front());
-    all_.pop_front();
-    return what;
-  }
-
-  bool is_empty() const {
-    const std::lock_guard lock(mutex_);
-    return all_.empty();
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<T> all_;
-};
 
 struct Complaint {
   FileTrouble trouble;

@@ -2,14 +2,13 @@
 #include "actors/io/seal_key_file.hpp"
 
 #include <filesystem>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 
 #include "lb/snapshot_cell.hpp"
+#include "tests/support/happened.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -19,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using test::Happened;
 using test::TemporaryFolder;
 
 std::string line_of(char letter) {
@@ -47,35 +47,16 @@ std::string sealed_by(const lb::CookieSeal& seal) {
 bool opens(const lb::CookieSeal& seal, const std::string& value) {
   const lb::SnapshotCell::Reader reader(any_cell());
   std::string text;
-  return seal.open(value, "purpose", text);
+  return seal.open(value, "purpose", text) != lb::CookieSeal::Opened::kNo;
 }
-
-// What was complained of so far.
-class Complaints {
- public:
-  SealKeyFile::Complain complain() {
-    return [this](const std::string& text) {
-      const std::lock_guard lock(mutex_);
-      texts_.push_back(text);
-    };
-  }
-
-  std::vector<std::string> texts() const {
-    const std::lock_guard lock(mutex_);
-    return texts_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> texts_;
-};
 
 TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are not",
           "[actors][io][sealed]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("keys", line_of('a'));
-  Complaints complaints;
-  const auto file = SealKeyFile::start(path, complaints.complain());
+  Happened<std::string> complaints;
+  const auto file =
+      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
   REQUIRE(file.ok());
   const auto seal = (*file)->seal();
   CHECK(opens(*seal, sealed_by(seal_of('a'))));
@@ -84,16 +65,15 @@ TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are n
   folder.write("keys", line_of('b') + line_of('a'));
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
   CHECK(opens(*seal, sealed_by(seal_of('a'))));
-  CHECK(complaints.texts().empty());
+  CHECK(complaints.is_empty());
 
   folder.write("keys", line_of('c') + "oops!");
-  CHECK(test::eventually([&] { return !complaints.texts().empty(); }));
-  CHECK_THAT(complaints.texts().at(0),
+  CHECK_THAT(complaints.next(),
              StartsWith("seal keys: " + path + ": line 2: must be 32 bytes in base64") &&
                  Contains("the last good keys stay in use") && !Contains("oops"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
   fs::remove(path);
-  CHECK(test::eventually([&] { return complaints.texts().size() > 1; }));
+  CHECK_THAT(complaints.next(), Contains("the last good keys stay in use"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
 
   folder.write("keys", line_of('d'));

@@ -21,6 +21,8 @@ std::string line_of(char letter) {
   return absl::Base64Escape(std::string(32, letter));
 }
 
+using Opened = CookieSeal::Opened;
+
 const char kText[] = "10.0.0.1:80;orders";
 const char kPurpose[] = "session of xds:///orders";
 
@@ -32,7 +34,7 @@ std::string sealed_by(const CookieSeal& seal, absl::string_view purpose = kPurpo
 
 bool opens(const CookieSeal& seal, const std::string& value, absl::string_view purpose = kPurpose) {
   std::string text;
-  return seal.open(value, purpose, text) && text == kText;
+  return seal.open(value, purpose, text) != Opened::kNo && text == kText;
 }
 
 TEST_CASE("sealed_cookie: opens what it sealed, and so does another with the key",
@@ -75,12 +77,12 @@ TEST_CASE("sealed_cookie: any bit that is another, and any end that is missing, 
     std::string other = bytes;
     other[bit / 8] = static_cast<char>(other[bit / 8] ^ (1 << (bit % 8)));
     INFO("bit " << bit);
-    CHECK_FALSE(seal.open(absl::Base64Escape(other), kPurpose, text));
+    CHECK(seal.open(absl::Base64Escape(other), kPurpose, text) == Opened::kNo);
   }
   for (std::size_t size = 0; size < bytes.size(); ++size)
-    CHECK_FALSE(seal.open(absl::Base64Escape(bytes.substr(0, size)), kPurpose, text));
-  CHECK_FALSE(seal.open(absl::Base64Escape(bytes + "x"), kPurpose, text));
-  CHECK_FALSE(seal.open("not base64!", kPurpose, text));
+    CHECK(seal.open(absl::Base64Escape(bytes.substr(0, size)), kPurpose, text) == Opened::kNo);
+  CHECK(seal.open(absl::Base64Escape(bytes + "x"), kPurpose, text) == Opened::kNo);
+  CHECK(seal.open("not base64!", kPurpose, text) == Opened::kNo);
 }
 
 TEST_CASE("sealed_cookie: a value is of no use for another purpose", "[lb][session][sealed]") {
@@ -103,6 +105,9 @@ TEST_CASE("sealed_cookie: keys are changed without losing a session", "[lb][sess
   replace(one, {key_of('b'), key_of('a')});  // Both use it.
   CHECK(opens(other, sealed_by(one)));
   CHECK(opens(one, old_value));
+  std::string text;
+  CHECK(one.open(old_value, kPurpose, text) == Opened::kByOldKey);
+  CHECK(one.open(sealed_by(one), kPurpose, text) == Opened::kYes);
   replace(other, {key_of('b'), key_of('a')});
   replace(one, {key_of('b')});  // The old one goes.
   CHECK(opens(one, sealed_by(other)));

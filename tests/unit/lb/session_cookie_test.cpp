@@ -118,7 +118,7 @@ TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of al
 std::string read(absl::string_view value) {
   std::string text;
   if (const auto flaw = decode_cookie(value, text)) return std::string(said_of(*flaw));
-  const auto host = parse_session_host(text);
+  const auto host = parse_cookie_host(text);
   return host ? absl::StrCat(host->hosts, " | ", host->cluster) : "none";
 }
 

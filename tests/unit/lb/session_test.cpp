@@ -77,7 +77,7 @@ TEST_CASE_METHOD(TwoBackends,
 
 TEST_CASE_METHOD(TwoBackends,
                  "session: the picker is told the time, and of calls without a session nothing",
-                 "[lb][session]") {
+                 "[lb][session][A75-27][A75-28]") {
   call(second);
   REQUIRE(last);
   CHECK(last->now == now);
@@ -261,14 +261,27 @@ TEST_CASE("session: with keys, cookies are sealed for their name and target",
     CHECK(SessionFixture::address_of(one.call("s=" + base64("10.0.0.2:80;a"))) == "10.0.0.1:80");
     CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
   }
-  SECTION("a plain one is taken during a migration, and replaced where it moves") {
+  SECTION("a plain one is taken during a migration, and replaced") {
     one.use({.seal = seal_of('a'), .accepts_plain = true});
-    CHECK(SessionFixture::address_of(one.call("s=" + base64("10.0.0.2:80;a"))) == "10.0.0.2:80");
-    CHECK(SessionFixture::address_of(one.call(cookie)) == "10.0.0.2:80");
-    CHECK(absl::StrContains(one.call("s=" + base64("10.0.0.9:80;a")).set_cookie(), "s="));
+    const std::string plain = "s=" + base64("10.0.0.2:80;a");
+    CHECK(SessionFixture::address_of(one.call(plain)) == "10.0.0.2:80");
+    const std::string sealed = one.call(plain).set_cookie();
+    CHECK(SessionFixture::address_of(one.call(sealed)) == "10.0.0.2:80");
+    CHECK(one.call(sealed).set_cookie().empty());
     CHECK(one.counted("a", AffinityResult::kBadCookie) == 0);
     CHECK(SessionFixture::address_of(one.call("s=!")) == "10.0.0.1:80");
     CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
+  }
+  SECTION("one of an old key is taken, and replaced") {
+    SealKey a{};
+    SealKey b{};
+    a.fill('a');
+    one.use({.seal = std::make_shared<const CookieSeal>(SealKeys{b, a})});
+    const Pick pick = one.call(cookie);
+    CHECK(SessionFixture::address_of(pick) == "10.0.0.2:80");
+    one.use({.seal = std::make_shared<const CookieSeal>(SealKeys{b})});
+    CHECK(SessionFixture::address_of(one.call(pick.set_cookie())) == "10.0.0.2:80");
+    CHECK(one.call(pick.set_cookie()).set_cookie().empty());
   }
   SECTION("one that is too long is not opened") {
     one.call("s=" + std::string(kLongestCookieValue + 4, 'A'));

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions over real connections: a cookie leads back, whichever runtime made it.
+#include <array>
+#include <set>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+#include "tests/support/happened.hpp"
+#include "tests/support/route_fixture.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const char kPath[] = "/signalbox.demo.v1.Orders/Place";
+const char kOther[] = "/signalbox.demo.v1.Other/Place";
+
+const std::string kFilter =
+    "{name: session, typed_config: "
+    "{\"@type\": type.googleapis.com/"
+    "envoy.extensions.filters.http.stateful_session.v3.StatefulSession, "
+    "session_state: {name: cookie, typed_config: "
+    "{\"@type\": type.googleapis.com/"
+    "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, "
+    "cookie: {name: session, path: /signalbox.demo.v1.Orders, ttl: 60s}}}}}, ";
+
+// Three backends of one cluster.
+struct SessionWorld {
+  SessionWorld()
+      : plane(start_plane(
+            listener_yaml("orders", "orders", kFilter) + routes_yaml("orders", "c") +
+            cluster_yaml("c") +
+            endpoints_yaml(
+                "c", {{backends[0].address(), backends[1].address(), backends[2].address()}}))) {}
+
+  RuntimeOptions options() const { return options_for(plane->address()); }
+
+  std::array<HoldingBackend, 3> backends{
+      HoldingBackend("c"), HoldingBackend("c"), HoldingBackend("c")};
+  std::unique_ptr<ControlPlane> plane;
+};
+
+std::shared_ptr<Router> router_of(Runtime& runtime) {
+  auto router = runtime.router("xds:///orders");
+  REQUIRE(router.ok());
+  return *router;
+}
+
+Pick pick_with(const Router& router, const std::string& cookie, const char* path = kPath) {
+  signalbox::testing::TestHeaders::List list;
+  if (!cookie.empty()) list.emplace_back("cookie", cookie);
+  const signalbox::testing::TestHeaders headers(std::move(list));
+  Pick pick = router.pick_until({.path = path, .headers = &headers, .seed = next_seed()},
+                                std::chrono::steady_clock::now() + kPatience,
+                                OnFail::kWait);
+  INFO(pick.status().ToString());
+  REQUIRE(pick.outcome() == PickOutcome::kComplete);
+  return pick;
+}
+
+std::string address_of(const Pick& pick) {
+  return pick.connection()->address().str();
+}
+
+std::string keys(const std::string& letters) {
+  std::string text;
+  for (const char letter : letters)
+    text += absl::Base64Escape(std::string(32, letter)) + "\n";
+  return text;
+}
+
+// Calls go to all of them, but those of a session.
+bool sees_all(const SessionWorld& world, const Router& router) {
+  std::set<std::string> seen;
+  return eventually([&] {
+    seen.insert(address_of(pick_with(router, "")));
+    return seen.size() == world.backends.size();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("session: calls with a cookie stay where it says", "[e2e][runtime][session][A55-39]") {
+  const SessionWorld world;
+  const auto runtime = start_runtime(world.options());
+  const auto router = router_of(*runtime);
+  REQUIRE(sees_all(world, *router));
+
+  const Pick first = pick_with(*router, "");
+  const std::string cookie = first.set_cookie();
+  CHECK(cookie == absl::StrCat("session=",
+                               absl::Base64Escape(address_of(first) + ";c"),
+                               "; HttpOnly; Path=/signalbox.demo.v1.Orders; Max-Age=60"));
+  for (int i = 0; i < 20; ++i) {
+    const Pick pick = pick_with(*router, cookie);
+    CHECK(address_of(pick) == address_of(first));
+    CHECK(pick.set_cookie().empty());
+  }
+  CHECK(pick_with(*router, cookie, kOther).set_cookie().empty());
+}
+
+TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed for the same key",
+          "[e2e][runtime][session][sealed][B6]") {
+  const SessionWorld world;
+  const TemporaryFolder folder;
+  const auto start = [&](const std::string& file) {
+    RuntimeOptions options = world.options();
+    options.session_cookies.key_file = file;
+    return start_runtime(std::move(options));
+  };
+  const std::string shared = folder.write("shared", keys("a"));
+  const auto one = start(shared);
+  const auto same = start(shared);
+  const auto stranger = start(folder.write("other", keys("b")));
+  for (Runtime* runtime : {one.get(), same.get(), stranger.get()})
+    REQUIRE(sees_all(world, *router_of(*runtime)));
+
+  const Pick first = pick_with(*router_of(*one), "");
+  const std::string cookie = first.set_cookie();
+  CHECK_FALSE(absl::StrContains(cookie, absl::Base64Escape(address_of(first)).substr(0, 12)));
+  std::set<std::string> strangers;
+  for (int i = 0; i < 20; ++i) {
+    const Pick pick = pick_with(*router_of(*same), cookie);
+    CHECK(address_of(pick) == address_of(first));
+    CHECK(pick.set_cookie().empty());
+    const Pick other = pick_with(*router_of(*stranger), cookie);
+    CHECK_FALSE(other.set_cookie().empty());
+    strangers.insert(address_of(other));
+  }
+  CHECK(strangers.size() > 1);
+
+  // The stranger learns the key while it runs.
+  folder.write("other", keys("ab"));
+  CHECK(eventually([&] { return pick_with(*router_of(*stranger), cookie).set_cookie().empty(); }));
+}
+
+TEST_CASE("session: what is wrong with a client's cookie is logged, and without its text",
+          "[e2e][runtime][session][A55-17]") {
+  const SessionWorld world;
+  Happened<std::string> logged;
+  RuntimeOptions options = world.options();
+  options.log = [&](const std::string& text) { logged.add(text); };
+  const auto runtime = start_runtime(std::move(options));
+  pick_with(*router_of(*runtime), "session=evil!\r\n");
+  const std::string text = logged.next();
+  CHECK_THAT(text, Contains("xds:///orders: a call's cookie \"session\" is not used"));
+  CHECK_FALSE(absl::StrContains(text, "evil"));
+}
+
+TEST_CASE("session: keys that cannot be used are an error of start()",
+          "[e2e][runtime][session][sealed]") {
+  const TemporaryFolder folder;
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  const auto why = [&] { return std::string(Runtime::start(options).status().message()); };
+  options.session_cookies.key_file = folder.path("none");
+  CHECK_THAT(why(), Contains("RuntimeOptions::session_cookies.key_file: ") && Contains("/none"));
+  options.session_cookies.key_file = folder.write("keys", keys("a") + "short\n");
+  CHECK_THAT(why(), Contains("/keys: line 2: must be 32 bytes in base64, found"));
+  options.session_cookies = {.key_file = std::nullopt, .accept_plain = true};
+  CHECK_THAT(why(), Contains("accept_plain: without a key_file all cookies are plain"));
+}
+
+}  // namespace signalbox::test
