@@ -106,6 +106,7 @@ struct PolicyState {
   void run(ServeSubchannels& order);
 
   void run(SettleSubchannels& order) {
+    settled = order.generation;
     if (map) protocol::send(self, map, MapGenerationApplied{order.generation});
   }
 
@@ -167,6 +168,7 @@ struct PolicyState {
   protocol::Watches watches;
   SubchannelMapActor map;  // Only where this policy serves one.
   MapGenerationStarted map_config;
+  Generation settled = 0;  // As the map, or one before it, was told last.
   RestartDelay map_delay;
   bool map_awaited = false;                // It died, and is not started before its RestartDue.
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
@@ -238,6 +240,8 @@ void PolicyState::spawn_map() {
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
+  // Nobody will say that again, and what is released would linger for it.
+  if (settled >= map_config.generation) protocol::send(self, map, MapGenerationApplied{settled});
   children.resume_all();
 }
 

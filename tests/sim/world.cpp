@@ -107,9 +107,7 @@ void World::open() {
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
   environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-    xds::ParseOptions options;
-    options.http_filters.insert("stateful_session");
-    return [options](absl::string_view bytes) { return xds::decode_response(bytes, options); };
+    return [](absl::string_view bytes) { return xds::decode_response(bytes); };
   };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";

@@ -158,8 +158,10 @@ bool World::loses_its_sessions(Channel& channel,
         channel.calls->probe({path, false, seconds(1), Duration::zero(), client});
     if (!pass(milliseconds(100))) return false;
     const auto ended = channel.calls->endings().find(call);
-    const bool stayed =
-        ended != channel.calls->endings().end() && ended->second.address == suspect.host;
+    // Other trees that lead to the leaf judge for themselves.
+    const bool stayed = ended != channel.calls->endings().end() &&
+                        ended->second.cluster == suspect.cluster &&
+                        ended->second.address == suspect.host;
     setting_.complaints.require(
         !stayed, "who is set aside is no session's host [A50, A55]", suspect.host.str());
     channel.calls->remove_client(client);
@@ -254,6 +256,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   forget_endings();
   ++drains_;
   call_for(milliseconds(500), false, true);
+  const auto connections = [&] { return setting_.connector->standing()[host]; };
+  const std::set<std::uint64_t> connected = connections();
   find_host(topology_, host)->draining = true;
   serve({leaf});
   call_for(seconds(2), false, true);
@@ -270,6 +274,12 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
     serve({leaf});
     call_for(seconds(2), true, true);
   }
+  // Those of other targets, where it has no sessions, may be gone.
+  setting_.complaints.require(
+      std::ranges::any_of(connections(),
+                          [&](std::uint64_t number) { return connected.contains(number); }),
+      "a host that drains keeps its connection for its sessions [A75-34]",
+      host.str());
   for (PriorityModel& priority : model.priorities) {
     for (LocalityModel& locality : priority) {
       std::erase_if(locality.hosts,
