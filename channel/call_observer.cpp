@@ -91,6 +91,7 @@ void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
   std::call_once(first_batch_, [&] {
     if (CallBinder::is_alive(intent_)) return;
     CallBinder::put_off(intent_);
+    set_cookie_.clear();
     queued_ = QueuedCall::instead_of(
         *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
   });
@@ -118,7 +119,7 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
     RetriedStream* const stream = stream_;
     if (stream != nullptr && stream->intercept(*batch)) return;
     if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
-    deliver_cookie(set_cookie_, context_.c_call(), *batch);
+    deliver_cookie(*batch);
   }
   batch->Proceed();
 }
@@ -196,10 +197,22 @@ std::shared_ptr<BackOff> CallObserver::back_off(Duration delay, std::function<vo
 
 void CallObserver::make_again(const Call& call, CallOpSetInterface& ops) {
   const RpcMethod method(method_.c_str(), type_);
+  set_cookie_.clear();
   binder_->pick(intent_, method_.c_str(), context_);
   const auto queued = QueuedCall::instead_of(
       call, method, context_, *this, binder_, std::exchange(intent_, CallIntent()));
   queued->PerformOpsOnCall(&ops, nullptr);
+}
+
+void CallObserver::deliver_cookie(InterceptorBatchMethods& batch) const {
+  const bool answers = has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA) ||
+                       has(batch, InterceptionHookPoints::POST_RECV_STATUS);
+  if (answers) channel::deliver_cookie(set_cookie_, context_.c_call(), batch);
+}
+
+void CallObserver::add_cookie_to_headers() const {
+  if (set_cookie_.empty() || GrpcAccess::is_trailers_only(context_.c_call())) return;
+  GrpcAccess::received_headers(context_).map()->emplace("set-cookie", set_cookie_);
 }
 
 grpc_call* CallObserver::refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const {

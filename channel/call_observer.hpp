@@ -82,6 +82,13 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// Picks again, and fills `ops` into the call that is made then.
   void make_again(const grpc::internal::Call& call, grpc::internal::CallOpSetInterface& ops);
 
+  /// Of batches that go on without having been intercepted, see ::deliver_cookie. What only sends
+  /// has nothing of it, and may come back while the next attempt is picked.
+  void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
+
+  /// The same, where the context has the headers already, and no batch brings them.
+  void add_cookie_to_headers() const;
+
   /// A call that ends with this status; the caller owns the reference.
   grpc_call* refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const;
 
@@ -111,7 +118,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   std::atomic<bool> cancelled_{false};
   std::shared_ptr<CallBinder> binder_;  ///< Null: not observed yet.
   CallIntent intent_;
-  /// What the pick sets; kept beside it, as headers and status may come on two threads.
+  /// What the pick of the attempt that runs sets, and empty while none does; kept beside it, as
+  /// headers and status may come on two threads.
   std::string set_cookie_;
   grpc_call* front_ = nullptr;          ///< Null: the application has the call itself.
   grpc::internal::Call real_;           ///< Behind the front.

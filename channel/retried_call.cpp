@@ -121,7 +121,8 @@ void RetriedCall::OnDone(const grpc::Status& status) {
                                        .request_bytes = request_.Length(),
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
-    set_cookie_ = intent_->pick.set_cookie();
+    // Where the application has cancelled it, this attempt may have been nowhere.
+    if (!held_.observer->is_cancelled()) set_cookie_ = intent_->pick.set_cookie();
     intent_.reset();
   }
   deliver(status);

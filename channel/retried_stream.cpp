@@ -347,6 +347,7 @@ void RetriedStream::settle(Lock lock) {
   for (const Batch& batch : batches_) {
     if (batch.where != Batch::Where::kHeld) continue;
     tell_sent(batch);
+    observer_.deliver_cookie(*batch.methods);
     held.push_back(batch.methods);
   }
   batches_.remove_if([](const Batch& batch) { return batch.where == Batch::Where::kHeld; });
@@ -397,7 +398,9 @@ void RetriedStream::stepped(Lock lock) {
     case Step::kHeaders:
       has_headers_ = true;
       are_ours_ = is_answered();
-      return are_ours_ ? settle(std::move(lock)) : ask(std::move(lock));
+      if (!are_ours_) return ask(std::move(lock));
+      observer_.add_cookie_to_headers();
+      return settle(std::move(lock));
     case Step::kStatus:
       end_->FinishOp(&ok);
       return decide(std::move(lock));

@@ -2,7 +2,10 @@
 //
 // The cookie that a pick sets for its session, where every kind of call finds it: in the headers of
 // the attempt that answered, or in its trailers if it had no headers.
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -187,6 +190,132 @@ TEST_CASE("sessions: a call that is made again has the cookie of the attempt tha
   CHECK(initial.count("set-cookie") + trailing.count("set-cookie") == 1);
   REQUIRE(there.count("set-cookie") == 1);
   CHECK(there.find("set-cookie")->second == cookie_of(to_second));
+}
+
+// Streams, and unary calls in several batches, too.
+TEST_CASE("sessions: however a call is made again, it has one cookie, the last attempt's",
+          "[channel][session][A55-21][A55-37][A44]") {
+  const bool succeeds = GENERATE(true, false);
+  const int reads = GENERATE(0, 1);
+  CAPTURE(succeeds, reads);
+  EchoServer first;
+  EchoServer second;
+  SessionWorld world;
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 4ms});
+  const auto to_first = world.connect(first.address());
+  const auto to_second = world.connect(second.address());
+  first.service().failing.reads = second.service().failing.reads = reads;
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    first.service().failing.times = 1;
+    second.service().failing.times = succeeds ? 0 : 1;
+    world.publish([&, picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
+      return keeping(++*picks == 1 ? to_first : to_second)(args);
+    });
+    const Transcript ours = converse(way, saying("a"), world.channel, second.service());
+    CHECK(ours.status.ok() == succeeds);
+    CHECK(count(succeeds ? ours.initial : ours.trailing, told(cookie_of(to_second))) == 1);
+    CHECK(count(ours.initial + ours.trailing, " set-cookie=") == 1);
+  }
+}
+
+TEST_CASE("sessions: a failure that no policy covers has the cookie in its trailers",
+          "[channel][session][A55-21][A44]") {
+  const int reads = GENERATE(0, 1);
+  CAPTURE(reads);
+  EchoServer server;
+  SessionWorld world;
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 4ms});
+  const auto connection = world.connect(server.address());
+  server.service().failing.status = grpc::StatusCode::INTERNAL;
+  server.service().failing.reads = reads;
+  world.publish(keeping(connection));
+  for (const Way& way : ways()) {
+    CAPTURE(way.name);
+    server.service().failing.times = 1;
+    const Transcript ours = converse(way, saying("a"), world.channel, server.service());
+    CHECK(ours.status.error_code() == grpc::StatusCode::INTERNAL);
+    CHECK(count(ours.trailing, told(cookie_of(connection))) == 1);
+    CHECK(count(ours.initial + ours.trailing, " set-cookie=") == 1);
+  }
+}
+
+// The channel asks for the headers, to learn how the attempt ended, before the application does.
+TEST_CASE("sessions: the headers of a stream whose write failed have the cookie",
+          "[channel][session][A55-21][A6]") {
+  EchoServer server;
+  SessionWorld world;
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
+  const auto connection = world.connect(server.address());
+  world.publish(keeping(connection));
+  server.service().failing.times = 1;
+  server.service().failing.is_answered = true;
+  EchoRequest request;
+  EchoReply reply;
+  grpc::ClientContext context;
+  const auto stream = world.stub->Chat(&context);
+  const auto limit = std::chrono::steady_clock::now() + 20s;
+  while (stream->Write(request) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  CHECK(stream->Read(&reply));
+  CHECK_FALSE(stream->Read(&reply));
+  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+  const auto& initial = context.GetServerInitialMetadata();
+  REQUIRE(initial.count("set-cookie") == 1);
+  CHECK(initial.find("set-cookie")->second == cookie_of(connection));
+  CHECK(context.GetServerTrailingMetadata().count("set-cookie") == 0);
+}
+
+TEST_CASE("sessions: a call that ends before its next attempt begins has no cookie",
+          "[channel][session][A55-21][A55-24]") {
+  EchoServer server;
+  SessionWorld world;
+  const auto connection = world.connect(server.address());
+  SECTION("its connection died before it was sent") {
+    world.publish(keeping(connection));
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    EchoReply reply;
+    grpc::Status status;
+    const auto reader = world.stub->PrepareAsyncUnary(&context, EchoRequest(), &queue);
+    kill(server, connection);
+    reader->StartCall();
+    reader->Finish(&reply, &status, &status);
+    world.wait_for_queue(1);
+    context.TryCancel();
+    void* tag = nullptr;
+    bool ok = false;
+    REQUIRE(queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + 20s) ==
+            grpc::CompletionQueue::GOT_EVENT);
+    CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+    CHECK(context.GetServerInitialMetadata().count("set-cookie") == 0);
+    CHECK(context.GetServerTrailingMetadata().count("set-cookie") == 0);
+    queue.Shutdown();
+    CHECK_FALSE(queue.Next(&tag, &ok));
+  }
+  SECTION("it was cancelled while it backed off") {
+    world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
+    world.publish(keeping(connection));
+    server.service().failing.pushback = "3600000";
+    for (const Way& way : ways()) {
+      CAPTURE(way.name);
+      server.service().failing.times = 1;
+      std::atomic<grpc::ClientContext*> context{nullptr};
+      Manner manner = saying("a");
+      manner.prepare = [&](grpc::ClientContext& made) {
+        made.set_deadline(std::chrono::system_clock::time_point::max());
+        context = &made;
+      };
+      std::thread canceller([&] {
+        world.wait_for_queue(1);
+        context.load()->TryCancel();
+      });
+      manner.talked = [&] { canceller.join(); };
+      const Transcript ours = converse(way, manner, world.channel, server.service());
+      CHECK(ours.status.error_code() == grpc::StatusCode::CANCELLED);
+      CHECK(count(ours.initial + ours.trailing, " set-cookie=") == 0);
+    }
+  }
 }
 
 TEST_CASE("sessions: a call whose connection died before it was sent has the other one's cookie",

@@ -141,6 +141,79 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
   CHECK(eventually([&] { return pick_with(*router_of(*stranger), cookie).set_cookie().empty(); }));
 }
 
+TEST_CASE("session: a cookie that is plain, or of an old key, is good, and replaced",
+          "[e2e][runtime][session][sealed][B6]") {
+  const bool accepts_plain = GENERATE(false, true);
+  CAPTURE(accepts_plain);
+  const SessionWorld world;
+  const TemporaryFolder folder;
+  const auto start = [&](const std::string& name, const std::string& letters, bool plain = false) {
+    RuntimeOptions options = world.options();
+    options.session_cookies = {.key_file = folder.write(name, keys(letters)),
+                               .accept_plain = plain};
+    return start_runtime(std::move(options));
+  };
+  const auto open = start_runtime(world.options());
+  const auto before = start("before", "a");
+  const auto rotated = start("rotated", "ba", accepts_plain);
+  for (Runtime* runtime : {open.get(), before.get(), rotated.get()})
+    REQUIRE(sees_all(world, *router_of(*runtime)));
+
+  const Pick first = pick_with(*router_of(*before), "");
+  const Pick again = pick_with(*router_of(*rotated), first.set_cookie());
+  CHECK(address_of(again) == address_of(first));
+  REQUIRE_FALSE(again.set_cookie().empty());
+  CHECK(pick_with(*router_of(*rotated), again.set_cookie()).set_cookie().empty());
+  CHECK_FALSE(pick_with(*router_of(*before), again.set_cookie()).set_cookie().empty());
+
+  const Pick plain = pick_with(*router_of(*open), "");
+  std::set<std::string> seen;
+  for (int i = 0; i < 20; ++i) {
+    const Pick taken = pick_with(*router_of(*rotated), plain.set_cookie());
+    seen.insert(address_of(taken));
+    CHECK_FALSE(taken.set_cookie().empty());
+    CHECK(taken.set_cookie() != plain.set_cookie());
+  }
+  CHECK((seen == std::set<std::string>{address_of(plain)}) == accepts_plain);
+}
+
+TEST_CASE("session: a sealed cookie is of no use for another target",
+          "[e2e][runtime][session][sealed]") {
+  const SessionWorld world;
+  const TemporaryFolder folder;
+  world.plane->update(resources(listener_yaml("parcels", "orders", kFilter)));
+  RuntimeOptions options = world.options();
+  options.session_cookies.key_file = folder.write("keys", keys("a"));
+  const auto runtime = start_runtime(std::move(options));
+  const auto parcels = runtime->router("xds:///parcels");
+  REQUIRE(parcels.ok());
+  REQUIRE(sees_all(world, **parcels));
+  const std::string cookie = pick_with(*router_of(*runtime), "").set_cookie();
+  CHECK(pick_with(*router_of(*runtime), cookie).set_cookie().empty());
+  CHECK_FALSE(pick_with(**parcels, cookie).set_cookie().empty());
+}
+
+TEST_CASE("session: keys that cannot be used are told and counted, and the last good ones stay",
+          "[e2e][runtime][session][sealed]") {
+  const SessionWorld world;
+  const TemporaryFolder folder;
+  Happened<std::string> logged;
+  RuntimeOptions options = world.options();
+  options.session_cookies.key_file = folder.write("keys", keys("a"));
+  options.log = [&](const std::string& text) { logged.add(text); };
+  const auto runtime = start_runtime(std::move(options));
+  const auto rejected = [&] {
+    return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"seal_keys\""});
+  };
+  const std::string counter = "signalbox_config_rejected_total{reason=\"seal_keys\"} ";
+  CHECK_THAT(runtime->metrics_text(), Contains(counter + "0"));
+  const std::string cookie = pick_with(*router_of(*runtime), "").set_cookie();
+  folder.write("keys", "no key\n");
+  CHECK_THAT(logged.next(), Contains("/keys: line 1: must be 32 bytes in base64"));
+  CHECK(rejected() == 1);
+  CHECK(pick_with(*router_of(*runtime), cookie).set_cookie().empty());
+}
+
 TEST_CASE("session: what is wrong with a client's cookie is logged, and without its text",
           "[e2e][runtime][session][A55-17]") {
   const SessionWorld world;
