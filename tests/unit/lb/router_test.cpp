@@ -13,6 +13,7 @@
 #include "lb/load_stats.hpp"
 #include "lb/pickers.hpp"
 #include "lb/policy/cluster_impl_picker.hpp"
+#include "lb/policy/override_host_picker.hpp"
 #include "lb/policy_registry.hpp"
 #include "lb/xx_hash.hpp"
 #include "tests/support/filter_fixture.hpp"
@@ -688,6 +689,49 @@ TEST_CASE_METHOD(
   check_allocates_nothing(sessions, headers);
   CHECK(is_known);
   CHECK(sessions.pick({"/s/M", &headers, 3}).set_cookie().empty());
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: a session's host takes its call without an allocation",
+                 "[lb][router][session][A55-33][A75-49]") {
+  const std::vector<Address> addresses{Address("[2001:db8:0:1::1]:8443"), Address("10.0.0.2:8443")};
+  Locality locality;
+  for (const Address& address : addresses) {
+    Endpoint endpoint;
+    endpoint.addresses = {address};
+    endpoint.health = address == addresses[0] ? HealthStatus::kHealthy : HealthStatus::kDraining;
+    locality.endpoints.push_back(endpoint);
+  }
+  Endpoints endpoints;
+  endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+  const auto table = std::make_shared<const HostTable>(
+      std::make_shared<const Endpoints>(std::move(endpoints)),
+      HealthStatusSet{HealthStatus::kHealthy, HealthStatus::kDraining},
+      nullptr);
+  HostStates states(table->size());
+  for (std::size_t at = 0; at < table->size(); ++at) {
+    const Address& address = (*table)[at].address;
+    states[at] = SubchannelStateChanged{address,
+                                        ConnectivityState::kReady,
+                                        true,
+                                        absl::OkStatus(),
+                                        std::make_shared<const Connection>(address)};
+  }
+  Instant now{1h};
+  const SessionTerms terms{.target = "xds:///orders", .now = [&] { return now += 1s; }};
+  const Router sessions(cell, {"xds:///orders", "n"}, std::make_shared<const Sessions>(terms));
+  publish(
+      with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+      make_override_host_picker(
+          make_connection_picker(states[0]->connection), make_host_slots(table, states), nullptr));
+  const char* const host = GENERATE(
+      "", "[2001:db8:0:1::1]:8443", "10.0.0.2:8443", "10.0.0.9:1,10.0.0.2:8443", "10.0.0.9:1");
+  CAPTURE(host);
+  const TestHeaders headers{{"cookie", "s=" + base64(absl::StrCat(host, ";a"))}};
+  check_allocates_nothing(sessions, headers);
+  const bool is_second = absl::EndsWith(host, addresses[1].str());
+  CHECK((*table)[is_second ? 1 : 0].mark->last_used() == now);
+  CHECK_FALSE((*table)[is_second ? 0 : 1].mark->used_after(Instant::min()));
 }
 
 TEST_CASE_METHOD(RouterFixture,
