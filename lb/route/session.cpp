@@ -75,9 +75,10 @@ void Session::settle(const Affinity& affinity,
   const bool has_cookie = !own_.hosts.empty();
   if (hosts != own_.hosts) hosts_ = hosts;
   has_moved_ = hosts != own_.hosts;
-  if (!has_moved_ && cluster.str() == own_.cluster && !is_outdated_) return;
+  const bool is_same = !has_moved_ && cluster.str() == own_.cluster;
+  if (is_same && !is_outdated_) return;
   write(hosts, cluster.str(), context);
-  if (set_cookie_.empty() || std::exchange(is_counted_, true)) return;
+  if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
   stats.count_cookie(has_cookie ? CookieSet::kMoved : CookieSet::kNew);
 }
 

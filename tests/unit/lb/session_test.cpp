@@ -269,6 +269,7 @@ TEST_CASE("session: with keys, cookies are sealed for their name and target",
     CHECK(SessionFixture::address_of(one.call(sealed)) == "10.0.0.2:80");
     CHECK(one.call(sealed).set_cookie().empty());
     CHECK(one.counted("a", AffinityResult::kBadCookie) == 0);
+    CHECK(one.counted("a", CookieSet::kMoved) == 0);
     CHECK(SessionFixture::address_of(one.call("s=!")) == "10.0.0.1:80");
     CHECK(one.counted("a", AffinityResult::kBadCookie) == 1);
   }
@@ -279,6 +280,7 @@ TEST_CASE("session: with keys, cookies are sealed for their name and target",
     one.use({.seal = std::make_shared<const CookieSeal>(SealKeys{b, a})});
     const Pick pick = one.call(cookie);
     CHECK(SessionFixture::address_of(pick) == "10.0.0.2:80");
+    CHECK(one.counted("a", CookieSet::kMoved) == 0);
     one.use({.seal = std::make_shared<const CookieSeal>(SealKeys{b})});
     CHECK(SessionFixture::address_of(one.call(pick.set_cookie())) == "10.0.0.2:80");
     CHECK(one.call(pick.set_cookie()).set_cookie().empty());
