@@ -264,7 +264,8 @@ class TcpConnector::Loop {
     wish->tell([&](const Events& events) { events.connected(wish->connection); });
   }
 
-  void lose(const WishPtr& wish, const std::string& why) {
+  // A wish of its own: the caller's may be the one that is forgotten here.
+  void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
     if (stood && now() - wish->begun < kStood) resting_[wish->address] = wish->begun + kStood;
     const bool was_told = wish->connection != nullptr;
