@@ -40,6 +40,15 @@ ScriptedPicker::Script keeping(const ConnectionPtr& connection) {
   };
 }
 
+// The first pick goes to `first`, the others to `second`.
+ScriptedPicker::Script keeping_in_turn(const ConnectionPtr& first, const ConnectionPtr& second) {
+  return [at_first = keeping(first),
+          then = keeping(second),
+          picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
+    return ++*picks == 1 ? at_first(args) : then(args);
+  };
+}
+
 std::string cookie_of(const ConnectionPtr& connection) {
   return absl::StrCat(
       "session=", absl::Base64Escape(connection->address().str() + ";orders"), "; HttpOnly");
@@ -173,9 +182,7 @@ TEST_CASE("sessions: a call that is made again has the cookie of the attempt tha
   world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 4ms});
   const auto to_first = world.connect(first.address());
   const auto to_second = world.connect(second.address());
-  world.publish([&, picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
-    return keeping(++*picks == 1 ? to_first : to_second)(args);
-  });
+  world.publish(keeping_in_turn(to_first, to_second));
   EchoRequest request;
   request.set_failures(succeeds ? 1 : 9);
   request.set_status(grpc::StatusCode::UNAVAILABLE);
@@ -209,9 +216,7 @@ TEST_CASE("sessions: however a call is made again, it has one cookie, the last a
     CAPTURE(way.name);
     first.service().failing.times = 1;
     second.service().failing.times = succeeds ? 0 : 1;
-    world.publish([&, picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
-      return keeping(++*picks == 1 ? to_first : to_second)(args);
-    });
+    world.publish(keeping_in_turn(to_first, to_second));
     const Transcript ours = converse(way, saying("a"), world.channel, second.service());
     CHECK(ours.status.ok() == succeeds);
     CHECK(count(succeeds ? ours.initial : ours.trailing, told(cookie_of(to_second))) == 1);
