@@ -33,6 +33,14 @@ class TestPick final : public WaitingPick {
 
 class World {
  public:
+  World() = default;
+
+  // Who still waits holds the list, and the list holds him.
+  ~World() { waiting->close(); }
+
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
   std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
     // What the caller gives is gone by the time that the pick is asked again.
     const std::string path = "/a.b/C";
