@@ -23,10 +23,6 @@ bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
   return batch.QueryInterceptionHookPoint(point);
 }
 
-void release_held_queue() {
-  if (held_queue != nullptr) GrpcAccess::release_cq(std::exchange(held_queue, nullptr));
-}
-
 // Stands before the application's interceptors.
 class QueueReleaserFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
@@ -242,6 +238,10 @@ void deliver_cookie(const std::string& set_cookie,
 
 FilledOps filled_ops() {
   return filled;
+}
+
+void release_held_queue() {
+  if (held_queue != nullptr) GrpcAccess::release_cq(std::exchange(held_queue, nullptr));
 }
 
 OpsScope::OpsScope(CallOpSetInterface* ops, const Call& call, grpc::CompletionQueue* held)

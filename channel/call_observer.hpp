@@ -166,6 +166,10 @@ class OpsScope {
   grpc::CompletionQueue* const outer_held_;
 };
 
+/// Ends the hold of this thread's OpsScope, if it has one, now: for batches that no interceptor
+/// meets.
+void release_held_queue();
+
 /// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 

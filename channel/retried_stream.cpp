@@ -134,7 +134,12 @@ class RetriedStream::Replay final : public CallOpSetInterface {
  public:
   explicit Replay(RetriedStream& stream) : stream_(stream) {}
 
-  void FillOps(Call* call) override { stream_.replay(*call); }
+  // The batches that are held have holds on the queue of their own, and may end, and the queue with
+  // them, as soon as anything is started.
+  void FillOps(Call* call) override {
+    release_held_queue();
+    stream_.replay(*call);
+  }
 
   // Its operations have others' tags.
   bool FinalizeResult(void**, bool*) override { return false; }
