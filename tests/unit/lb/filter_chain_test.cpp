@@ -87,7 +87,8 @@ TEST_CASE("filter_chain: filters stand in the listener's order, before the route
                               std::get<CustomFilter>(kOfRoute).filter});
 }
 
-TEST_CASE("filter_chain: of what has nothing to do nothing is left", "[lb][A39][A33][A55-8][A55-12]") {
+TEST_CASE("filter_chain: of what has nothing to do nothing is left",
+          "[lb][A39][A33][A55-8][A55-12]") {
   FaultFilter full = aborting(absl::StatusCode::kAborted);
   full.max_active_faults = 0;
   const auto config = GENERATE_COPY(values<HttpFilterConfig>({
