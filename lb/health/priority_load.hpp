@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// priority_load — how Envoy's aggregate cluster spreads calls by health: the sums, and nothing
-// else.
+// priority_load — how Envoy's aggregate cluster spreads calls by health: the sums, nothing else.
 //
-//   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ one draw chooses a
-//   priority
+//   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ a draw chooses one
 //
 // The priorities of all clusters stand in one row: those of the first cluster, then those of the
 // second, and so on (ENV-5). The integers are Envoy's, to the last one: divisions round down, and

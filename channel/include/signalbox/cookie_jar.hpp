@@ -4,13 +4,14 @@
 // This is the application's half of session affinity (gRFC A55, "cookies"); the other half is the
 // HTTP filter stateful_session.
 //
-//   an answer's set-cookie ─▶ receive, save ─▶ [CookieJar] ─▶ send, cookie_header ─▶ a call's
-//   cookie
+//   set-cookie of an answer ─▶ receive, save ─▶ [CookieJar] ─▶ send, cookie_header ─▶ cookie
 //
-//   signalbox::CookieJar jar;                       // One for each session, for as long as it
-//   lasts. grpc::ClientContext context; jar.send(context); const grpc::Status status =
-//   stub->Place(&context, request, &reply); jar.receive(context).IgnoreError();             // Or
-//   log why a cookie was not taken.
+//   signalbox::CookieJar jar;                         // One for each session, while it lasts.
+//
+//   grpc::ClientContext context;
+//   jar.send(context);
+//   const grpc::Status status = stub->Place(&context, request, &reply);
+//   jar.receive(context).IgnoreError();               // Or log why a cookie was not taken.
 //
 // What it takes is RFC 6265's Set-Cookie, of the filter and of the servers alike. Path and Max-Age
 // count: a cookie that has neither is sent with every call, as long as the jar lives. Expires,
