@@ -138,20 +138,13 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 
 // Returns true when the batch goes on later, or has done so: then this may be gone.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
-  const grpc::StatusCode code = batch.GetRecvStatus()->error_code();
+  const grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedStream* const stream = stream_) {
-    if (!ended_) ended(*batch.GetRecvStatus(), stream->kept_bytes(), stream->is_observed());
+    if (!ended_) ended(status, stream->kept_bytes(), stream->is_observed());
     return false;
   }
-  complete(code);
-  const auto reply = code != grpc::StatusCode::OK ? whole(batch) : std::nullopt;
-  const auto delay = binder_->retry(intent_,
-                                    {.call = context_.c_call(),
-                                     .code = code,
-                                     .trailers = *batch.GetRecvTrailingMetadata(),
-                                     .deadline = context_.raw_deadline(),
-                                     .request_bytes = request_.Length(),
-                                     .is_wanted = reply && !is_cancelled()});
+  const auto reply = status.ok() ? std::nullopt : whole(batch);
+  const auto delay = ended(status, request_.Length(), reply.has_value());
   if (delay) {
     retried_ = std::make_unique<RetriedCall>(
         HeldBatch{binder_, &context_, this, method_.c_str(), &request_, &batch, *reply},
@@ -160,7 +153,6 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
     retried_->start(*delay);
     return true;
   }
-  intent_.pick = lb::Pick();
   request_.Clear();
   return false;
 }
@@ -201,9 +193,7 @@ void CallObserver::make_again(const Call& call, CallOpSetInterface& ops) {
 }
 
 void CallObserver::deliver_cookie(InterceptorBatchMethods& batch) const {
-  const bool answers = has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA) ||
-                       has(batch, InterceptionHookPoints::POST_RECV_STATUS);
-  if (answers) channel::deliver_cookie(set_cookie_, context_.c_call(), batch);
+  channel::deliver_cookie(set_cookie_, context_.c_call(), batch);
 }
 
 void CallObserver::add_cookie_to_headers() const {
@@ -226,11 +216,12 @@ void CallObserver::complete(grpc::StatusCode code) {
 void deliver_cookie(const std::string& set_cookie,
                     const grpc_call* call,
                     InterceptorBatchMethods& batch) {
-  if (set_cookie.empty()) return;
+  const bool has_headers = has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
+  const bool has_status = has(batch, InterceptionHookPoints::POST_RECV_STATUS);
+  if ((!has_headers && !has_status) || set_cookie.empty()) return;
   const bool in_trailers = GrpcAccess::is_trailers_only(call);
-  if (in_trailers && has(batch, InterceptionHookPoints::POST_RECV_STATUS))
-    batch.GetRecvTrailingMetadata()->emplace("set-cookie", set_cookie);
-  if (!in_trailers && has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA))
+  if (in_trailers && has_status) batch.GetRecvTrailingMetadata()->emplace("set-cookie", set_cookie);
+  if (!in_trailers && has_headers)
     batch.GetRecvInitialMetadata()->emplace("set-cookie", set_cookie);
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 
 #include "lb/route/session_cookie.hpp"
+#include "messages/header_rules.hpp"
 
 namespace signalbox {
 namespace {
@@ -28,12 +29,6 @@ bool is_token(absl::string_view text) {
            absl::StrContains("!#$%&'*+-.^_`|~", c);
   };
   return !text.empty() && std::ranges::all_of(text, may_be_in_it);
-}
-
-// gRPC aborts a program that sends anything else.
-bool is_printable(absl::string_view text) {
-  return std::ranges::all_of(
-      text, [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });
 }
 
 // RFC 6265, 5.2.2. nullopt: it is ignored, or beyond what the clock can say.
@@ -107,7 +102,8 @@ absl::StatusOr<CookieJar::Cookie> CookieJar::parse(absl::string_view set_cookie,
     return absl::ResourceExhaustedError(
         absl::StrCat("Set-Cookie: has ", set_cookie.size(), " bytes, more than ", kLongestCookie));
   }
-  if (!is_printable(set_cookie)) return malformed("has a character that is not printable ASCII");
+  if (!is_header_value("set-cookie", set_cookie))
+    return malformed("has a character that is not printable ASCII");
   const std::vector<absl::string_view> parts = absl::StrSplit(set_cookie, ';');
   const std::pair<absl::string_view, absl::string_view> pair =
       absl::StrSplit(parts.front(), absl::MaxSplits('=', 1));

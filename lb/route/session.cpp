@@ -8,6 +8,16 @@
 #include "absl/strings/str_cat.h"
 
 namespace signalbox {
+namespace {
+
+// What a seal is good for: this cookie, of this target. Into memory that is kept.
+const std::string& write_purpose(std::string& purpose,
+                                 const std::string& cookie,
+                                 const lb::SessionTerms& terms) {
+  return purpose.assign(cookie).append(1, '\0').append(terms.target);
+}
+
+}  // namespace
 
 using lb::CookieFlaw;
 
@@ -30,8 +40,7 @@ std::optional<CookieFlaw> Session::open(absl::string_view value) {
   if (value.size() > lb::kLongestCookieValue) return CookieFlaw::kTooLong;
   Opened opened = Opened::kNo;
   if (terms->seal != nullptr) {
-    purpose_.assign(name_).append(1, '\0').append(terms->target);
-    opened = terms->seal->open(value, purpose_, text_);
+    opened = terms->seal->open(value, write_purpose(purpose_, name_, *terms), text_);
     if (opened == Opened::kNo && !terms->accepts_plain) return CookieFlaw::kSeal;
     is_outdated_ = opened != Opened::kYes;
   }
@@ -95,8 +104,7 @@ void Session::write(absl::string_view hosts,
   if (context.seal == nullptr) {
     absl::Base64Escape(host_, &encoded_);
   } else {
-    purpose_.assign(name_).append(1, '\0').append(context.target);
-    if (!context.seal->seal(host_, purpose_, encoded_)) return;
+    if (!context.seal->seal(host_, write_purpose(purpose_, name_, context), encoded_)) return;
   }
   if (encoded_.size() > lb::kLongestCookieValue) return;
   set_cookie_.assign(name_).append(1, '=').append(encoded_).append(attributes_);
