@@ -16,6 +16,7 @@
 #include "signalbox/cookie_jar.hpp"
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/conversation.hpp"
+#include "tests/e2e/retry_world.hpp"
 #include "tests/support/filter_fixture.hpp"
 
 namespace signalbox::test {
@@ -255,16 +256,8 @@ TEST_CASE("sessions: the headers of a stream whose write failed have the cookie"
   world.publish(keeping(connection));
   server.service().failing.times = 1;
   server.service().failing.is_answered = true;
-  EchoRequest request;
-  EchoReply reply;
   grpc::ClientContext context;
-  const auto stream = world.stub->Chat(&context);
-  const auto limit = std::chrono::steady_clock::now() + 20s;
-  while (stream->Write(request) && std::chrono::steady_clock::now() < limit)
-    std::this_thread::yield();
-  CHECK(stream->Read(&reply));
-  CHECK_FALSE(stream->Read(&reply));
-  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(write_until_lost(*world.stub, context) == grpc::StatusCode::UNAVAILABLE);
   const auto& initial = context.GetServerInitialMetadata();
   REQUIRE(initial.count("set-cookie") == 1);
   CHECK(initial.find("set-cookie")->second == cookie_of(connection));

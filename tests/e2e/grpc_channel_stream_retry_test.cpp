@@ -239,17 +239,8 @@ TEST_CASE("retried_stream: a write that fails is no reason where the server has 
   auto& service = world.server.service();
   service.failing.times = 1;
   service.failing.is_answered = true;
-  EchoRequest request;
-  request.set_text("x");
-  EchoReply reply;
   grpc::ClientContext context;
-  const auto stream = world.stub->Chat(&context);
-  const auto limit = std::chrono::steady_clock::now() + 20s;
-  while (stream->Write(request) && std::chrono::steady_clock::now() < limit)
-    std::this_thread::yield();
-  CHECK(stream->Read(&reply));
-  CHECK_FALSE(stream->Read(&reply));
-  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(write_until_lost(*world.stub, context) == grpc::StatusCode::UNAVAILABLE);
   CHECK(context.GetServerTrailingMetadata().count("attempt") == 1);
   CHECK(service.calls == 1);
   CHECK(world.stats->retries(RetryResult::kCommitted) +

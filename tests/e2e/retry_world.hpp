@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -73,6 +74,20 @@ struct RetryWorld : ChannelWorld {
   EchoServer server;
   ConnectionPtr connection;
 };
+
+/// A stream that is written to until a write fails, whose one answer came before that: how it ends.
+inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& context) {
+  EchoRequest request;
+  request.set_text("x");
+  EchoReply reply;
+  const auto stream = stub.Chat(&context);
+  const auto limit = std::chrono::steady_clock::now() + 20s;
+  while (stream->Write(request) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  CHECK(stream->Read(&reply));
+  CHECK_FALSE(stream->Read(&reply));
+  return stream->Finish().error_code();
+}
 
 /// Answers in turn; the last one for ever.
 inline ScriptedPicker::Script in_turn(std::vector<PickResult> answers,

@@ -15,8 +15,7 @@
 
 #include "lb/load_stats.hpp"
 #include "tests/support/property.hpp"
-#include "tests/support/tree_harness.hpp"
-#include "tests/support/xds_world.hpp"
+#include "tests/support/session_tree.hpp"
 
 using namespace signalbox;
 using namespace signalbox::test;
@@ -27,17 +26,8 @@ namespace {
 using Texts = std::vector<std::string>;
 
 /// One cluster "orders"; all addresses are up.
-struct Orders {
-  XdsWorld world;
-  ClusterExtras extras;
-  TreeHarness tree;
-
-  explicit Orders(const lb::PolicyOptions& options = {}) : tree(options) { world.sessions(true); }
-
-  void apply(const XdsWorld::Priorities& priorities) {
-    world.eds("orders", priorities, default_lb_policy(), extras);
-    tree.apply(manager_of({"orders"}), world.config());
-  }
+struct Orders : SessionTree {
+  using SessionTree::SessionTree;
 
   void up(const Texts& addresses) {
     for (const std::string& address : addresses)

@@ -9,8 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/tree_harness.hpp"
-#include "tests/support/xds_world.hpp"
+#include "tests/support/session_tree.hpp"
 
 using namespace signalbox;
 using namespace signalbox::test;
@@ -21,22 +20,12 @@ namespace {
 using Texts = std::vector<std::string>;
 
 /// A cluster "orders" of two priorities, idle after a minute; all addresses are up.
-struct Orders {
-  XdsWorld world;
-  ClusterExtras extras;
-  TreeHarness tree;
-
+struct Orders : SessionTree {
   Orders() {
-    world.sessions(true);
     extras.idle_timeout = 60s;
     for (const char* address : {"a", "b", "c"})
       tree.up(address);
     apply({"east:a,b", "west:c"});
-  }
-
-  void apply(const XdsWorld::Priorities& priorities) {
-    world.eds("orders", priorities, default_lb_policy(), extras);
-    tree.apply(manager_of({"orders"}), world.config());
   }
 
   std::string visit(std::string cookie) { return tree.visit("orders", cookie); }
