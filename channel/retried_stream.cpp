@@ -69,6 +69,7 @@ class Reply final : private CallOpGenericRecvMessage {
     std::vector<grpc::Slice> slices;
     bool is_made = bytes_.Dump(&slices).ok();
     std::vector<grpc_slice> parts;
+    parts.reserve(slices.size());
     for (const grpc::Slice& slice : slices)
       parts.push_back(slice.c_slice());
     *op.data.recv_message.recv_message = grpc_raw_byte_buffer_create(parts.data(), parts.size());

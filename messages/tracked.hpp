@@ -50,7 +50,8 @@ class Retirement {
 /// A Tracked object that is retired when its last owner lets go. Without a `retirement`, for
 /// tests, it is destroyed there and then.
 template <typename T, typename... Args>
-std::shared_ptr<const T> make_tracked(std::shared_ptr<Retirement> retirement, Args&&... args) {
+std::shared_ptr<const T> make_tracked(const std::shared_ptr<Retirement>& retirement,
+                                      Args&&... args) {
   auto object = std::make_unique<const T>(std::forward<Args>(args)...);
   return std::shared_ptr<const T>(object.release(), [retirement](const T* unused) {
     std::unique_ptr<const Tracked> owned(unused);

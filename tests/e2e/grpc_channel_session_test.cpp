@@ -43,9 +43,8 @@ ScriptedPicker::Script keeping(const ConnectionPtr& connection) {
 
 // The first pick goes to `first`, the others to `second`.
 ScriptedPicker::Script keeping_in_turn(const ConnectionPtr& first, const ConnectionPtr& second) {
-  return [at_first = keeping(first),
-          then = keeping(second),
-          picks = std::make_shared<std::atomic<int>>(0)](const PickArgs& args) {
+  const auto picks = std::make_shared<std::atomic<int>>(0);
+  return [at_first = keeping(first), then = keeping(second), picks](const PickArgs& args) {
     return ++*picks == 1 ? at_first(args) : then(args);
   };
 }
