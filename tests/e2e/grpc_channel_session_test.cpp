@@ -2,10 +2,14 @@
 //
 // The cookie that a pick sets for its session, where every kind of call finds it: in the headers of
 // the attempt that answered, or in its trailers if it had no headers.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -31,21 +35,21 @@ lb::FilterChainPtr session_chain(const std::string& cookie_path) {
 }
 
 // A cluster's policies find no session there, so that each call begins one; `hosts` are those of
-// the endpoint that is picked.
-ScriptedPicker::Script keeping(const ConnectionPtr& connection) {
-  return [connection, hosts = connection->address().str()](const PickArgs& args) {
+// the endpoint that is picked. The first pick goes to the first connection, and so on; the last one
+// has all that follow.
+ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
+  std::vector<std::string> hosts;
+  hosts.reserve(connections.size());
+  for (const ConnectionPtr& connection : connections)
+    hosts.push_back(connection->address().str());
+  auto picks = std::make_shared<std::atomic<std::size_t>>(0);
+  return [connections = std::move(connections), hosts = std::move(hosts), picks = std::move(picks)](
+             const PickArgs& args) {
+    const std::size_t turn = std::min(picks->fetch_add(1), connections.size() - 1);
     PickResult result;
-    result.outcome = Complete{connection.get()};
-    if (args.session != nullptr) result.affinity = {AffinityResult::kNew, &hosts};
+    result.outcome = Complete{connections[turn].get()};
+    if (args.session != nullptr) result.affinity = {AffinityResult::kNew, &hosts[turn]};
     return result;
-  };
-}
-
-// The first pick goes to `first`, the others to `second`.
-ScriptedPicker::Script keeping_in_turn(const ConnectionPtr& first, const ConnectionPtr& second) {
-  const auto picks = std::make_shared<std::atomic<int>>(0);
-  return [at_first = keeping(first), then = keeping(second), picks](const PickArgs& args) {
-    return ++*picks == 1 ? at_first(args) : then(args);
   };
 }
 
@@ -78,9 +82,9 @@ struct SessionWorld : ChannelWorld {
                   bool late,
                   const ConnectionPtr& connection) {
     const EchoService unasked;
-    publish(late ? nullptr : keeping(connection));
+    publish(late ? nullptr : keeping({connection}));
     const LatePublisher later(*this, [&] {
-      if (late) publish(keeping(connection));
+      if (late) publish(keeping({connection}));
     });
     return converse(way, manner, channel, unasked);
   }
@@ -182,7 +186,7 @@ TEST_CASE("sessions: a call that is made again has the cookie of the attempt tha
   world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 2, 1ms, 4ms});
   const auto to_first = world.connect(first.address());
   const auto to_second = world.connect(second.address());
-  world.publish(keeping_in_turn(to_first, to_second));
+  world.publish(keeping({to_first, to_second}));
   EchoRequest request;
   request.set_failures(succeeds ? 1 : 9);
   request.set_status(grpc::StatusCode::UNAVAILABLE);
@@ -216,7 +220,7 @@ TEST_CASE("sessions: however a call is made again, it has one cookie, the last a
     CAPTURE(way.name);
     first.service().failing.times = 1;
     second.service().failing.times = succeeds ? 0 : 1;
-    world.publish(keeping_in_turn(to_first, to_second));
+    world.publish(keeping({to_first, to_second}));
     const Transcript ours = converse(way, saying("a"), world.channel, second.service());
     CHECK(ours.status.ok() == succeeds);
     CHECK(count(succeeds ? ours.initial : ours.trailing, told(cookie_of(to_second))) == 1);
@@ -234,7 +238,7 @@ TEST_CASE("sessions: a failure that no policy covers has the cookie in its trail
   const auto connection = world.connect(server.address());
   server.service().failing.status = grpc::StatusCode::INTERNAL;
   server.service().failing.reads = reads;
-  world.publish(keeping(connection));
+  world.publish(keeping({connection}));
   for (const Way& way : ways()) {
     CAPTURE(way.name);
     server.service().failing.times = 1;
@@ -252,7 +256,7 @@ TEST_CASE("sessions: the headers of a stream whose write failed have the cookie"
   SessionWorld world;
   world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
   const auto connection = world.connect(server.address());
-  world.publish(keeping(connection));
+  world.publish(keeping({connection}));
   server.service().failing.times = 1;
   server.service().failing.is_answered = true;
   grpc::ClientContext context;
@@ -269,7 +273,7 @@ TEST_CASE("sessions: a call that ends before its next attempt begins has no cook
   SessionWorld world;
   const auto connection = world.connect(server.address());
   SECTION("its connection died before it was sent") {
-    world.publish(keeping(connection));
+    world.publish(keeping({connection}));
     grpc::CompletionQueue queue;
     grpc::ClientContext context;
     EchoReply reply;
@@ -292,7 +296,7 @@ TEST_CASE("sessions: a call that ends before its next attempt begins has no cook
   }
   SECTION("it was cancelled while it backed off") {
     world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
-    world.publish(keeping(connection));
+    world.publish(keeping({connection}));
     server.service().failing.pushback = "3600000";
     for (const Way& way : ways()) {
       CAPTURE(way.name);
@@ -322,7 +326,7 @@ TEST_CASE("sessions: a call whose connection died before it was sent has the oth
   SessionWorld world;
   const auto to_dying = world.connect(dying.address());
   const auto to_living = world.connect(living.address());
-  world.publish(keeping(to_dying));
+  world.publish(keeping({to_dying}));
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
   EchoReply reply;
@@ -332,7 +336,7 @@ TEST_CASE("sessions: a call whose connection died before it was sent has the oth
   kill(dying, to_dying);
   reader->StartCall();
   reader->Finish(&reply, &status, &status);
-  world.publish(keeping(to_living));
+  world.publish(keeping({to_living}));
   void* tag = nullptr;
   bool ok = false;
   REQUIRE(queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + 20s) ==
@@ -352,14 +356,14 @@ TEST_CASE("sessions: no cookie without a session, without an answer, or without 
   Manner manner = saying("a");
   SECTION("the path is not the cookie's") {
     world.filters = session_chain("/signalbox.test.Ech");
-    world.publish(keeping(connection));
+    world.publish(keeping({connection}));
   }
   SECTION("its cookie is as it was") {
     const std::string cookie(absl::StripSuffix(cookie_of(connection), "; HttpOnly"));
     manner.prepare = [cookie](grpc::ClientContext& context) {
       context.AddMetadata("cookie", cookie);
     };
-    world.publish(keeping(connection));
+    world.publish(keeping({connection}));
   }
   SECTION("nobody could be picked") {
     world.publish_failure(absl::UnavailableError("nobody is there"));
@@ -389,7 +393,7 @@ TEST_CASE("cookie jar: takes the filter's cookie and the server's, and sends the
   BasketService baskets;
   const ServerOf server(baskets);
   const auto connection = world.connect(server.address());
-  world.publish(keeping(connection));
+  world.publish(keeping({connection}));
   const absl::Status first = call_with_jar();
   CHECK(first.code() == absl::StatusCode::kInvalidArgument);  // And the others were taken.
   CHECK_THAT(std::string(first.message()), Catch::Contains("has no '='"));
@@ -402,7 +406,7 @@ TEST_CASE("cookie jar: takes the filter's cookie and the server's, and sends the
   MuteService mute;
   const ServerOf mute_server(mute);
   const auto to_mute = world.connect(mute_server.address());
-  world.publish(keeping(to_mute));
+  world.publish(keeping({to_mute}));
   CHECK(call_with_jar().ok());
   CHECK(jar.cookie_header("/signalbox.test.Echo/Chat") ==
         absl::StrCat(session_of(to_mute), "; late=1"));
