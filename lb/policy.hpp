@@ -56,6 +56,13 @@ struct PolicyOptions {
   /// A priority that the configuration no longer names is kept for fifteen minutes, as one that is
   /// not needed is; off: it ends at once (A115).
   bool keep_removed_priorities = false;
+  /// Of aggregates whose cluster does not say.
+  AggregateMode aggregate_mode = AggregateMode::kPriority;
+  /// In percent of endpoints that are fit, for tiered: below it a priority panics (ENV-17); 0:
+  /// never.
+  std::uint32_t panic_threshold = 0;
+  /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
+  bool unreachable_is_unhealthy = true;
 };
 
 /// What a policy is born with.

@@ -48,6 +48,8 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
           [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
+          [](const TieredConfig&) -> Made { return nullptr; },
+          [](const LeafTiersConfig&) -> Made { return nullptr; },
       },
       static_cast<const LbConfig::variant&>(config));
 }

@@ -45,6 +45,10 @@ struct AggregateDiscovery {
   friend bool operator==(const AggregateDiscovery&, const AggregateDiscovery&) = default;
 };
 
+/// How an aggregate spreads its calls (D1): over the first priority that can take them (A75), or
+/// over all by their health (Envoy's aggregate cluster).
+enum class AggregateMode : std::uint8_t { kPriority, kTiered };
+
 struct Cluster {
   ClusterName name;
   std::variant<EdsDiscovery, DnsDiscovery, AggregateDiscovery> discovery;
@@ -70,6 +74,11 @@ struct Cluster {
   /// The endpoints' own metrics that are reported, each "cpu_utilization", "mem_utilization",
   /// "application_utilization", "named_metrics.*" or "named_metrics.<name>" (A85).
   std::vector<std::string> reported_metrics = {};
+  /// Each endpoint is to pass all of them; empty: none is probed. Shared with the subchannels.
+  HealthChecksPtr health_checks = nullptr;
+  /// Of an aggregate, metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}; nullopt: as
+  /// the runtime has it.
+  std::optional<AggregateMode> aggregate_mode = {};
 };
 
 }  // namespace signalbox

@@ -56,6 +56,60 @@ struct OutlierDetection {
   friend bool operator==(const OutlierDetection&, const OutlierDetection&) = default;
 };
 
+/// How an endpoint is probed (CDS health_checks), whether or not calls go there.
+struct HealthCheck {
+  /// grpc.health.v1.Health/Check: healthy is SERVING.
+  struct Grpc {
+    std::string service_name;  ///< Empty: the server as a whole.
+    std::string authority;     ///< Empty: the cluster's name.
+
+    friend bool operator==(const Grpc&, const Grpc&) = default;
+  };
+
+  /// A GET over HTTP/1.1: healthy is a status within one of the ranges.
+  struct Http {
+    /// [begin, end)
+    struct Statuses {
+      std::uint32_t begin = 200;
+      std::uint32_t end = 201;
+
+      friend bool operator==(const Statuses&, const Statuses&) = default;
+    };
+
+    std::string host;  ///< Empty: the cluster's name.
+    std::string path;  ///< With its query. Never empty.
+    std::vector<Statuses> expected = {Statuses{}};
+
+    friend bool operator==(const Http&, const Http&) = default;
+  };
+
+  /// Connects; sends, where there is anything; then has to receive these, in order.
+  struct Tcp {
+    std::string send;                  ///< Bytes.
+    std::vector<std::string> receive;  ///< Bytes; empty: a connection is enough.
+
+    friend bool operator==(const Tcp&, const Tcp&) = default;
+  };
+
+  std::variant<Grpc, Http, Tcp> probe;
+  Duration timeout{};                         ///< Of one probe; greater than 0.
+  Duration interval{};                        ///< Between probes; greater than 0.
+  Duration initial_jitter{};                  ///< The first probe waits for up to so long.
+  Duration interval_jitter{};                 ///< Each interval is longer by up to so much,
+  std::uint32_t interval_jitter_percent = 0;  ///< and by up to so much of itself.
+  std::uint32_t unhealthy_threshold = 1;      ///< So many failures in turn; at least 1.
+  std::uint32_t healthy_threshold = 1;        ///< So many successes in turn; at least 1.
+
+  friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
+};
+
+using HealthChecksPtr = std::shared_ptr<const std::vector<HealthCheck>>;
+
+/// Whether both ask for the same probes.
+inline bool same_checks(const HealthChecksPtr& left, const HealthChecksPtr& right) {
+  return left == right || (left != nullptr && right != nullptr && *left == *right);
+}
+
 /// Certificates by the name of an instance in the bootstrap's certificate_providers (A29).
 struct CertificateProvider {
   std::string instance_name;

@@ -17,7 +17,9 @@ bool operator==(const Endpoints& left, const Endpoints& right) {
     return a == b || *a == *b;
   };
   const auto same_priority = [&](const Priority& a, const Priority& b) {
-    return std::ranges::equal(a.localities, b.localities, same_locality);
+    return std::ranges::equal(a.localities, b.localities, same_locality) &&
+           std::ranges::equal(a.degraded, b.degraded, same_locality) &&
+           std::ranges::equal(a.unhealthy, b.unhealthy, same_locality);
   };
   return left.drops == right.drops &&
          left.overprovisioning_percent == right.overprovisioning_percent &&

@@ -57,8 +57,14 @@ struct Locality {
 
 using LocalityPtr = std::shared_ptr<const Locality>;
 
+/// Only `localities` get calls, but for tiered mode: there `degraded` ones have what the others
+/// cannot take, and in panic all have the same.
 struct Priority {
-  std::vector<LocalityPtr> localities;
+  std::vector<LocalityPtr> localities;  ///< Who is HEALTHY, UNKNOWN or DRAINING.
+  /// The same localities, and only those that have any: who is DEGRADED, and who is UNHEALTHY or
+  /// TIMEOUT. They count in the health of the priority (ENV-9).
+  std::vector<LocalityPtr> degraded = {};
+  std::vector<LocalityPtr> unhealthy = {};
 };
 
 /// EDS drop_overloads, in parts of a million (A37-27). Read by cluster_impl.

@@ -39,8 +39,22 @@ bool same(const OverrideHostConfig& a, const OverrideHostConfig& b) {
          same_config(a.child, b.child);
 }
 
+bool same(const TierSetPtr& a, const TierSetPtr& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
 bool same(const CdsConfig& a, const CdsConfig& b) {
-  return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy);
+  return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy) && same(a.tiers, b.tiers);
+}
+
+bool same(const TieredConfig& a, const TieredConfig& b) {
+  return a.cluster == b.cluster && a.leaves == b.leaves && same_config(a.lb_policy, b.lb_policy);
+}
+
+bool same(const LeafTiersConfig& a, const LeafTiersConfig& b) {
+  return a.cluster == b.cluster && a.priorities == b.priorities &&
+         a.ignore_reresolution_requests == b.ignore_reresolution_requests &&
+         same(a.tiers, b.tiers) && same_config(a.child, b.child);
 }
 
 bool same(const RingHashConfig& a, const RingHashConfig& b) {
@@ -108,6 +122,8 @@ absl::string_view policy_name(const LbConfig& config) {
             return "weighted_round_robin";
           },
           [](const CustomConfig& custom) -> absl::string_view { return custom.name; },
+          [](const TieredConfig&) -> absl::string_view { return "tiered"; },
+          [](const LeafTiersConfig&) -> absl::string_view { return "leaf_tiers"; },
       },
       static_cast<const LbConfig::variant&>(config));
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "messages/cluster_settings.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
+#include "messages/pick.hpp"
 
 namespace signalbox {
 
@@ -42,12 +44,35 @@ struct ClusterManagerConfig {
   std::map<ClusterName, Child> children;
 };
 
+/// Which tiers of a leaf expect calls: those are connected (ENV-25).
+using TierSet = std::set<Tier>;
+using TierSetPtr = std::shared_ptr<const TierSet>;
+
 /// One cluster: a leaf becomes its subtree, an aggregate a priority list of cds (A75-1).
 struct CdsConfig {
   ClusterName cluster;
   /// Takes the place of the leaf's own policy; null: none does. From an aggregate, and only under
   /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
   LbConfigPtr lb_policy = nullptr;
+  /// A leaf under tiered: its priorities are chosen by PickArgs::tier. Null: it chooses itself.
+  TierSetPtr tiers = nullptr;
+};
+
+/// Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health (ENV).
+struct TieredConfig {
+  ClusterName cluster;
+  std::vector<ClusterName> leaves;  ///< In order; their cds are the children.
+  LbConfigPtr lb_policy = nullptr;  ///< See CdsConfig.
+};
+
+/// In the place of priority below a leaf of an aggregate in tiered mode: the tier that a call is
+/// for is the one that takes it.
+struct LeafTiersConfig {
+  ClusterName cluster;
+  LbConfigPtr child;                          ///< Under each tier.
+  std::vector<ChildName> priorities;          ///< The names of the priorities.
+  TierSetPtr tiers;                           ///< Those that expect calls. Never null.
+  bool ignore_reresolution_requests = false;  ///< A37-33.
 };
 
 /// Sets endpoints aside that answer badly (A50), over all priorities of the cluster (A75-3).
@@ -171,7 +196,9 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                RingHashConfig,
                                LeastRequestConfig,
                                WeightedRoundRobinConfig,
-                               CustomConfig> {
+                               CustomConfig,
+                               TieredConfig,
+                               LeafTiersConfig> {
   using variant::variant;
 };
 

@@ -29,6 +29,36 @@
 
 namespace signalbox {
 
+// --- how many hosts are fit, for tiered (ENV-7, ENV-9, ENV-24) -------------
+
+/// Endpoints by number, and by weight.
+struct HostTally {
+  std::uint64_t hosts = 0;
+  std::uint64_t weight = 0;
+
+  friend bool operator==(const HostTally&, const HostTally&) = default;
+};
+
+struct PriorityHosts {
+  HostTally healthy;   ///< Fit, and not known to be unreachable.
+  HostTally degraded;  ///< The same of those that EDS calls DEGRADED.
+  HostTally total;
+
+  friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
+};
+
+/// Of the endpoints that a policy was given. A leaf policy has one priority, whose endpoints are
+/// all `healthy` or none; a leaf cluster has its own.
+struct HostReport {
+  std::vector<PriorityHosts> priorities;
+  std::uint32_t overprovisioning_percent = 140;
+  bool weighted = false;  ///< Weights count, not numbers.
+
+  friend bool operator==(const HostReport&, const HostReport&) = default;
+};
+
+using HostReportPtr = std::shared_ptr<const HostReport>;
+
 // --- events ---------------------------------------------------------------
 
 /// A configuration for this policy and everything below it.
@@ -46,7 +76,8 @@ struct ChildStateChanged {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< Why, in TRANSIENT_FAILURE.
   PickerPtr picker;
-  Generation generation = 0;  ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not say.
 };
 
 /// The child and all below it have processed every configuration up to `generation`.
@@ -148,7 +179,8 @@ struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
   PickerPtr picker;
-  Generation generation = 0;  ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not say.
 };
 
 /// Tells the parent that this policy and all below have processed `generation`.
@@ -165,10 +197,11 @@ struct SubchannelSettings {
   ClusterName cluster;  ///< Label of what is observed.
   Duration connect_timeout = std::chrono::seconds(5);
   UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
+  HealthChecksPtr health_checks = nullptr;
 
   friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
     return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
-           same_tls(left.tls, right.tls);
+           same_tls(left.tls, right.tls) && same_checks(left.health_checks, right.health_checks);
   }
 };
 

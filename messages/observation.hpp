@@ -130,6 +130,25 @@ struct SessionsSwept {
   friend bool operator==(const SessionsSwept&, const SessionsSwept&) = default;
 };
 
+/// The share of an aggregate's calls that goes to a leaf's priority, in percent, in tiered mode;
+/// nullopt: it is not there (any more).
+struct TierLoad {
+  ClusterName cluster;
+  ClusterName leaf;
+  std::size_t priority = 0;
+  std::optional<std::uint32_t> percent = std::nullopt;
+
+  friend bool operator==(const TierLoad&, const TierLoad&) = default;
+};
+
+/// A probe of an endpoint has ended.
+struct HealthProbed {
+  ClusterName cluster;
+  bool passed = false;
+
+  friend bool operator==(const HealthProbed&, const HealthProbed&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
@@ -139,6 +158,8 @@ using Observation = std::variant<PriorityActive,
                                  OutliersDetected,
                                  CircuitBreakerSet,
                                  SessionsHeld,
-                                 SessionsSwept>;
+                                 SessionsSwept,
+                                 TierLoad,
+                                 HealthProbed>;
 
 }  // namespace signalbox

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,6 +63,17 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
+/// Some of the endpoints of a leaf cluster's priority, as tiered chooses them (ENV-4).
+struct Tier {
+  enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
+
+  std::uint32_t priority = 0;
+  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority panics (ENV-17).
+
+  friend bool operator==(const Tier&, const Tier&) = default;
+  friend auto operator<=>(const Tier&, const Tier&) = default;
+};
+
 /// What a pick may depend on. Borrowed for the duration of the call.
 struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
@@ -72,7 +84,8 @@ struct PickArgs {
   std::optional<std::uint64_t> hash = std::nullopt;
   /// A guess, right as a rule: how many of all clusters have a name before that of `cluster`.
   std::size_t cluster_place = 0;
-  const SessionArgs* session = nullptr;  ///< Null: the call is of none.
+  const SessionArgs* session = nullptr;     ///< Null: the call is of none.
+  std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
 };
 
 /// Salts, one per decision, so that draws are independent of each other and repeatable.
@@ -87,7 +100,8 @@ enum class Salt : std::uint64_t {
   kRetryPick,
   kFaultDelay,
   kFaultAbort,
-  kFilter  ///< For filters of the user's own.
+  kFilter,  ///< For filters of the user's own.
+  kTier
 };
 
 /// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that
@@ -164,9 +178,32 @@ struct PickResult {
   Affinity affinity;     ///< Where PickArgs::session was set, by override_host.
 };
 
+/// One decision on the way of a pick, as people are told of it.
+struct PickStep {
+  std::string room;      ///< Who decided: "route", "cluster_impl", "round_robin", …
+  std::string decision;  ///< What: "cluster orders", "not dropped", …
+  std::string reason;    ///< Why; may be empty.
+  std::string source;    ///< Where the setting comes from: "RDS orders-routes"; may be empty.
+
+  friend bool operator==(const PickStep&, const PickStep&) = default;
+};
+
+/// Who is told the steps of a pick, in order.
+class PickTrace {
+ public:
+  virtual ~PickTrace() = default;
+  virtual void tell(PickStep step) = 0;
+};
+
 class Picker {
  public:
   virtual ~Picker() = default;
+
+  /// What pick() answers, told step by step; may allocate. Marks and asks are a pick's own: an
+  /// explained one leaves none.
+  virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
+    return pick(args);
+  }
 
   /// Called by any thread, concurrently. Lock-free; allocates nothing on the complete path.
   virtual PickResult pick(const PickArgs& args) const = 0;

@@ -183,6 +183,16 @@ void Instruments::observe(const Observation& observation) {
                                {seen.cluster.str()},
                                static_cast<double>(seen.released));
                  },
+                 [&](const TierLoad& seen) {
+                   series_.set(Metric::kTierLoad,
+                               {seen.cluster.str(), seen.leaf.str(), std::to_string(seen.priority)},
+                               seen.percent.value_or(0));
+                 },
+                 [&](const HealthProbed& seen) {
+                   series_.add(Metric::kHealthProbes,
+                               {seen.cluster.str(), seen.passed ? "success" : "failure"},
+                               1);
+                 },
              },
              observation);
 }
