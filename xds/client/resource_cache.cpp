@@ -34,14 +34,17 @@ bool same(const Cluster& left, const Cluster& right) {
                tls,
                http_connect,
                report_load,
-               reported_metrics] = left;
+               reported_metrics,
+               health_checks,
+               aggregate_mode] = left;
   return name == right.name && discovery == right.discovery &&
          same_config(lb_policy, right.lb_policy) && connect_timeout == right.connect_timeout &&
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
          max_concurrent_requests == right.max_concurrent_requests &&
          outlier_detection == right.outlier_detection && tls == right.tls &&
          http_connect == right.http_connect && report_load == right.report_load &&
-         reported_metrics == right.reported_metrics;
+         reported_metrics == right.reported_metrics &&
+         same_checks(health_checks, right.health_checks) && aggregate_mode == right.aggregate_mode;
 }
 
 bool same(const Endpoints& left, const Endpoints& right) {
