@@ -63,7 +63,7 @@ class Reply final : private CallOpGenericRecvMessage {
 
   /// The bytes have come.
   bool make() {
-    grpc_op op;
+    grpc_op op{};
     std::size_t count = 0;
     AddOp(&op, &count);
     std::vector<grpc::Slice> slices;

@@ -2,6 +2,7 @@
 #include "lb/sweep.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace signalbox::lb {
 
@@ -31,7 +32,7 @@ void SweepCore::on(const TimerFired& event, Instant now, SweepEffects& effects) 
   due_.reset();
   is_sweeping_ = true;
   last_ = now;
-  effects.push_back(Sweep{});
+  effects.emplace_back(std::in_place_type<Sweep>);
 }
 
 void SweepCore::wait(Duration pause, Instant now, SweepEffects& effects) {

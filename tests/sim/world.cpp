@@ -207,10 +207,10 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   };
   forget_endings();
   setting_.connector->set_answers_badly(suspect->host, true);
-  // So many that one sweep sees enough of them.
+  // So many that one sweep sees enough of them; by turns, as the paths may share a limit.
   for (int round = 0; round < 100 && failures() < 2 * kVolume && !is_set_aside(); ++round) {
-    for (const char* path : kPaths) {
-      for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      for (const char* path : kPaths)
         channel.calls->probe(path, seconds(10));
     }
     if (!pass(milliseconds(10))) return false;
