@@ -305,7 +305,6 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
-  bootstrap->node.overprovisions = options.aggregate_mode == AggregateMode::kTiered;
   const auto node = xds::make_node(bootstrap->node);
   if (!node.ok()) return node.status();
 

@@ -25,8 +25,7 @@ absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config
   }
   node.set_user_agent_name("signalbox");
   node.set_user_agent_version(SIGNALBOX_VERSION);
-  if (!config.overprovisions)
-    node.add_client_features("envoy.lb.does_not_support_overprovisioning");
+  node.add_client_features("envoy.lb.does_not_support_overprovisioning");
   node.add_client_features("xds.config.resource-in-sotw");
   return node;
 }
