@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace signalbox::lb {
 namespace {
@@ -21,6 +22,8 @@ class ToldPicker final : public Picker {
   }
 
   const PickerPtr& inner() const { return picker_; }
+
+  const PickNotePtr& note() const { return note_; }
 
  private:
   PickerPtr picker_;
@@ -56,10 +59,41 @@ const Picker* picked(const PickerPtr& picker) {
   return asked;
 }
 
+PickerPtr told_as(const PickerPtr& told, PickerPtr picker) {
+  const auto* outer = dynamic_cast<const ToldPicker*>(told.get());
+  if (outer == nullptr) return picker;
+  return make_told_picker(told_as(outer->inner(), std::move(picker)), outer->note());
+}
+
 std::string shown(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
   if (seconds >= 1 || duration <= Duration::zero()) return absl::StrCat(seconds, " s");
   return absl::StrCat(std::chrono::duration<double, std::milli>(duration).count(), " ms");
+}
+
+std::string shown(const Endpoint& endpoint, const LocalityPtr& locality) {
+  const std::string& address = endpoint.addresses.front().str();
+  if (locality == nullptr || locality->name == LocalityName()) return address;
+  return absl::StrCat(address, " in ", to_string(locality->name));
+}
+
+std::string shown(const Complete& complete) {
+  if (complete.connection == nullptr) return "no connection";
+  const std::string& address = complete.connection->address().str();
+  if (complete.endpoint == nullptr || complete.endpoint->locality == nullptr ||
+      complete.endpoint->locality->name == LocalityName())
+    return address;
+  return absl::StrCat(address, " in ", to_string(complete.endpoint->locality->name));
+}
+
+std::string shown_draw(std::uint64_t drawn, std::uint64_t bound) {
+  return absl::StrCat("drew ", drawn, " of ", bound);
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "0 %";
+  const auto share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return absl::StrFormat("%.4g %%", share);
 }
 
 }  // namespace signalbox::lb

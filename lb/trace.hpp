@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,6 +93,7 @@ class ClusterTrace final : public TimedTrace {
       : to_(to), cluster_(cluster), service_(service) {}
 
   void tell(PickStep step) override;
+
   Instant now() const override { return now_of(to_).value_or(Instant()); }
 
  private:
@@ -118,6 +120,9 @@ PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note);
 /// `picker` does.
 const Picker* picked(const PickerPtr& picker);
 
+/// `picker`, with the notes around `told`, if any.
+PickerPtr told_as(const PickerPtr& told, PickerPtr picker);
+
 /// A child's picker as its parents keep it: picks go past what is there for explanations alone.
 class ChildPicker {
  public:
@@ -138,7 +143,22 @@ class ChildPicker {
   const Picker* picked_ = nullptr;
 };
 
-/// "3 s", "1.5 s", "20 ms": for texts.
+// --- for texts ---
+
+/// Where HTTP filters are configured.
+inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_config";
+
+/// "3 s", "1.5 s", "20 ms".
 std::string shown(Duration duration);
+
+/// "10.0.0.1:80", with its locality where it is of one that has a name.
+std::string shown(const Complete& complete);
+std::string shown(const Endpoint& endpoint, const LocalityPtr& locality);
+
+/// "drew 37 of 100".
+std::string shown_draw(std::uint64_t drawn, std::uint64_t bound);
+
+/// "25 %", "0.05 %".
+std::string percent(std::uint64_t part, std::uint64_t whole);
 
 }  // namespace signalbox::lb

@@ -85,6 +85,8 @@ class ClusterImpl final : public PassThrough {
     load_ =
         terms.report_load ? context_.options.loads->of(terms.cluster, terms.service_name) : nullptr;
     auto rules = std::make_shared<CallRules>();
+    rules->cluster = terms.cluster.str();
+    rules->service = terms.service_name;
     for (const DropCategory& drop : terms.drops) {
       if (drop.drop_per_million > 0) rules->drops.push_back(rule_for(drop, terms.cluster));
     }
@@ -99,7 +101,8 @@ class ClusterImpl final : public PassThrough {
     if (auto* metrics = context_.options.drop_counters.get())
       counts.metric = metrics->drops(cluster, drop.category);
     if (load_ != nullptr) counts.load = load_->drops(drop.category);
-    return {drop.drop_per_million,
+    return {drop.category,
+            drop.drop_per_million,
             absl::UnavailableError(absl::StrCat("cluster ",
                                                 cluster.str(),
                                                 ": the control plane drops calls of category \"",
@@ -115,7 +118,7 @@ class ClusterImpl final : public PassThrough {
   }
 
   // The same gate as long as it limits the same.
-  CallGatePtr gate_for(const Terms& terms) {
+  RequestGatePtr gate_for(const Terms& terms) {
     if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
       return rules_->gate;
     DropCounts refused;

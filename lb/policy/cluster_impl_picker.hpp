@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,14 +25,18 @@ namespace signalbox::lb {
 
 /// What one configuration says of the cluster's calls.
 struct CallRules {
+  std::string cluster;  ///< For explanations; so is this:
+  std::string service;  ///< Of EDS; empty for LOGICAL_DNS.
+
   struct Drop {
+    std::string category;
     std::uint32_t per_million = 0;
     absl::Status status;  ///< What the call is dropped with.
     DropCounts counts;
   };
 
   std::vector<Drop> drops;
-  CallGatePtr gate;  ///< Never null.
+  RequestGatePtr gate;  ///< Never null.
   /// Who counts the load of which locality; empty: it is not reported.
   std::map<LocalityName, CallTrackerPtr> localities;
   CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.

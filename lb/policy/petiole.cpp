@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/petiole.hpp"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
+namespace {
+
+// So many explanations name.
+constexpr std::size_t kMostAbsent = 20;
+
+class AbsentNote final : public PickNote {
+ public:
+  AbsentNote(absl::string_view policy, std::vector<AbsentEndpoint> absent, std::size_t all)
+      : policy_(policy), absent_(std::move(absent)), all_(all) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    for (const AbsentEndpoint& one : absent_) {
+      std::string why(to_string(one.state));
+      if (!one.status.ok()) absl::StrAppend(&why, ": ", one.status.message());
+      trace.tell({std::string(policy_), "not " + shown(*one.endpoint, one.locality), why, "EDS"});
+    }
+    if (all_ > absent_.size()) {
+      trace.tell({std::string(policy_),
+                  absl::StrCat("nor ", all_ - absent_.size(), " others"),
+                  "they are not READY either",
+                  "EDS"});
+    }
+  }
+
+ private:
+  const absl::string_view policy_;
+  const std::vector<AbsentEndpoint> absent_;
+  const std::size_t all_;
+};
+
+}  // namespace
 
 Petiole::Petiole(absl::string_view name,
                  PolicyContext context,
@@ -90,7 +124,17 @@ void Petiole::publish(LbEffects& effects) {
   published_ = state();
   absl::Status status;
   if (published_ == ConnectivityState::kTransientFailure) status = failure();
-  effects.push_back(Publish{*published_, std::move(status), make_picker(), generation_});
+  effects.push_back(Publish{*published_, std::move(status), told_picker(), generation_});
+}
+
+// With those that are not READY, so that it can be explained why none of them was picked.
+PickerPtr Petiole::told_picker() {
+  PickerPtr picker = make_picker();
+  const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);
+  if (all == 0) return picker;
+  return make_told_picker(
+      std::move(picker),
+      std::make_shared<const AbsentNote>(name_, endpoints_.absent(kMostAbsent), all));
 }
 
 absl::Status Petiole::failure() const {

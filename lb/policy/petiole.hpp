@@ -77,6 +77,7 @@ class Petiole : public Policy {
   void publish_or_order(LbEffects& effects);
   void report_applied(LbEffects& effects);
   void publish(LbEffects& effects);
+  PickerPtr told_picker();
 
   absl::string_view name_;
   PolicyContext context_;
