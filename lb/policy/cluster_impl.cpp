@@ -101,14 +101,14 @@ class ClusterImpl final : public PassThrough {
     if (auto* metrics = context_.options.drop_counters.get())
       counts.metric = metrics->drops(cluster, drop.category);
     if (load_ != nullptr) counts.load = load_->drops(drop.category);
-    return {drop.category,
-            drop.drop_per_million,
+    return {drop.drop_per_million,
             absl::UnavailableError(absl::StrCat("cluster ",
                                                 cluster.str(),
                                                 ": the control plane drops calls of category \"",
                                                 drop.category,
                                                 "\"")),
-            std::move(counts)};
+            std::move(counts),
+            drop.category};
   }
 
   // Whether what was counted so far is counted on for `terms`.

@@ -25,14 +25,11 @@ namespace signalbox::lb {
 
 /// What one configuration says of the cluster's calls.
 struct CallRules {
-  std::string cluster;  ///< For explanations; so is this:
-  std::string service;  ///< Of EDS; empty for LOGICAL_DNS.
-
   struct Drop {
-    std::string category;
     std::uint32_t per_million = 0;
     absl::Status status;  ///< What the call is dropped with.
     DropCounts counts;
+    std::string category = {};  ///< For explanations.
   };
 
   std::vector<Drop> drops;
@@ -40,6 +37,8 @@ struct CallRules {
   /// Who counts the load of which locality; empty: it is not reported.
   std::map<LocalityName, CallTrackerPtr> localities;
   CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.
+  std::string cluster;       ///< For explanations; so is this:
+  std::string service;       ///< Of EDS; empty for LOGICAL_DNS.
 };
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;
