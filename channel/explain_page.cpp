@@ -71,7 +71,7 @@ absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::stri
   const auto colon = text.find(':');
   const std::string name = absl::AsciiStrToLower(text.substr(0, colon));
   if (colon == std::string::npos || !is_header_name(name))
-    return wrong("header", "name:value", text.substr(0, colon));
+    return absl::InvalidArgumentError("header: expected name:value, and a name as gRPC takes it");
   const std::string value(absl::StripAsciiWhitespace(text.substr(colon + 1)));
   if (!is_header_value(name, value)) {
     return absl::InvalidArgumentError(

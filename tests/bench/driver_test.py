@@ -154,6 +154,7 @@ class DriverTest(unittest.TestCase):
             "pick_10000_ring_hash": "<= 0.1",
             "pick_10000_least_request": "<= 0.1",
             "pick_affinity_1000": "<= 1.5",
+            "pick_tiered_1000": "<= 1.3",
             "route_10000": "<= 3",
             "rpc_latency_2": "<= 1.03",
             "rpc_latency_1000": "<= 1.03",

@@ -120,8 +120,10 @@ TEST_CASE("cluster table: a guessed place is no more than a guess", "[lb][cluste
                                          {ClusterName("c"), named_picker("c")}};
   const ClusterTable table{entries};
   for (std::size_t place = 0; place < 5; ++place) {
-    for (const auto& [name, picker] : entries)
-      CHECK(table.find(name, place) == picker.get());
+    for (const auto& [name, picker] : entries) {
+      REQUIRE(table.find(name, place) != nullptr);
+      CHECK(table.find(name, place)->get() == picker);
+    }
     CHECK(table.find(ClusterName("bb"), place) == nullptr);
   }
   CHECK(ClusterTable().find(ClusterName("a")) == nullptr);
