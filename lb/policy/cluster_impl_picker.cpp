@@ -30,7 +30,7 @@ class ClusterImplPicker final : public Picker {
 
  private:
   template <typename Sink>
-  PickResult decide(const PickArgs& args, const Sink& sink) const {
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     for (std::size_t i = 0; i < rules_->drops.size(); ++i) {
       const CallRules::Drop& rule = rules_->drops[i];
       const std::uint64_t drawn = draw_below(args.seed, Salt::kDrop, kMillion, i);
@@ -57,7 +57,7 @@ class ClusterImplPicker final : public Picker {
 
   // By itself, so that the result is made where the caller wants it: it is large.
   template <typename Sink>
-  PickResult chosen(const PickArgs& args, const Sink& sink) const {
+  [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
     __builtin_prefetch(rules.gate.get());  // Entered when all else is settled.
     PickResult result = child_.ask(args, sink);

@@ -54,7 +54,7 @@ class CountingPicker final : public Picker {
 
  private:
   template <typename Sink>
-  PickResult decide(const PickArgs& args, const Sink& sink) const {
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     PickResult result = child_.ask(args, sink);
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr || complete->endpoint == nullptr) return result;

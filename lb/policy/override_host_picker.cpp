@@ -211,7 +211,7 @@ class OverrideHostPicker final : public Picker {
 
  private:
   template <typename Sink>
-  PickResult decide(const PickArgs& args, const Sink& sink) const {
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     if (args.session == nullptr) return child_.ask(args, sink);
     if (args.session->hosts.empty()) {
       tell(sink, "a session begins", "the call has no cookie that names a host");
@@ -243,7 +243,7 @@ class OverrideHostPicker final : public Picker {
   //  else wait for the first that nobody holds
   //  else the child's
   template <typename Sink>
-  PickResult pick_host(const PickArgs& args, const Sink& sink) const {
+  [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
     const Slot* known = nullptr;
     const Slot* idle = nullptr;
     const Slot* unheld = nullptr;

@@ -87,7 +87,7 @@ class WeightedPicker final : public Picker {
 
  private:
   template <typename Sink>
-  PickResult decide(const PickArgs& args, const Sink& sink) const {
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::uint64_t drawn = draw_below(args.seed, Salt::kLocality, shares_.back().end);
     const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &Share::end);
     sink.tell([&] {

@@ -65,7 +65,7 @@ struct Tree {
 }  // namespace
 
 TEST_CASE("explain: pickers that never complete say why", "[lb][explain]") {
-  CHECK(steps_of(make_queue_picker()) ==
+  CHECK(steps_of(lb::make_queue_picker()) ==
         Lines{"picker: the call waits; nobody that could take it is READY yet"});
   CHECK(steps_of(lb::make_fail_picker(absl::UnavailableError("refused"))) ==
         Lines{"picker: the call fails, or waits if wait_for_ready; refused"});
@@ -265,7 +265,7 @@ TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50
   settings.failure_percentage.emplace();
   settings.failure_percentage->minimum_hosts = 2;
   settings.failure_percentage->request_volume = 1;
-  settings.failure_percentage->enforcement_percentage = 100;
+  settings.failure_percentage->enforcement_percent = 100;
   Tree world({":a,b"}, default_lb_policy(), extras);
   world.tree.up("a");
   world.tree.up("b");
