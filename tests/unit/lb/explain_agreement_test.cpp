@@ -84,7 +84,8 @@ class World {
       leaves.push_back(add_leaf(i));
     clusters_ = leaves;
     if (leaves.size() > 1) {
-      xds_.aggregate("all", leaves);
+      xds_.aggregate(
+          "all", leaves, dice_.one_in(2) ? AggregateMode::kTiered : AggregateMode::kPriority);
       clusters_.emplace_back("all");
     }
     for (std::size_t i = 0; i < 4; ++i)
@@ -191,7 +192,9 @@ class World {
         std::vector<std::string> endpoints;
         for (std::uint64_t k = 0; k <= dice_.below(3); ++k) {
           addresses_.push_back(absl::StrCat("10.0.", number, ".", addresses_.size(), ":80"));
-          endpoints.push_back(addresses_.back() + (dice_.one_in(8) ? "!" : ""));
+          const std::string healths = "!?-        ";  // DRAINING, DEGRADED, UNHEALTHY, and well.
+          const char health = healths[dice_.below(healths.size())];
+          endpoints.push_back(addresses_.back() + (health == ' ' ? "" : std::string(1, health)));
         }
         localities.push_back(absl::StrCat(
             "z", priority, i, "*", 1 + dice_.below(3), ":", absl::StrJoin(endpoints, ",")));
@@ -344,6 +347,8 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
                            "outlier_detection",
                            "override_host",
                            "priority",
+                           "tiered",
+                           "leaf_tiers",
                            "weighted_target",
                            "round_robin",
                            "least_request",
