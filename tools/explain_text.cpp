@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/explain_text.hpp"
 
-#include "absl/strings/escaping.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -14,7 +14,12 @@ std::string text_of(const Json& object, const char* key) {
   if (!object.is_object()) return "";
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) return "";
-  return absl::Utf8SafeCHexEscape(found->get<std::string>());
+  std::string shown;
+  for (const char c : found->get<std::string>()) {
+    const auto byte = static_cast<unsigned char>(c);
+    absl::ascii_iscntrl(byte) ? absl::StrAppendFormat(&shown, "\\x%02x", byte) : void(shown += c);
+  }
+  return shown;
 }
 
 std::string step_text(std::size_t number, const Json& step) {

@@ -373,13 +373,13 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "    --target xds:///orders --method /shop.Orders/Place --header x-user:7\n"
       "  signalbox explain --resources resources.yaml --target xds:///orders \\\n"
       "    --method /shop.Orders/Place --seed 42 --json\n");
-  CLI::Option_group* const from = command->add_option_group("From");
-  from->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
-      ->type_name("ADDRESS")
-      ->check(admin_address());
-  from->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
-      ->type_name("FILE");
-  from->require_option(1);
+  CLI::Option* const admin =
+      command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+          ->type_name("ADDRESS")
+          ->check(admin_address());
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->excludes(admin);
   command
       ->add_option("--target",
                    options.target,
@@ -415,7 +415,11 @@ void add_explain(CLI::App& app, CommandLine& line) {
       ->check(number_between(0.1, 3600))
       ->capture_default_str();
   command->add_flag("--json", options.json, "As data");
-  command->callback([&line] { line.status = run_explain(line.explain); });
+  command->callback([&line] {
+    if (line.explain.admin.empty() && line.explain.resources.empty())
+      throw CLI::RequiredError("--admin or --resources");
+    line.status = run_explain(line.explain);
+  });
 }
 
 void add_version(CLI::App& app, CommandLine& line) {

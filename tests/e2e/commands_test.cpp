@@ -96,7 +96,7 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
       {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
       {{"explain"}, "--target is required"},
-      {{"explain", "--target", "xds:///a", "--method", "/m"}, "--admin"},
+      {{"explain", "--target", "xds:///a", "--method", "/m"}, "--admin or --resources is required"},
       {{"explain",
         "--admin",
         "unix:s",

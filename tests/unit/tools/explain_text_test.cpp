@@ -23,7 +23,7 @@ Json explanation() {
            {{{"room", "route"}, {"decision", "it"}, {"reason", "why"}, {"source", "RDS r"}},
             {{"room", "a"}, {"decision", "b"}, {"reason", "c"}, {"source", ""}},
             {{"room", "a"}, {"decision", "b"}, {"reason", ""}, {"source", "CDS c"}},
-            {{"room", "a"}, {"decision", "b\n"}, {"reason", ""}, {"source", ""}}}}};
+            {{"room", "a"}, {"decision", "\"b\"\n"}, {"reason", ""}, {"source", ""}}}}};
 }
 
 std::string last_lines(const Json& json) {
@@ -43,7 +43,7 @@ TEST_CASE("explain_text: numbered steps with reason and source, and the end", "[
         "      c\n"
         " 3. a: b\n"
         "      [CDS c]\n"
-        " 4. a: b\\n\n"
+        " 4. a: \"b\"\\x0a\n"
         "\n"
         "The call goes to 10.0.0.1:80, in cluster orders.\n");
 }
