@@ -15,6 +15,8 @@ namespace {
 
 constexpr const char* kIndex =
     "/config_dump  the resources of the xDS client; ?type=LDS|RDS|CDS|EDS, ?name=NAME\n"
+    "/explain      where a call would go, and why; ?target=TARGET&method=/SERVICE/METHOD, and "
+    "header=NAME:VALUE, cookie=NAME=VALUE, seed=NUMBER\n"
     "/metrics      the metrics, as Prometheus reads them\n";
 
 AdminResponse refuse(int status, absl::string_view why) {
@@ -55,6 +57,15 @@ AdminResponse config_dump(const AdminRequest& request, const AdminSources& sourc
   return {.content_type = "application/json", .body = xds::to_json_text(*dump)};
 }
 
+AdminResponse explain(const AdminRequest& request, const AdminSources& sources) {
+  const auto question = parse_explain_query(request.query);
+  if (!question.ok()) return refuse(400, question.status().message());
+  auto answer = sources.explain(*question);
+  if (!answer.ok())
+    return refuse(absl::IsInvalidArgument(answer.status()) ? 400 : 503, answer.status().message());
+  return {.content_type = "application/json", .body = *std::move(answer)};
+}
+
 }  // namespace
 
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources) {
@@ -66,6 +77,7 @@ AdminResponse answer(const AdminRequest& request, const AdminSources& sources) {
     return refuse(405, absl::StrCat("read-only: expected GET, got ", request.method));
   }
   if (request.path == "/config_dump") return config_dump(request, sources);
+  if (request.path == "/explain") return explain(request, sources);
   if (!request.query.empty()) return refuse(400, "this page takes no query");
   if (request.path == "/") return {.body = kIndex};
   if (request.path == "/metrics") {

@@ -6,6 +6,7 @@
 //
 //   GET /              lists these
 //   GET /config_dump   JSON (xds/dump_json.hpp); ?type=LDS|RDS|CDS|EDS, ?name=NAME: only these
+//   GET /explain       JSON (explain_page.hpp): where a call would go, and why
 //   GET /metrics       Prometheus' text
 //
 // Invariants
@@ -23,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "channel/explain_page.hpp"
 #include "messages/resource_dump.hpp"
 
 namespace signalbox::channel {
@@ -46,6 +48,8 @@ struct AdminResponse {
 struct AdminSources {
   std::function<absl::StatusOr<ResourceDump>()> dump;
   std::function<std::string()> metrics;
+  /// INVALID_ARGUMENT: what is wrong with the question. JSON.
+  std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
 };
 
 /// Errors are a line of text.

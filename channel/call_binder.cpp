@@ -310,14 +310,14 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   return decision.delay;
 }
 
-absl::Status CallBinder::explain(const absl::Status& why, const CallIntent& intent) const {
-  return options_.router.explain(why, intent.pick.cluster());
+absl::Status CallBinder::describe(const absl::Status& why, const CallIntent& intent) const {
+  return options_.router.describe(why, intent.pick.cluster());
 }
 
 absl::Status CallBinder::closed() const {
   const lb::Pick last = options_.router.pick({});
   if (last.outcome() == PickOutcome::kFail) return last.status();
-  return options_.router.explain(
+  return options_.router.describe(
       absl::UnavailableError("the signalbox runtime has been shut down"));
 }
 

@@ -147,8 +147,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// which the intent is then made ready for. nullopt: none.
   std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
-  /// Why a call ends that no pick has failed; see lb::Router::explain().
-  absl::Status explain(const absl::Status& why, const CallIntent& intent) const;
+  /// Why a call ends that no pick has failed; see lb::Router::describe().
+  absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
   /// Once the wait list is closed: as the last snapshot says.
   absl::Status closed() const;

@@ -66,7 +66,7 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   const CallSite site{method, *context, cq, shared_from_this(), position};
   CallIntent intent = CallBinder::begin(*context);
   if (const absl::Status wrong = CallBinder::refuse_metadata(*context); !wrong.ok())
-    return binder_->fail(binder_->explain(wrong, intent), intent, site);
+    return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
   switch (CallBinder::judge(intent)) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "channel/extension_name.hpp"
+#include "lb/trace.hpp"
 
 namespace signalbox::channel {
 namespace {
@@ -21,18 +22,28 @@ class Guarded final : public CallFilter {
       : type_(std::move(type)), own_(std::move(own)), failures_(std::move(failures)) {}
 
   void apply(FilterCall& call) const override {
-    try {
-      own_->apply(call);
-    } catch (const std::exception& error) {
-      fail(call, absl::StrCat("threw: ", error.what()));
-    } catch (...) {
-      fail(call, "threw");
-    }
+    guard(call, lb::Silent{}, [&] { own_->apply(call); });
+  }
+
+  void explain(FilterCall& call, PickTrace& trace) const override {
+    guard(call, lb::Telling{trace}, [&] { own_->explain(call, trace); });
   }
 
  private:
-  void fail(FilterCall& call, absl::string_view how) const {
-    failures_->add(0, 1);
+  template <typename Sink, typename Ask>
+  void guard(FilterCall& call, const Sink& sink, const Ask& ask) const {
+    try {
+      ask();
+    } catch (const std::exception& error) {
+      fail(call, absl::StrCat("threw: ", error.what()), sink);
+    } catch (...) {
+      fail(call, "threw", sink);
+    }
+  }
+
+  template <typename Sink>
+  void fail(FilterCall& call, absl::string_view how, const Sink& sink) const {
+    sink.leave([&] { failures_->add(0, 1); });
     call.end(absl::InternalError(absl::StrCat("the custom HTTP filter ", type_, " ", how)));
   }
 

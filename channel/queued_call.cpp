@@ -220,8 +220,8 @@ absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
                                                         : "waiting for a connection";
   const std::string error =
       last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
-  return binder_->explain({how.code(), absl::StrCat(how.message(), " while ", doing, error)},
-                          intent_);
+  return binder_->describe({how.code(), absl::StrCat(how.message(), " while ", doing, error)},
+                           intent_);
 }
 
 void QueuedCall::end_early(const absl::Status& status) {

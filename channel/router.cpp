@@ -118,6 +118,10 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   channel::repick(router_, pick, call);
 }
 
+Explanation Router::explain(const CallArgs& call) const {
+  return router_.explain(call, std::chrono::time_point_cast<Duration>(Clock::now()));
+}
+
 bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const {
   struct Sleeper final : channel::Waiter {
     void wake() override {

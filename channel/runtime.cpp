@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
+#include "actors/io/assumed_connector.hpp"
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
@@ -154,6 +156,8 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
   const auto retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
   };
+  if (options.transport == EndpointTransport::kAssumed)
+    return std::make_shared<actors::AssumedConnector>(retire);
   if (options.transport == EndpointTransport::kTcp) {
     actors::TcpConnectorOptions tcp{.retire = retire};
     if (options.keepalive_time) {
@@ -258,6 +262,7 @@ struct Runtime::State {
 
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
   absl::StatusOr<ResourceDump> dump() const;
+  absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
 };
 
 absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const std::string& name) {
@@ -281,6 +286,33 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   fresh->open(link, std::move(port));
   known = fresh;
   return fresh;
+}
+
+// Of targets that are in use: to open one would change the world that is looked at.
+absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
+  std::shared_ptr<channel::Target> found;
+  std::vector<std::string> in_use;
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& [name, known] : targets) {
+      auto target = known.lock();
+      if (target == nullptr) continue;
+      in_use.push_back(name);
+      if (name == question.target) found = std::move(target);
+    }
+  }
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "target: '",
+        question.target,
+        "' is none that is in use",
+        in_use.empty() ? "" : absl::StrCat("; there are: ", absl::StrJoin(in_use, ", "))));
+  }
+  const std::uint64_t seed = question.seed.value_or(next_seed());
+  const channel::QuestionHeaders headers(question);
+  const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+  return channel::to_json_text(
+      question, seed, found->router().explain({question.method, &headers, seed}, now));
 }
 
 // Far more than an actor takes that is alive.
@@ -437,11 +469,23 @@ absl::StatusOr<std::string> Runtime::dump_json() const {
   return xds::to_json_text(*dump);
 }
 
+absl::StatusOr<std::string> Runtime::explain_json(
+    const std::string& target,
+    const std::string& method,
+    const std::vector<std::pair<std::string, std::string>>& headers,
+    std::optional<std::uint64_t> seed) const {
+  return state_->explain({target, method, headers, seed});
+}
+
 absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
   auto server = channel::AdminServer::start(
       address,
       {.dump = [state = state_.get()] { return state->dump(); },
-       .metrics = [exporter = state_->exporter] { return exporter->text(); }});
+       .metrics = [exporter = state_->exporter] { return exporter->text(); },
+       .explain =
+           [state = state_.get()](const channel::ExplainQuestion& question) {
+             return state->explain(question);
+           }});
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->admins.push_back(*std::move(server));

@@ -2,11 +2,13 @@
 #include "lb/pickers.hpp"
 
 #include <atomic>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -15,6 +17,11 @@ namespace {
 class QueuePicker final : public Picker {
  public:
   PickResult pick(const PickArgs& /*args*/) const override { return {}; }
+
+  PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
+    trace.tell({"picker", "the call waits", "nobody that could take it is READY yet", ""});
+    return {};
+  }
 };
 
 /// Always the same answer: Fail or Drop, with its status.
@@ -31,6 +38,15 @@ class StatusPicker final : public Picker {
     return result;
   }
 
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    constexpr bool kDrops = std::is_same_v<Outcome, Drop>;
+    trace.tell({"picker",
+                kDrops ? "the call is dropped" : "the call fails, or waits if wait_for_ready",
+                std::string(status_.message()),
+                ""});
+    return pick(args);
+  }
+
   const absl::Status& status() const { return status_; }
 
  private:
@@ -42,8 +58,16 @@ class NotedPicker final : public Picker {
   NotedPicker(PickerPtr picker, std::string before, std::string after)
       : picker_(std::move(picker)), before_(std::move(before)), after_(std::move(after)) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    PickResult result = picker_->pick(args);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    PickResult result = picker_.ask(args, sink);
     if (auto* fail = std::get_if<Fail>(&result.outcome)) {
       fail->status = with_note(fail->status, before_, after_);
     } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
@@ -52,8 +76,7 @@ class NotedPicker final : public Picker {
     return result;
   }
 
- private:
-  PickerPtr picker_;
+  ChildPicker picker_;
   std::string before_;
   std::string after_;
 };
@@ -70,6 +93,15 @@ class ConnectionPicker final : public Picker {
     Complete complete{connection_.get()};
     if (endpoint_.endpoint != nullptr) complete.endpoint = &endpoint_;
     result.outcome = complete;
+    return result;
+  }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    PickResult result = pick(args);
+    trace.tell({"pick_first",
+                shown(std::get<Complete>(result.outcome)),
+                "pick_first stays on the first address that it could connect to",
+                "CDS"});
     return result;
   }
 
@@ -90,6 +122,11 @@ class AskPicker final : public Picker {
       result.ask_target = asks_.get();
     }
     return result;
+  }
+
+  PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
+    trace.tell({"picker", "the call waits", "nobody is connected; a pick lets it connect", "CDS"});
+    return {};
   }
 
  private:
@@ -133,10 +170,10 @@ absl::Status with_note(const absl::Status& status,
 }
 
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after) {
-  const Picker& noted = *picker;
+  const Picker& noted = *picked(picker);
   if (typeid(noted) == typeid(StatusPicker<Fail>)) {
     const auto& failing = static_cast<const StatusPicker<Fail>&>(noted);
-    return make_fail_picker(with_note(failing.status(), before, after));
+    return told_as(picker, make_fail_picker(with_note(failing.status(), before, after)));
   }
   return std::make_shared<const NotedPicker>(
       std::move(picker), std::move(before), std::move(after));

@@ -114,7 +114,13 @@ class RequestGate final : public CallGate {
 
   std::uint32_t limit() const override { return most_; }
 
-  bool is_full() const override { return calls_->in_flight() >= std::int64_t{most_}; }
+  bool is_full() const override { return in_flight() >= std::int64_t{most_}; }
+
+  /// See RequestLimit.
+  std::int64_t in_flight() const noexcept { return calls_->in_flight(); }
+
+  /// What refused calls are dropped with.
+  const absl::Status& refusal() const { return refusal_; }
 
  private:
   const RequestLimitPtr calls_;
@@ -122,5 +128,7 @@ class RequestGate final : public CallGate {
   const absl::Status refusal_;
   const DropCounts refused_;
 };
+
+using RequestGatePtr = std::shared_ptr<const RequestGate>;
 
 }  // namespace signalbox::lb

@@ -13,6 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
+#include "lb/trace.hpp"
+
 namespace signalbox::lb {
 namespace {
 
@@ -61,6 +63,59 @@ bool begins_with(absl::string_view text, absl::string_view subject) {
 
 constexpr absl::string_view kLoadBalancing = "load balancing";
 
+template <typename Sink>
+void tell_missing(const Snapshot& snapshot, const Sink& sink) {
+  sink.tell([&] {
+    const bool waits = snapshot.failure.ok();
+    return PickStep{"router",
+                    waits ? "the call waits" : "the call fails, or waits if wait_for_ready",
+                    waits ? std::string("there is no configuration yet")
+                          : std::string(snapshot.failure.message()),
+                    ""};
+  });
+}
+
+std::variant<Selection, absl::Status> select(const ConfigSelector& selector,
+                                             const PickArgs& args,
+                                             const Silent& /*sink*/) {
+  return selector.select(args);
+}
+
+std::variant<Selection, absl::Status> select(const ConfigSelector& selector,
+                                             const PickArgs& args,
+                                             const Telling& sink) {
+  return selector.explain(args, sink.trace());
+}
+
+FilterVerdict ask_filters(const PickArgs& args,
+                          Selection& selection,
+                          const SessionTerms& terms,
+                          const Silent& /*sink*/) {
+  return apply_filters(args, selection, terms);
+}
+
+FilterVerdict ask_filters(const PickArgs& args,
+                          Selection& selection,
+                          const SessionTerms& terms,
+                          const Telling& sink) {
+  return explain_filters(args, selection, terms, sink.trace());
+}
+
+class Steps final : public TimedTrace {
+ public:
+  explicit Steps(Instant now) : now_(now) {}
+
+  void tell(PickStep step) override { steps_.push_back(std::move(step)); }
+
+  Instant now() const override { return now_; }
+
+  std::vector<PickStep> take() { return std::move(steps_); }
+
+ private:
+  const Instant now_;
+  std::vector<PickStep> steps_;
+};
+
 }  // namespace
 
 void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view source) {
@@ -69,18 +124,26 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
 }
 
 // A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
-// last: a call that has entered it runs.
-void Pick::complete(const Complete& chosen, const TrackerList& trackers) {
+// last: a call that has entered it runs. One that is only explained looks whether it could.
+template <typename Sink>
+void Pick::complete(const Complete& chosen, const TrackerList& trackers, const Sink& sink) {
   if (chosen.connection == nullptr) {
     return refuse(
         PickOutcome::kDrop, absl::InternalError("a picker chose no connection"), kLoadBalancing);
   }
   const CallGate* const gate = trackers.gate();
-  if (gate != nullptr && !gate->enter())
-    return refuse(PickOutcome::kDrop, gate->refuse(), kLoadBalancing);
+  if constexpr (Sink::kTells) {
+    if (gate != nullptr && gate->is_full()) {
+      const auto full = absl::UnavailableError(absl::StrCat(gate->limit(), " calls are the most"));
+      return refuse(PickOutcome::kDrop, full, kLoadBalancing);
+    }
+  } else {
+    if (gate != nullptr && !gate->enter())
+      return refuse(PickOutcome::kDrop, gate->refuse(), kLoadBalancing);
+  }
   outcome_ = PickOutcome::kComplete;
   connection_ = Use(*chosen.connection, chosen.uses);
-  tracking_.begin(trackers);
+  sink.leave([&] { tracking_.begin(trackers); });
 }
 
 // What filters said comes first: whether it stands in the way of a pick.
@@ -95,15 +158,22 @@ bool Pick::is_held_back() {
 }
 
 // In place: what a pick holds is not moved, and what it does not hold costs nothing.
-Affinity Pick::ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority) {
+template <typename Sink>
+Affinity Pick::ask(const Snapshot& snapshot,
+                   const PickArgs& args,
+                   std::string* authority,
+                   const Sink& sink) {
   if (snapshot.picker == nullptr) {
     fail_without(snapshot);
+    tell_missing(snapshot, sink);
     return {};
   }
-  PickResult result = snapshot.picker->pick(args);
-  if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+  PickResult result = sink.ask(*snapshot.picker, args);
+  sink.leave([&] {
+    if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+  });
   if (const auto* chosen = std::get_if<Complete>(&result.outcome)) {
-    complete(*chosen, result.trackers);
+    complete(*chosen, result.trackers, sink);
     if (authority != nullptr && chosen->endpoint != nullptr &&
         chosen->endpoint->endpoint != nullptr)
       *authority = chosen->endpoint->endpoint->hostname;
@@ -138,11 +208,31 @@ Pick Router::pick(const CallArgs& call) const {
 }
 
 void Router::repick(Pick& pick, const CallArgs& call) const {
-  look(pick, call);
+  look(pick, call, Silent{});
   if (pick.session_ != nullptr) sessions_->tell_flaw(*pick.session_);
 }
 
-void Router::look(Pick& pick, const CallArgs& call) const {
+Explanation Router::explain(const CallArgs& call, Instant now) const {
+  Steps steps(now);
+  const Telling sink{steps};
+  Explanation explanation;
+  Pick pick;
+  look(pick, call, sink);
+  if (pick.delay() > Duration::zero()) {
+    explanation.delay = pick.delay();
+    pick.end_delay();
+    look(pick, call, sink);
+  }
+  explanation.steps = steps.take();
+  explanation.outcome = pick.outcome();
+  if (pick.cluster() != nullptr) explanation.cluster = pick.cluster()->name().str();
+  if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();
+  explanation.status = pick.status();
+  return explanation;
+}
+
+template <typename Sink>
+void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
   pick.put_off();  // What it held is not to stand in its own way.
   pick.outcome_ = PickOutcome::kQueue;
@@ -153,7 +243,7 @@ void Router::look(Pick& pick, const CallArgs& call) const {
   if (call.authority != nullptr) call.authority->clear();
   Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
   const bool is_new = selected.cluster == nullptr;
-  if (is_new) selected = route(*snapshot, call, pick);
+  if (is_new) selected = route(*snapshot, call, pick, sink);
   const ClusterRef* const cluster = selected.cluster;
   if (cluster == nullptr) return;
 
@@ -174,30 +264,38 @@ void Router::look(Pick& pick, const CallArgs& call) const {
                                         .hash = selected.hash,
                                         .cluster_place = selected.place,
                                         .session = session != nullptr ? &wish : nullptr},
-                                       pick.auto_host_rewrite_ ? call.authority : nullptr);
-    if (session != nullptr) {
+                                       pick.auto_host_rewrite_ ? call.authority : nullptr,
+                                       sink);
+    sink.leave([&] {
+      if (session == nullptr) return;
       session->settle(
           affinity, pick.outcome_, cluster->name(), cluster->stats(), sessions_->terms());
-    }
+    });
   }
   // All references are taken inside the read section: once it has ended, nothing else keeps the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
-  if (!pick.status_.ok()) pick.status_ = explain(pick.status_, cluster, *snapshot);
-  cluster->stats().count_pick(pick.outcome_);
+  if (!pick.status_.ok()) pick.status_ = describe(pick.status_, cluster, *snapshot);
+  sink.leave([&] { cluster->stats().count_pick(pick.outcome_); });
 }
 
-Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const {
+template <typename Sink>
+Selection Router::route(const Snapshot& snapshot,
+                        const CallArgs& call,
+                        Pick& pick,
+                        const Sink& sink) const {
+  const PickArgs args{call.path, call.headers, nullptr, call.seed};
   if (snapshot.selector == nullptr) {
     pick.fail_without(snapshot);
-    if (!pick.status_.ok()) pick.status_ = explain(pick.status_, nullptr, snapshot);
+    tell_missing(snapshot, sink);
+    if (!pick.status_.ok()) pick.status_ = describe(pick.status_, nullptr, snapshot);
     return {};
   }
-  auto selected = snapshot.selector->select({call.path, call.headers, nullptr, call.seed});
+  auto selected = select(*snapshot.selector, args, sink);
   if (auto* status = std::get_if<absl::Status>(&selected)) {
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
     pick.refuse(PickOutcome::kDrop, std::move(*status), "routing");
-    pick.status_ = explain(pick.status_, nullptr, snapshot);
+    pick.status_ = describe(pick.status_, nullptr, snapshot);
     return {};
   }
   auto& selection = std::get<Selection>(selected);
@@ -207,21 +305,20 @@ Selection Router::route(const Snapshot& snapshot, const CallArgs& call, Pick& pi
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   // Before the cluster's reference is taken: they may change it (A60).
   if (selection.filters != nullptr) {
-    FilterVerdict verdict =
-        apply_filters({call.path, call.headers, nullptr, call.seed}, selection, sessions_->terms());
+    FilterVerdict verdict = ask_filters(args, selection, sessions_->terms(), sink);
     pick.filtered_ = std::move(verdict.filtered);
     pick.session_ = std::move(verdict.session);
   }
   return selection;
 }
 
-absl::Status Router::explain(const absl::Status& why, const ClusterRef* cluster) const {
-  return explain(why, cluster, *SnapshotCell::Reader(*cell_));
+absl::Status Router::describe(const absl::Status& why, const ClusterRef* cluster) const {
+  return describe(why, cluster, *SnapshotCell::Reader(*cell_));
 }
 
-absl::Status Router::explain(const absl::Status& why,
-                             const ClusterRef* cluster,
-                             const Snapshot& snapshot) const {
+absl::Status Router::describe(const absl::Status& why,
+                              const ClusterRef* cluster,
+                              const Snapshot& snapshot) const {
   static const ResolutionNotes none;
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =

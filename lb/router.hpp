@@ -5,6 +5,7 @@
 //   data plane ─▶ Router::pick ─▶ Pick (a receipt: keep it while the call runs)
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
 //                                ◀─ delayed, after end_delay()
+//            ─▶ Router::explain ─▶ Explanation: the same, told step by step, and nothing is done
 //
 // A call of a session (A55) may have something to tell its application: Pick::set_cookie().
 //
@@ -29,6 +30,7 @@
 
 #include "lb/route/filtered_call.hpp"
 #include "lb/snapshot_cell.hpp"
+#include "messages/explanation.hpp"
 
 namespace signalbox::lb {
 
@@ -76,7 +78,7 @@ class Pick {
 
   /// Why, in kFail and kDrop; never one of the codes that A54 forbids, unless a filter ended the
   /// call: that may be with any, and with OK, as if the server had answered with nothing else
-  /// (A33). See Router::explain().
+  /// (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
   /// How long the call is to wait before it is picked, from the pick that said so: a filter delays
@@ -132,9 +134,14 @@ class Pick {
   // The steps of a pick that begins as queued, and empty but for its cluster.
   // Writes the endpoint's hostname, if it has one, where `authority` is not null. What the picker
   // says of the call's session is valid as long as the picker is.
-  Affinity ask(const Snapshot& snapshot, const PickArgs& args, std::string* authority);
+  template <typename Sink>
+  Affinity ask(const Snapshot& snapshot,
+               const PickArgs& args,
+               std::string* authority,
+               const Sink& sink);
   bool is_held_back();
-  void complete(const Complete& chosen, const TrackerList& trackers);
+  template <typename Sink>
+  void complete(const Complete& chosen, const TrackerList& trackers, const Sink& sink);
   void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
   void fail_without(const Snapshot& snapshot);
 
@@ -156,7 +163,7 @@ class Pick {
 class Router {
  public:
   /// Of what a policy, a resolver or a peer says of a failure, texts keep so many bytes; what
-  /// explain() adds to it comes on top.
+  /// describe() adds to it comes on top.
   static constexpr std::size_t kLongestReason = 4096;
 
   /// `sessions`: of the target; null: cookies are plain, time stands still, and nobody is told.
@@ -177,21 +184,33 @@ class Router {
   /// `why` in the form of all failures: it says the target and the cluster first, and in brackets
   /// at its end the node's id, and what is wrong with the configuration where that may be why the
   /// call found nobody (A88: UNAVAILABLE, DEADLINE_EXCEEDED). Statuses of picks have it already.
-  absl::Status explain(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
+  absl::Status describe(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
+
+  /// What pick() would answer now, and why: each decision, its reason, and which resource or option
+  /// it is set by. Where a filter delays the call, it goes on as after the delay. Takes no lock;
+  /// allocates. Leaves no trace: nothing is counted, asked for or marked, no turn is taken, and
+  /// connections and clusters are held no longer than it runs. It cannot promise that for filters
+  /// and pickers of the program's own that have no explain(). `now`: for what runs.
+  Explanation explain(const CallArgs& call, Instant now) const;
 
   /// The publication that a reader would see now.
   std::uint64_t sequence() const;
 
  private:
   /// repick(), but for what is told when the read section has ended.
-  void look(Pick& pick, const CallArgs& call) const;
+  template <typename Sink>
+  void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
-  Selection route(const Snapshot& snapshot, const CallArgs& call, Pick& pick) const;
+  template <typename Sink>
+  Selection route(const Snapshot& snapshot,
+                  const CallArgs& call,
+                  Pick& pick,
+                  const Sink& sink) const;
 
-  absl::Status explain(const absl::Status& why,
-                       const ClusterRef* cluster,
-                       const Snapshot& snapshot) const;
+  absl::Status describe(const absl::Status& why,
+                        const ClusterRef* cluster,
+                        const Snapshot& snapshot) const;
 
   std::shared_ptr<const SnapshotCell> cell_;
   CallerNames names_;

@@ -73,6 +73,10 @@ class CallFilter {
   virtual ~CallFilter() = default;
 
   virtual void apply(FilterCall& call) const = 0;
+
+  /// Says the same of a call that is only explained: it counts nothing, and takes nobody's place.
+  /// What it says of the call is told by whoever asks it; here it may tell why.
+  virtual void explain(FilterCall& call, PickTrace& /*trace*/) const { apply(call); }
 };
 
 using CallFilterPtr = std::shared_ptr<const CallFilter>;

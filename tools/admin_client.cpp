@@ -168,6 +168,10 @@ absl::StatusOr<std::string> body_of(const std::string& where, const std::string&
   std::string body = answer.substr(end + 4);
   if (promised_length(head).value_or(body.size()) != body.size())
     return bad("the answer was cut off; did the process end?");
+  if (code == 400) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": ", absl::StripTrailingAsciiWhitespace(body)));
+  }
   if (code != 200) return bad(absl::StripTrailingAsciiWhitespace(body));
   return body;
 }

@@ -2,7 +2,8 @@
 //
 // admin_client — asks a running process that serves its admin pages (Runtime::serve_admin).
 //
-//   `signalbox dump` ─▶ [admin_get] ─▶ unix socket or loopback ─▶ the runtime's pages
+//   `signalbox dump`, `signalbox explain` ─▶ [admin_get] ─▶ unix socket or loopback ─▶ the
+//   runtime's pages
 
 #pragma once
 
@@ -17,7 +18,8 @@
 namespace signalbox::tools {
 
 /// The body of a page. NOT_FOUND: nobody is there, and what to do about it. PERMISSION_DENIED: the
-/// socket is somebody else's. Otherwise the page cannot be had, in the server's words where it has
+/// socket is somebody else's. INVALID_ARGUMENT: the server does not understand what it is asked.
+/// Otherwise the page cannot be had, in the server's words where it has
 /// some. Blocks, at most for `patience` in all.
 absl::StatusOr<std::string> admin_get(
     const channel::AdminAddress& address,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,5 +95,20 @@ struct DumpOptions {
 
 /// What the xDS client of a running process knows.
 int run_dump(const DumpOptions& options);
+
+struct ExplainOptions {
+  std::string admin;      ///< Empty: `resources` are asked, and
+  std::string resources;  ///< all of their endpoints count as connected.
+  std::string target;
+  std::string method;
+  std::vector<std::string> headers;  ///< "name:value"
+  std::vector<std::string> cookies;  ///< "name=value"
+  std::optional<std::uint64_t> seed;
+  double timeout_seconds = 30;
+  bool json = false;
+};
+
+/// Where a call would go, and why.
+int run_explain(const ExplainOptions& options);
 
 }  // namespace signalbox::tools

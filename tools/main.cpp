@@ -12,12 +12,14 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include <CLI/CLI.hpp>
 
 #include "channel/admin_address.hpp"
+#include "channel/explain_page.hpp"
 #include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
 #include "tools/stop_signals.hpp"
@@ -35,6 +37,7 @@ struct CommandLine {
   VersionOptions version;
   DemoOptions demo;
   DumpOptions dump;
+  ExplainOptions explain;
   int status = kExitOk;
 };
 
@@ -108,6 +111,32 @@ CLI::Validator limit_and_number() {
 CLI::Validator admin_address() {
   const auto check = [](std::string& text) -> std::string {
     return std::string(signalbox::channel::parse_admin_address(text).status().message());
+  };
+  return {check, ""};
+}
+
+CLI::Validator xds_target() {
+  const auto check = [](std::string& text) -> std::string {
+    const bool is_good = absl::StartsWith(text, "xds://") && text.find('/', 6) + 1 < text.size() &&
+                         text.find('/', 6) != std::string::npos;
+    return is_good ? "" : absl::StrCat("expected xds:///NAME, got '", text, "'");
+  };
+  return {check, ""};
+}
+
+CLI::Validator method_path() {
+  const auto check = [](std::string& text) -> std::string {
+    return absl::StartsWith(text, "/")
+               ? ""
+               : absl::StrCat("expected /package.Service/Method, got '", text, "'");
+  };
+  return {check, ""};
+}
+
+// What is wrong is said without the value, which may be a secret.
+CLI::Validator header_text() {
+  const auto check = [](std::string& text) -> std::string {
+    return std::string(signalbox::channel::parse_header(text).status().message());
   };
   return {check, ""};
 }
@@ -326,6 +355,73 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
+void add_explain(CLI::App& app, CommandLine& line) {
+  ExplainOptions& options = line.explain;
+  CLI::App* command = add_command(
+      app,
+      "explain",
+      "Where a call would go, and why",
+      "Every decision of one pick: the route, the filters, a cookie's hosts, drops and\n"
+      "limits, who is set aside, the priority and its timers, the locality, the\nendpoint; each "
+      "with its reason and the resource that says so. Nothing is sent,\ncounted or connected for "
+      "it. Values of headers and cookies are not shown.\n"
+      "Of a process (--admin) as it is now: it has its admin pages on, as for dump. Of\na file "
+      "(--resources) as it would be if every endpoint could be connected to;\nof a LOGICAL_DNS "
+      "cluster the name is looked up.\n"
+      "\nExamples:\n"
+      "  signalbox explain --admin unix:/run/orders/admin.sock \\\n"
+      "    --target xds:///orders --method /shop.Orders/Place --header x-user:7\n"
+      "  signalbox explain --resources resources.yaml --target xds:///orders \\\n"
+      "    --method /shop.Orders/Place --seed 42 --json\n");
+  CLI::Option* const admin =
+      command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+          ->type_name("ADDRESS")
+          ->check(admin_address());
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->excludes(admin);
+  command
+      ->add_option("--target",
+                   options.target,
+                   "What channels are made for: one that the process\n"
+                   "uses, or a listener of the file")
+      ->type_name("xds:///NAME")
+      ->check(xds_target())
+      ->required();
+  command->add_option("--method", options.method, "The call's path")
+      ->type_name("/PACKAGE.SERVICE/METHOD")
+      ->check(method_path())
+      ->required();
+  command->add_option("--header", options.headers, "A header of the call; may be repeated")
+      ->type_name("NAME:VALUE")
+      ->check(header_text())
+      ->expected(1)
+      ->take_all();
+  command->add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--seed",
+                   options.seed,
+                   "All chance of the call; by default any, and said, so\nthat it can be repeated")
+      ->type_name("NUMBER")
+      ->check(whole_number());
+  command
+      ->add_option("--timeout",
+                   options.timeout_seconds,
+                   "Seconds to wait for a process' answer: 0.1\nto 3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "As data");
+  command->callback([&line] {
+    if (line.explain.admin.empty() && line.explain.resources.empty())
+      throw CLI::RequiredError("--admin or --resources");
+    line.status = run_explain(line.explain);
+  });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "As data");
@@ -396,6 +492,7 @@ int run(int argc, char** argv) {
   add_serve(app, line);
   add_check(app, line);
   add_dump(app, line);
+  add_explain(app, line);
   add_version(app, line);
   add_backend(app, line);
   try {

@@ -87,6 +87,8 @@ class ClusterImpl final : public PassThrough {
     load_ =
         terms.report_load ? context_.options.loads->of(terms.cluster, terms.service_name) : nullptr;
     auto rules = std::make_shared<CallRules>();
+    rules->cluster = terms.cluster.str();
+    rules->service = terms.service_name;
     for (const DropCategory& drop : terms.drops) {
       if (drop.drop_per_million > 0) rules->drops.push_back(rule_for(drop, terms.cluster));
     }
@@ -107,7 +109,8 @@ class ClusterImpl final : public PassThrough {
                                                 ": the control plane drops calls of category \"",
                                                 drop.category,
                                                 "\"")),
-            std::move(counts)};
+            std::move(counts),
+            drop.category};
   }
 
   // Whether what was counted so far is counted on for `terms`.
@@ -117,7 +120,7 @@ class ClusterImpl final : public PassThrough {
   }
 
   // The same gate as long as it limits the same.
-  CallGatePtr gate_for(const Terms& terms) {
+  RequestGatePtr gate_for(const Terms& terms) {
     if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
       return rules_->gate;
     DropCounts refused;

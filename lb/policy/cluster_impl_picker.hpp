@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,13 +29,16 @@ struct CallRules {
     std::uint32_t per_million = 0;
     absl::Status status;  ///< What the call is dropped with.
     DropCounts counts;
+    std::string category = {};  ///< For explanations.
   };
 
   std::vector<Drop> drops;
-  CallGatePtr gate;  ///< Never null.
+  RequestGatePtr gate;  ///< Never null.
   /// Who counts the load of which locality; empty: it is not reported.
   std::map<LocalityName, CallTrackerPtr> localities;
   CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.
+  std::string cluster;       ///< For explanations; so is this:
+  std::string service;       ///< Of EDS; empty for LOGICAL_DNS.
 };
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;

@@ -20,15 +20,22 @@ class ClusterPicker final : public Picker {
  public:
   explicit ClusterPicker(ClusterTable table) : table_(std::move(table)) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    const Picker* picker =
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    const ChildPicker* picker =
         args.cluster == nullptr ? nullptr : table_.find(*args.cluster, args.cluster_place);
-    if (picker != nullptr) return picker->pick(args);
+    if (picker != nullptr) return picker->ask(args, sink);
     return dropped(absl::InternalError(absl::StrCat(
         "no such cluster: ", args.cluster == nullptr ? "(none)" : args.cluster->str())));
   }
 
- private:
   ClusterTable table_;
 };
 
@@ -37,8 +44,20 @@ class RetiringPicker final : public Picker {
   RetiringPicker(const ClusterName& cluster, PickerPtr picker, bool may_queue)
       : cluster_(cluster), picker_(std::move(picker)), may_queue_(may_queue) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    PickResult result = picker_->pick(args);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    trace.tell({"cluster_manager",
+                "cluster " + cluster_.str() + " is retiring",
+                "no route names it any more; only calls that chose it before still may use it",
+                ""});
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    PickResult result = picker_.ask(args, sink);
     if (const auto* fail = std::get_if<Fail>(&result.outcome)) {
       return dropped(gone(fail->status.message()));
     }
@@ -48,27 +67,27 @@ class RetiringPicker final : public Picker {
     return result;
   }
 
- private:
   absl::Status gone(absl::string_view why) const {
     return absl::UnavailableError(
         absl::StrCat("cluster ", cluster_.str(), " is no longer routed to: ", why));
   }
 
   ClusterName cluster_;
-  PickerPtr picker_;
+  ChildPicker picker_;
   bool may_queue_;
 };
 
 }  // namespace
 
 ClusterTable::ClusterTable(Changes entries) : size_(entries.size()) {
-  std::ranges::sort(entries, {}, &Entry::first);
+  std::ranges::sort(entries, {}, &Changes::value_type::first);
   for (std::size_t begin = 0; begin < size_; begin += kChunk) {
     auto chunk = std::make_shared<Chunk>();
     const std::size_t length = std::min(kChunk, size_ - begin);
-    std::move(entries.begin() + static_cast<std::ptrdiff_t>(begin),
-              entries.begin() + static_cast<std::ptrdiff_t>(begin + length),
-              chunk->begin());
+    for (std::size_t i = 0; i < length; ++i) {
+      auto& [cluster, picker] = entries[begin + i];
+      (*chunk)[i] = {std::move(cluster), ChildPicker(std::move(picker))};
+    }
     chunks_.push_back(std::move(chunk));
   }
 }
@@ -84,14 +103,14 @@ ClusterTable ClusterTable::with(const Changes& changes) const {
       copy = std::make_shared<Chunk>(*chunks_[place / kChunk]);
       next.chunks_[place / kChunk] = copy;
     }
-    (*copy)[place % kChunk].second = picker;
+    (*copy)[place % kChunk].second = ChildPicker(picker);
   }
   return next;
 }
 
-const Picker* ClusterTable::find(const ClusterName& cluster, std::size_t place) const {
+const ChildPicker* ClusterTable::find(const ClusterName& cluster, std::size_t place) const {
   if (place >= size_ || at(place).first != cluster) place = place_of(cluster);
-  return place < size_ ? at(place).second.get() : nullptr;
+  return place < size_ ? &at(place).second : nullptr;
 }
 
 std::size_t ClusterTable::place_of(const ClusterName& cluster) const {

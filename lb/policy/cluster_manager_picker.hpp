@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "lb/trace.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
@@ -37,11 +38,11 @@ class ClusterTable {
   ClusterTable with(const Changes& changes) const;
 
   /// Null if there is no such cluster. `place` is where it may well be.
-  const Picker* find(const ClusterName& cluster, std::size_t place = 0) const;
+  const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
  private:
   static constexpr std::size_t kChunk = 32;
-  using Entry = Changes::value_type;
+  using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 
   const Entry& at(std::size_t place) const { return (*chunks_[place / kChunk])[place % kChunk]; }

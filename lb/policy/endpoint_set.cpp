@@ -335,4 +335,20 @@ ReadyEndpoints EndpointSet::ready() const {
   return ready;
 }
 
+std::vector<AbsentEndpoint> EndpointSet::absent(std::size_t most) const {
+  const std::size_t size = std::min(most, counted() - count(ConnectivityState::kReady));
+  std::vector<AbsentEndpoint> absent;
+  if (size == 0) return absent;
+  absent.reserve(size);
+  for (const Entry* entry : order_) {
+    if (!entry->counts || entry->state == ConnectivityState::kReady) continue;
+    absent.push_back({entry->locality,
+                      entry->endpoint,
+                      entry->state,
+                      entry->first.has_value() ? entry->first->status() : absl::OkStatus()});
+    if (absent.size() == size) break;
+  }
+  return absent;
+}
+
 }  // namespace signalbox::lb

@@ -62,6 +62,14 @@ class ReadyEndpoints {
   std::vector<ConnectionPtr> owners_;   // Of the same.
 };
 
+/// An endpoint that no call goes to, and why, for explanations.
+struct AbsentEndpoint {
+  LocalityPtr locality;
+  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  ConnectivityState state = ConnectivityState::kIdle;
+  absl::Status status;  ///< In TRANSIENT_FAILURE.
+};
+
 class EndpointSet {
  public:
   /// When an endpoint is connected to: as soon as it is there, and again when it is lost; or when
@@ -145,6 +153,9 @@ class EndpointSet {
 
   /// Those that are READY, in order, of those that count.
   ReadyEndpoints ready() const;
+
+  /// The others, of those that count; of more than `most` the first.
+  std::vector<AbsentEndpoint> absent(std::size_t most) const;
 
   Changes take_changes() { return std::exchange(changes_, {}); }
 

@@ -2,10 +2,10 @@
 #include "lb/policy/leaf_tiers_picker.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -18,17 +18,37 @@ Tier tier_at(std::size_t place) {
 
 class LeafTiersPicker final : public Picker {
  public:
-  explicit LeafTiersPicker(std::vector<TierPicker> tiers)
-      : tiers_(std::move(tiers)), first_(first_of(0, tiers_.size())) {
+  explicit LeafTiersPicker(const std::vector<TierPicker>& tiers) {
+    tiers_.reserve(tiers.size());
+    for (const TierPicker& tier : tiers)
+      tiers_.push_back(
+          {tier.picker == nullptr ? ChildPicker() : ChildPicker(tier.picker), tier.is_started});
+    first_ = first_of(0, tiers_.size());
     SIGNALBOX_INVARIANT(first_ < tiers_.size(), "a picker of tiers has one with endpoints");
   }
 
-  PickResult pick(const PickArgs& args) const override {
-    return tiers_[place_for(args)].picker->pick(args);
-  }
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  struct Room {
+    ChildPicker picker;  // Of none: the tier has no endpoints.
+    bool is_started = false;
+  };
+
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::size_t place = place_for(args);
+    sink.tell([&] {
+      return PickStep{"leaf_tiers", to_string(tier_at(place)), why(args, place), ""};
+    });
+    return tiers_[place].picker.ask(args, sink);
+  }
+
+  std::string why(const PickArgs& args, std::size_t place) const {
     std::string why = "as tiered chose";
     if (!args.tier.has_value()) {
       why = "the call is for no tier: the first";
@@ -36,12 +56,10 @@ class LeafTiersPicker final : public Picker {
       why = absl::StrCat(to_string(*args.tier), " has no endpoints: the nearest");
     }
     if (!tiers_[place].is_started) why += "; it is not started yet, the call waits";
-    trace.tell({"leaf_tiers", to_string(tier_at(place)), std::move(why), ""});
-    return tiers_[place].picker->explain(args, trace);
+    return why;
   }
 
- private:
-  bool has(std::size_t place) const { return tiers_[place].picker != nullptr; }
+  bool has(std::size_t place) const { return tiers_[place].picker.get() != nullptr; }
 
   std::size_t place_for(const PickArgs& args) const {
     if (!args.tier.has_value()) return first_;
@@ -64,8 +82,8 @@ class LeafTiersPicker final : public Picker {
     return found;
   }
 
-  std::vector<TierPicker> tiers_;
-  std::size_t first_;
+  std::vector<Room> tiers_;
+  std::size_t first_ = 0;
 };
 
 }  // namespace
@@ -83,8 +101,8 @@ std::string to_string(const Tier& tier) {
   return priority;
 }
 
-PickerPtr make_leaf_tiers_picker(std::vector<TierPicker> tiers) {
-  return std::make_shared<const LeafTiersPicker>(std::move(tiers));
+PickerPtr make_leaf_tiers_picker(const std::vector<TierPicker>& tiers) {
+  return std::make_shared<const LeafTiersPicker>(tiers);
 }
 
 }  // namespace signalbox::lb

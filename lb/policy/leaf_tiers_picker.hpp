@@ -35,6 +35,6 @@ struct TierPicker {
 };
 
 /// By place_of(). Precondition: one tier at least has endpoints.
-PickerPtr make_leaf_tiers_picker(std::vector<TierPicker> tiers);
+PickerPtr make_leaf_tiers_picker(const std::vector<TierPicker>& tiers);
 
 }  // namespace signalbox::lb

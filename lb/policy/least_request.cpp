@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "lb/config_of.hpp"
 #include "lb/pickers.hpp"
 #include "lb/policy/petiole.hpp"
+#include "lb/trace.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -36,27 +39,58 @@ class LeastRequestPicker final : public Picker {
       counters_.push_back(owner->use_counter());
   }
 
-  PickResult pick(const PickArgs& args) const override {
-    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args.seed);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args.seed, sink);
+    sink.tell([&] {
+      return PickStep{"least_request",
+                      shown(ready_[chosen]),
+                      ready_.size() == 1 ? std::string("the only one that is READY")
+                                         : absl::StrCat("the fewest calls of the ",
+                                                        choices_,
+                                                        " drawn from ",
+                                                        ready_.size(),
+                                                        " that are READY"),
+                      "CDS"};
+    });
     PickResult result;
     result.outcome = ready_[chosen];
     result.trackers.add(*owners_[chosen]);
     return result;
   }
 
- private:
-  std::size_t choose(std::uint64_t seed) const {
+  template <typename Sink>
+  std::size_t choose(std::uint64_t seed, const Sink& sink) const {
     std::size_t best = sample(seed, 0);
     std::int64_t fewest = counters_[best].sum();
+    tell_drawn(best, fewest, sink);
     for (std::uint32_t step = 1; step < choices_; ++step) {
       const std::size_t next = sample(seed, step);
       if (next == best) continue;
       const std::int64_t calls = counters_[next].sum();
+      tell_drawn(next, calls, sink);
       if (calls >= fewest) continue;
       best = next;
       fewest = calls;
     }
     return best;
+  }
+
+  template <typename Sink>
+  void tell_drawn(std::size_t endpoint, std::int64_t calls, const Sink& sink) const {
+    sink.tell([&] {
+      return PickStep{"least_request",
+                      "drew " + shown(ready_[endpoint]),
+                      absl::StrCat(calls, " calls of this policy's in flight"),
+                      "CDS"};
+    });
   }
 
   std::size_t sample(std::uint64_t seed, std::uint64_t step) const {

@@ -4,23 +4,58 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "lb/config_of.hpp"
 #include "lb/policy/outlier_endpoints.hpp"
 #include "lb/policy/outlier_rules.hpp"
 #include "lb/policy/pass_through.hpp"
+#include "lb/trace.hpp"
 
 namespace signalbox::lb {
 namespace {
 
+/// Who is set aside, for explanations.
+struct Ejections {
+  ClusterName cluster;
+  std::vector<EjectedEndpoint> endpoints;
+};
+
+using EjectionsPtr = std::shared_ptr<const Ejections>;
+
 /// As the child's, and the endpoint's calls are counted.
 class CountingPicker final : public Picker {
  public:
-  explicit CountingPicker(PickerPtr child) : child_(std::move(child)) {}
+  CountingPicker(PickerPtr child, EjectionsPtr ejections)
+      : child_(std::move(child)), ejections_(std::move(ejections)) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    PickResult result = child_->pick(args);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    const std::string source = "CDS " + ejections_->cluster.str();
+    if (ejections_->endpoints.empty())
+      trace.tell({"outlier_detection", "nobody is set aside", "", source});
+    const auto now = now_of(trace);
+    for (const EjectedEndpoint& endpoint : ejections_->endpoints) {
+      std::string why(endpoint.why.message());
+      if (now) {
+        absl::StrAppend(&why, "; for ", shown(*now - endpoint.since));
+        if (endpoint.until > *now)
+          absl::StrAppend(&why, ", and ", shown(endpoint.until - *now), " more");
+      }
+      trace.tell({"outlier_detection", "set aside: " + endpoint.address.str(), why, source});
+    }
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    PickResult result = child_.ask(args, sink);
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr || complete->endpoint == nullptr) return result;
     const CallTracker* const tracker = complete->endpoint->tracker.get();
@@ -28,8 +63,8 @@ class CountingPicker final : public Picker {
     return result;
   }
 
- private:
-  PickerPtr child_;
+  ChildPicker child_;
+  EjectionsPtr ejections_;  ///< Never null.
 };
 
 class OutlierDetectionPolicy final : public PassThrough {
@@ -115,6 +150,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   void tell_map(LbEffects& effects) {
     if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
     if (endpoints_.take_health_changes()) {
+      ejections_ = nullptr;
       effects.push_back(SetEndpointHealth{HealthJudge::kOutlierDetection, endpoints_.unhealthy()});
     }
   }
@@ -126,7 +162,11 @@ class OutlierDetectionPolicy final : public PassThrough {
     }
     if (wrapped_ != child) {
       wrapped_ = child;
-      picker_ = std::make_shared<const CountingPicker>(child);
+      if (ejections_ == nullptr) {
+        ejections_ = std::make_shared<const Ejections>(
+            Ejections{config_.cluster, endpoints_.ejected(*config_.settings)});
+      }
+      picker_ = std::make_shared<const CountingPicker>(child, ejections_);
     }
     return picker_;
   }
@@ -139,7 +179,8 @@ class OutlierDetectionPolicy final : public PassThrough {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  PickerPtr wrapped_;  ///< The child's picker that picker_ asks.
+  EjectionsPtr ejections_;  ///< Null: they have changed since a picker was made.
+  PickerPtr wrapped_;       ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };
 

@@ -107,6 +107,19 @@ std::shared_ptr<const TrackEndpoints::Table> OutlierEndpoints::trackers() const 
   return table;
 }
 
+std::vector<EjectedEndpoint> OutlierEndpoints::ejected(const OutlierDetection& settings) const {
+  std::vector<EjectedEndpoint> ejected;
+  for (const Judged* judged : order_) {
+    if (!judged->ejection) continue;
+    const auto& [since, why] = *judged->ejection;
+    ejected.push_back({judged->addresses.front(),
+                       since,
+                       since + ejection_time(settings, judged->multiplier),
+                       sentence(why)});
+  }
+  return ejected;
+}
+
 std::shared_ptr<const UnhealthyEndpoints> OutlierEndpoints::unhealthy() const {
   auto table = std::make_shared<UnhealthyEndpoints>();
   for (const Judged* judged : order_) {

@@ -58,6 +58,14 @@ class EndpointCalls final : public CallTracker {
   const UseCounter failures_;
 };
 
+/// An endpoint that is set aside, for explanations.
+struct EjectedEndpoint {
+  Address address;  ///< Its first.
+  Instant since;
+  Instant until;  ///< It comes back with the first sweep after that.
+  absl::Status why;
+};
+
 class OutlierEndpoints {
  public:
   /// `retirement` is for the counters; null in tests.
@@ -88,6 +96,9 @@ class OutlierEndpoints {
 
   /// All addresses of those that are ejected, and why; null: nobody is.
   std::shared_ptr<const UnhealthyEndpoints> unhealthy() const;
+
+  /// Those that are ejected.
+  std::vector<EjectedEndpoint> ejected(const OutlierDetection& settings) const;
 
   /// Whether trackers(), or unhealthy(), may have changed since it was asked last.
   bool take_tracker_changes() { return std::exchange(trackers_changed_, false); }

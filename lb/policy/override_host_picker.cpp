@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -163,13 +164,37 @@ std::string reason_of(const Slot* known) {
   return std::string(known->status.message());
 }
 
-PickResult refuse(const SessionArgs& session, const Slot* known) {
+struct Verdict {
+  std::string decision;
+  std::string reason;
+};
+
+// For explanations.
+Verdict verdict_of(const Slot* slot) {
+  if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
+  const absl::string_view health = to_string(slot->host->endpoint->health);
+  if (!slot->is_held) return {"nobody holds it", absl::StrCat("its health is ", health)};
+  std::string told = absl::StrCat("it is ", to_string(slot->state), ", its health is ", health);
+  if (!slot->status.ok()) absl::StrAppend(&told, "; ", slot->status.message());
+  if (!slot->is_fit) return {"not taken", absl::StrCat("it is set aside; ", told)};
+  switch (slot->state) {
+    case ConnectivityState::kReady:
+      return {"taken", std::move(told)};
+    case ConnectivityState::kTransientFailure:
+      return {"not taken", std::move(told)};
+    default:
+      return {"waited for, if no other is READY", std::move(told)};
+  }
+}
+
+// `named`: by the cookie.
+PickResult refuse(absl::string_view named, const Slot* known) {
   PickResult result;
-  result.outcome = Drop{absl::UnavailableError(
-      absl::StrCat("the session is strict, and its host ",
-                   known == nullptr ? session.hosts : known->host->address.str(),
-                   " cannot be used: ",
-                   reason_of(known)))};
+  result.outcome = Drop{
+      absl::UnavailableError(absl::StrCat("the session is strict, and its host ",
+                                          known == nullptr ? named : known->host->address.str(),
+                                          " cannot be used: ",
+                                          reason_of(known)))};
   return result;
 }
 
@@ -178,49 +203,95 @@ class OverrideHostPicker final : public Picker {
   OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
       : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    if (args.session == nullptr) return child_->pick(args);
-    if (args.session->hosts.empty()) return delegate(args, AffinityResult::kNew);
-    return pick_host(args);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
   }
 
  private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    if (args.session == nullptr) return child_.ask(args, sink);
+    if (args.session->hosts.empty()) {
+      tell(sink, "a session begins", "the call has no cookie that names a host");
+      return delegate(args, AffinityResult::kNew, sink);
+    }
+    return pick_host(args, sink);
+  }
+
+  template <typename Sink>
+  static void tell(const Sink& sink, absl::string_view decision, absl::string_view reason) {
+    sink.tell([&] {
+      return PickStep{"override_host", std::string(decision), std::string(reason), "CDS"};
+    });
+  }
+
+  // Of one address of the cookie. What only the cookie says is not told: it may have been sealed.
+  template <typename Sink>
+  static void tell_verdict(const Sink& sink, const Slot* slot) {
+    sink.tell([&] {
+      const auto [decision, reason] = verdict_of(slot);
+      const std::string address = slot == nullptr ? "" : " " + slot->host->address.str();
+      return PickStep{
+          "override_host", absl::StrCat("cookie's host", address, ": ", decision), reason, "CDS"};
+    });
+  }
+
   //  the first READY one
   //  else wait for the first IDLE one, else for any CONNECTING one
   //  else wait for the first that nobody holds
   //  else the child's
-  PickResult pick_host(const PickArgs& args) const {
+  template <typename Sink>
+  [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
     const Slot* known = nullptr;
     const Slot* idle = nullptr;
     const Slot* unheld = nullptr;
     bool is_connecting = false;
     for (absl::string_view rest = args.session->hosts; !rest.empty();) {
       const Slot* const slot = slots_->find(take_host(rest));
+      tell_verdict(sink, slot);
       if (slot == nullptr) continue;
       if (known == nullptr) known = slot;
       if (!slot->is_fit) continue;
       if (!slot->is_held) {
         if (unheld == nullptr) unheld = slot;
       } else if (slot->state == ConnectivityState::kReady) {
-        return hit(*slot, *args.session);
+        return hit(*slot, *args.session, sink);
       } else if (slot->state == ConnectivityState::kIdle) {
         if (idle == nullptr) idle = slot;
       } else if (slot->state == ConnectivityState::kConnecting) {
         is_connecting = true;
       }
     }
-    if (idle != nullptr) return wait(AffinityResult::kQueued, idle, PickAsk::Kind::kConnect);
-    if (is_connecting) return wait(AffinityResult::kQueued);
-    if (unheld != nullptr) return wait(AffinityResult::kCreated, unheld, PickAsk::Kind::kCreate);
+    if (idle != nullptr) {
+      tell(sink, "the call waits", "its host is not connected; a pick lets it connect");
+      return wait(AffinityResult::kQueued, sink, idle, PickAsk::Kind::kConnect);
+    }
+    if (is_connecting) {
+      tell(sink, "the call waits", "its host is being connected");
+      return wait(AffinityResult::kQueued, sink);
+    }
+    if (unheld != nullptr) {
+      tell(sink, "the call waits", "nobody holds its host; a pick lets it be connected");
+      return wait(AffinityResult::kCreated, sink, unheld, PickAsk::Kind::kCreate);
+    }
     const auto why = known == nullptr ? AffinityResult::kUnknownHost : AffinityResult::kUnhealthy;
-    if (!args.session->strict) return delegate(args, why);
-    PickResult result = refuse(*args.session, known);
+    if (!args.session->strict) {
+      tell(sink, "the session moves", "no host of its cookie can be used, and it is not strict");
+      return delegate(args, why, sink);
+    }
+    tell(sink, "the call is dropped", "no host of its cookie can be used, and it is strict");
+    const absl::string_view named = Sink::kTells ? "of its cookie" : args.session->hosts;
+    PickResult result = refuse(named, known);
     result.affinity.result = why;
     return result;
   }
 
-  static PickResult hit(const Slot& slot, const SessionArgs& session) {
-    slot.host->mark->touch(session.now);
+  template <typename Sink>
+  static PickResult hit(const Slot& slot, const SessionArgs& session, const Sink& sink) {
+    sink.leave([&] { slot.host->mark->touch(session.now); });
+    tell(sink, "the session stays", "its host takes the call");
     PickResult result;
     result.outcome = slot.complete;
     result.affinity.result =
@@ -230,33 +301,38 @@ class OverrideHostPicker final : public Picker {
   }
 
   // The first call of all that wait for the slot carries its ask.
+  template <typename Sink>
   PickResult wait(AffinityResult why,
+                  const Sink& sink,
                   const Slot* slot = nullptr,
                   PickAsk::Kind kind = PickAsk::Kind::kConnect) const {
     PickResult result;
     result.affinity.result = why;
     if (slot == nullptr || asks_ == nullptr) return result;
-    if (slot->asked.load(std::memory_order_relaxed)) return result;
-    if (slot->asked.exchange(true, std::memory_order_relaxed)) return result;
-    result.ask = PickAsk{kind, slot->host->address};
-    result.ask_target = asks_.get();
+    sink.leave([&] {
+      if (slot->asked.load(std::memory_order_relaxed)) return;
+      if (slot->asked.exchange(true, std::memory_order_relaxed)) return;
+      result.ask = PickAsk{kind, slot->host->address};
+      result.ask_target = asks_.get();
+    });
     return result;
   }
 
   // The session goes on, or begins, where the child sends the call.
-  PickResult delegate(const PickArgs& args, AffinityResult why) const {
-    PickResult result = child_->pick(args);
+  template <typename Sink>
+  PickResult delegate(const PickArgs& args, AffinityResult why, const Sink& sink) const {
+    PickResult result = child_.ask(args, sink);
     result.affinity.result = why;
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr || complete->connection == nullptr) return result;
     const Slot* const slot = slots_->find(complete->connection->address().str());
     if (slot == nullptr) return result;
-    slot->host->mark->touch(args.session->now);
+    sink.leave([&] { slot->host->mark->touch(args.session->now); });
     result.affinity.hosts = &slot->host->hosts;
     return result;
   }
 
-  PickerPtr child_;
+  ChildPicker child_;
   HostSlotsPtr slots_;
   std::shared_ptr<const AskTarget> asks_;
 };

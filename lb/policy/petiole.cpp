@@ -1,14 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/petiole.hpp"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 #include "lb/health/host_count.hpp"
+#include "lb/trace.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
+namespace {
+
+// So many explanations name.
+constexpr std::size_t kMostAbsent = 20;
+
+class AbsentNote final : public PickNote {
+ public:
+  AbsentNote(absl::string_view policy, std::vector<AbsentEndpoint> absent, std::size_t all)
+      : policy_(policy), absent_(std::move(absent)), all_(all) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    for (const AbsentEndpoint& one : absent_) {
+      std::string why(to_string(one.state));
+      if (!one.status.ok()) absl::StrAppend(&why, ": ", one.status.message());
+      trace.tell({std::string(policy_), "not " + shown(*one.endpoint, one.locality), why, "EDS"});
+    }
+    if (all_ > absent_.size()) {
+      trace.tell({std::string(policy_),
+                  absl::StrCat("nor ", all_ - absent_.size(), " others"),
+                  "they are not READY either",
+                  "EDS"});
+    }
+  }
+
+ private:
+  const absl::string_view policy_;
+  const std::vector<AbsentEndpoint> absent_;
+  const std::size_t all_;
+};
+
+}  // namespace
 
 Petiole::Petiole(absl::string_view name,
                  PolicyContext context,
@@ -102,7 +136,7 @@ void Petiole::publish(LbEffects& effects) {
   Publish next;
   next.state = state();
   if (next.state == ConnectivityState::kTransientFailure) next.status = failure();
-  next.picker = make_picker();
+  next.picker = told_picker();
   next.generation = generation_;
   next.hosts = fit_of(endpoints_.fit(), endpoints_.all());
   published_ = next;
@@ -120,6 +154,16 @@ bool Petiole::is_miscounted() const {
 void Petiole::publish_hosts(LbEffects& effects) {
   published_->hosts = fit_of(endpoints_.fit(), endpoints_.all());
   effects.push_back(*published_);
+}
+
+// With those that are not READY, so that it can be explained why none of them was picked.
+PickerPtr Petiole::told_picker() {
+  PickerPtr picker = make_picker();
+  const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);
+  if (all == 0) return picker;
+  return make_told_picker(
+      std::move(picker),
+      std::make_shared<const AbsentNote>(name_, endpoints_.absent(kMostAbsent), all));
 }
 
 absl::Status Petiole::failure() const {

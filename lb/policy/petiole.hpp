@@ -80,6 +80,7 @@ class Petiole : public Policy {
   void report_applied(LbEffects& effects);
   void order_rebuild(LbEffects& effects);
   void publish(LbEffects& effects);
+  PickerPtr told_picker();
   bool is_miscounted() const;
   void publish_hosts(LbEffects& effects);
 

@@ -16,6 +16,7 @@
 #include "lb/policy/priority_rules.hpp"
 #include "lb/policy/priority_watch.hpp"
 #include "lb/published.hpp"
+#include "lb/trace.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -32,11 +33,83 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 
 // --- the policy -------------------------------------------------------------
 
+// --- what explanations say ---------------------------------------------------
+
+/// The priorities down to the chosen one, as they were when it was chosen.
+class ChoiceNote final : public PickNote {
+ public:
+  struct Considered {
+    const ChildName* name = nullptr;  ///< Of the configuration.
+    ConnectivityState state = ConnectivityState::kConnecting;
+    absl::Status status;
+    std::optional<Instant> window_ends;  ///< Its failover window is open until then.
+  };
+
+  ChoiceNote(LbConfigPtr config, std::vector<Considered> considered, std::size_t chosen)
+      : config_(std::move(config)), considered_(std::move(considered)), chosen_(chosen) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    const auto now = now_of(trace);
+    for (std::size_t place = 0; place < considered_.size(); ++place) {
+      const Considered& one = considered_[place];
+      std::string why(to_string(one.state));
+      if (!one.status.ok()) absl::StrAppend(&why, ": ", one.status.message());
+      if (one.window_ends) {
+        absl::StrAppend(&why, "; its failover window ");
+        if (now && *one.window_ends > *now) {
+          absl::StrAppend(&why, "runs for ", shown(*one.window_ends - *now), " more");
+        } else {
+          absl::StrAppend(&why, "is open");
+        }
+      } else if (one.state == ConnectivityState::kConnecting) {
+        absl::StrAppend(&why, "; its failover window is over");
+      }
+      trace.tell(
+          {"priority",
+           absl::StrCat(place == chosen_ ? "" : "not ", "priority ", place, called(*one.name)),
+           why,
+           one.window_ends ? "runtime option failover_timeout" : source()});
+    }
+  }
+
+  /// Whether it says the same, but for the texts of failures: these change with every attempt, and
+  /// are worth no publication.
+  bool is_like(const ChoiceNote& other) const {
+    const auto same = [](const Considered& a, const Considered& b) {
+      return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
+    };
+    return chosen_ == other.chosen_ && config().cluster == other.config().cluster &&
+           config().priorities.size() == other.config().priorities.size() &&
+           std::ranges::equal(considered_, other.considered_, same);
+  }
+
+ private:
+  const PriorityConfig& config() const { return std::get<PriorityConfig>(*config_); }
+
+  bool is_aggregate() const { return !config().children.begin()->second.slice.has_value(); }
+
+  std::string called(const ChildName& name) const {
+    return absl::StrCat(" of ",
+                        config().priorities.size(),
+                        is_aggregate() ? ": cluster " + name.str() : std::string());
+  }
+
+  // Which resource lists the priorities.
+  std::string source() const {
+    return is_aggregate() ? "CDS " + config().cluster.str() : std::string("EDS");
+  }
+
+  LbConfigPtr config_;
+  std::vector<Considered> considered_;
+  std::size_t chosen_;
+};
+
 /// What is known of a started child beside its reports.
 struct Life {
   /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
-  std::optional<TimerId> failover;  ///< Its failover window is open.
+  std::optional<TimerId> failover;  ///< Its failover window is open,
+  Instant failover_ends{};          ///< until then.
   std::optional<TimerId> deletion;  ///< It is deactivated.
   bool expired = false;             ///< As `deletion` was over, a configuration was half applied.
 };
@@ -76,6 +149,7 @@ class PriorityPolicy final : public Policy {
 
   void begin_update(const ConfigUpdated& update, LbEffects& effects) {
     updating_ = true;
+    source_ = update.config;
     config_ = config_of<PriorityConfig>(update);
     endpoints_ = update.endpoints;
     children_.begin(update);
@@ -130,7 +204,7 @@ class PriorityPolicy final : public Policy {
     Life& life = lives_.at(child->name);
     if (child->state == ConnectivityState::kConnecting) {
       const bool began = child->state_before != ConnectivityState::kConnecting;
-      if (began && life.was_usable) open_window(child->name, life, effects);
+      if (began && life.was_usable) open_window(child->name, life, now, effects);
     } else {
       life.was_usable = is_usable(child->state);
       cancel(life.failover, effects);
@@ -138,7 +212,7 @@ class PriorityPolicy final : public Policy {
     if (!updating_) {
       choose(now, effects);
     } else if (current_ == child->name && is_usable(child->state)) {
-      publish(child->state, child->status, child->picker, effects);
+      publish(child->state, child->status, told(child->picker), effects);
     }
   }
 
@@ -178,12 +252,13 @@ class PriorityPolicy final : public Policy {
     const std::vector<PriorityChild> children = view();
     const PriorityChoice choice = choose_priority(children);
     for (std::size_t i = 0; i < choice.considered; ++i)
-      activate(config_.priorities[i], effects);
+      activate(config_.priorities[i], now, effects);
     if (choice.deactivate_lower) {
       for (std::size_t i = choice.considered; i < config_.priorities.size(); ++i)
         deactivate(config_.priorities[i], effects);
     }
     current_ = config_.priorities[choice.index];
+    note_choice(choice);
     const Child& chosen = *children_.find(*current_);
     watch_.note(config_,
                 children,
@@ -193,8 +268,39 @@ class PriorityPolicy final : public Policy {
     if (chosen.state == ConnectivityState::kTransientFailure && children.size() > 1) {
       publish_failure(chosen, choice.index, effects);
     } else {
-      publish(chosen.state, chosen.status, chosen.picker, effects);
+      publish(chosen.state, chosen.status, told(chosen.picker), effects);
     }
+  }
+
+  // A choice among one needs no words.
+  void note_choice(const PriorityChoice& choice) {
+    std::vector<ChoiceNote::Considered> considered;
+    const auto& names = std::get<PriorityConfig>(*source_).priorities;
+    for (std::size_t place = 0; place < choice.considered && names.size() > 1; ++place) {
+      const Child& child = *children_.find(names[place]);
+      const Life& life = lives_.at(names[place]);
+      considered.push_back({&names[place],
+                            child.state,
+                            child.status,
+                            life.failover ? std::optional(life.failover_ends) : std::nullopt});
+    }
+    if (considered.empty()) {
+      note_ = nullptr;
+      return;
+    }
+    auto note = std::make_shared<const ChoiceNote>(source_, std::move(considered), choice.index);
+    if (note_ == nullptr || !note_->is_like(*note)) note_ = std::move(note);
+  }
+
+  // The same for the same.
+  PickerPtr told(const PickerPtr& picker) {
+    if (note_ == nullptr) return picker;
+    if (told_of_ != picker || told_note_ != note_) {
+      told_of_ = picker;
+      told_note_ = note_;
+      told_picker_ = make_told_picker(picker, note_);
+    }
+    return told_picker_;
   }
 
   // The last one speaks for all of them, and says who it is: 0 is the primary. An aggregate's are
@@ -212,7 +318,7 @@ class PriorityPolicy final : public Policy {
       failure_note_ = note;
       failure_picker_ = make_noted_picker(last.picker, note);
     }
-    publish(last.state, with_note(last.status, note), failure_picker_, effects);
+    publish(last.state, with_note(last.status, note), told(failure_picker_), effects);
   }
 
   std::vector<PriorityChild> view() const {
@@ -230,11 +336,11 @@ class PriorityPolicy final : public Policy {
   }
 
   // Starts the child, or keeps it from being stopped.
-  void activate(const ChildName& name, LbEffects& effects) {
+  void activate(const ChildName& name, Instant now, LbEffects& effects) {
     const auto [found, is_new] = lives_.try_emplace(name);
     if (is_new) {
       send(name, effects);
-      open_window(name, found->second, effects);
+      open_window(name, found->second, now, effects);
     } else {
       cancel(found->second.deletion, effects);
       found->second.expired = false;
@@ -266,8 +372,9 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  void open_window(const ChildName& name, Life& life, LbEffects& effects) {
+  void open_window(const ChildName& name, Life& life, Instant now, LbEffects& effects) {
     cancel(life.failover, effects);
+    life.failover_ends = now + options_.failover_timeout;
     life.failover = TimerId{"failover/" + name.str(), ++timers_};
     effects.push_back(StartTimer{*life.failover, options_.failover_timeout});
   }
@@ -286,6 +393,7 @@ class PriorityPolicy final : public Policy {
 
   const PolicyOptions options_;
   PriorityConfig config_;
+  LbConfigPtr source_;  ///< What config_ is a copy of.
   EndpointsPtr endpoints_;
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< The same names as children_.
@@ -300,6 +408,11 @@ class PriorityPolicy final : public Policy {
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;
+  // How the choice is explained; null: it is none. And the picker made last that says so.
+  std::shared_ptr<const ChoiceNote> note_;
+  PickerPtr told_of_;
+  std::shared_ptr<const ChoiceNote> told_note_;
+  PickerPtr told_picker_;
   PriorityWatch watch_;
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/ring_hash_picker.hpp"
 
+#include "absl/strings/str_cat.h"
+
 #include "lb/route/header_value.hpp"
+#include "lb/trace.hpp"
 #include "lb/xx_hash.hpp"
 #include "messages/invariant.hpp"
 
@@ -27,24 +30,62 @@ RingHashPicker::RingHashPicker(Parts parts, const EndpointSet& members)
 }
 
 PickResult RingHashPicker::pick(const PickArgs& args) const {
+  return decide(args, Silent{});
+}
+
+PickResult RingHashPicker::explain(const PickArgs& args, PickTrace& trace) const {
+  return decide(args, Telling{trace});
+}
+
+template <typename Sink>
+PickResult RingHashPicker::decide(const PickArgs& args, const Sink& sink) const {
   PickResult result;
+  const auto tell = [&](absl::string_view decision, const auto& reason) {
+    sink.tell([&] { return PickStep{"ring_hash", std::string(decision), reason(), "CDS"}; });
+  };
   const Hash hash = hash_of(args);
+  tell("walks the ring", [&] { return shown_hash(hash); });
   // By chance any endpoint will do, so the walk goes on as long as a READY one may come.
   const bool goes_on = hash.by_chance && ready_.size() > 0;
   bool connects = hash.by_chance && any_connecting_;
   const HashRing& ring = *parts_.ring;
+  std::size_t failed = 0;
   std::size_t at = all_failed_ ? 0 : ring.find(hash.value);
   for (std::size_t left = all_failed_ ? 0 : ring.size(); left > 0; --left) {
     const Slot& slot = slots_[ring.item(at)];
     at = at + 1 == ring.size() ? 0 : at + 1;
-    if (slot.state == ConnectivityState::kTransientFailure) continue;
+    if (slot.state == ConnectivityState::kTransientFailure) {
+      if constexpr (Sink::kTells) ++failed;
+      continue;
+    }
     if (slot.state == ConnectivityState::kReady) {
       result.outcome = ready_[slot.place];
+      sink.tell([&] {
+        return PickStep{
+            "ring_hash",
+            shown(ready_[slot.place]),
+            absl::StrCat(
+                "the first READY one from there; ", failed, " points of failed ones were passed"),
+            "CDS"};
+      });
       return result;
     }
-    if (slot.state == ConnectivityState::kIdle && !connects) ask_for(idle_[slot.place], result);
+    if (slot.state == ConnectivityState::kIdle && !connects)
+      sink.leave([&] { ask_for(idle_[slot.place], result); });
     connects = true;
-    if (!goes_on) return result;
+    if (goes_on) continue;
+    tell("the call waits", [&] {
+      return slot.state == ConnectivityState::kIdle
+                 ? absl::StrCat(idle_[slot.place].address.str(),
+                                " is where it belongs, and not connected; a pick lets it connect")
+                 : std::string("where it belongs is being connected");
+    });
+    return result;
+  }
+  if (connects) {
+    tell("the call waits", [] { return std::string("none is READY, and one is being connected"); });
+  } else {
+    tell("the call fails", [&] { return std::string(parts_.failure.message()); });
   }
   if (!connects) result.outcome = Fail{parts_.failure};
   return result;
@@ -58,6 +99,17 @@ RingHashPicker::Hash RingHashPicker::hash_of(const PickArgs& args) const {
     return {*args.hash, false};
   }
   return {draw(args.seed, Salt::kRequestHash), true};
+}
+
+std::string RingHashPicker::shown_hash(const Hash& hash) const {
+  return absl::StrCat("the call's hash is ",
+                      hash.value,
+                      hash.by_chance          ? ", by chance: nothing of it is hashed"
+                      : parts_.header.empty() ? ", by the hash policies of its route"
+                                              : ", of header \"" + parts_.header + "\"",
+                      "; the ring has ",
+                      parts_.ring->size(),
+                      " points");
 }
 
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {

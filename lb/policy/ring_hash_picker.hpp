@@ -33,8 +33,12 @@ class RingHashPicker final : public Picker {
   RingHashPicker(Parts parts, const EndpointSet& members);
 
   PickResult pick(const PickArgs& args) const override;
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override;
 
  private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const;
+
   struct Hash {
     std::uint64_t value = 0;
     bool by_chance = false;
@@ -55,6 +59,7 @@ class RingHashPicker final : public Picker {
   };
 
   Hash hash_of(const PickArgs& args) const;
+  std::string shown_hash(const Hash& hash) const;
   void ask_for(const Idle& idle, PickResult& result) const;
 
   Parts parts_;

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "lb/pickers.hpp"
 #include "lb/policy/petiole.hpp"
+#include "lb/trace.hpp"
 #include "messages/striped.hpp"
 
 namespace signalbox::lb {
@@ -26,16 +29,35 @@ class RoundRobinPicker final : public Picker {
     }
   }
 
-  PickResult pick(const PickArgs& /*args*/) const override {
+  PickResult pick(const PickArgs& /*args*/) const override { return decide(Silent{}); }
+
+  PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
+    return decide(Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const Sink& sink) const {
     std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;
     const std::uint64_t turn = mark.load(std::memory_order_relaxed);
-    mark.store(turn + 1 < ready_.size() ? turn + 1 : 0, std::memory_order_relaxed);
+    sink.leave(
+        [&] { mark.store(turn + 1 < ready_.size() ? turn + 1 : 0, std::memory_order_relaxed); });
+    sink.tell([&] {
+      return PickStep{"round_robin",
+                      shown(ready_[turn]),
+                      absl::StrCat("whose turn it is: ",
+                                   turn + 1,
+                                   " of ",
+                                   ready_.size(),
+                                   " that are READY; each group of threads has turns of its own, "
+                                   "and this is whom the next pick of this thread's takes"),
+                      "CDS"};
+    });
     PickResult result;
     result.outcome = ready_[turn];
     return result;
   }
 
- private:
   // Only says whose turn it is: whatever a thread reads is a good answer. So it is not counted up
   // in one atomic step, which would wait for all that the pick still has under way; at worst two
   // threads of one stripe take the same turn.

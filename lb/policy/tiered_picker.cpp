@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/policy/leaf_tiers_picker.hpp"
+#include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -14,30 +15,35 @@ namespace {
 
 class TieredPicker final : public Picker {
  public:
-  TieredPicker(TierTablePtr table, std::vector<PickerPtr> leaves)
-      : table_(std::move(table)), leaves_(std::move(leaves)) {}
-
-  PickResult pick(const PickArgs& args) const override {
-    const TierShare& share = table_->at(draw_of(args));
-    return leaves_[share.leaf]->pick(with_tier(args, share));
+  TieredPicker(TierTablePtr table, std::vector<PickerPtr> leaves) : table_(std::move(table)) {
+    leaves_.reserve(leaves.size());
+    for (PickerPtr& leaf : leaves)
+      leaves_.emplace_back(std::move(leaf));
   }
 
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
-    const std::uint64_t drawn = draw_of(args);
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    const std::uint64_t drawn = draw_below(args.seed, Salt::kTier, 100);
     const TierShare& share = table_->at(drawn);
+    sink.tell([&] { return PickStep{"tiered", name_of(share), why(drawn), ""}; });
+    return leaves_[share.leaf].ask(with_tier(args, share), sink);
+  }
+
+  std::string why(std::uint64_t drawn) const {
     std::string why = absl::StrCat("drew ", drawn + 1, " of 100; loads:");
     const char* separator = " ";
     for (const TierShare& one : table_->shares()) {
       absl::StrAppend(&why, separator, name_of(one), " ", one.percent, " %");
       separator = "; ";
     }
-    trace.tell({"tiered", name_of(share), std::move(why), ""});
-    return leaves_[share.leaf]->explain(with_tier(args, share), trace);
-  }
-
- private:
-  static std::uint64_t draw_of(const PickArgs& args) {
-    return draw_below(args.seed, Salt::kTier, 100);
+    return why;
   }
 
   static PickArgs with_tier(const PickArgs& args, const TierShare& share) {
@@ -51,7 +57,7 @@ class TieredPicker final : public Picker {
   }
 
   TierTablePtr table_;
-  std::vector<PickerPtr> leaves_;
+  std::vector<ChildPicker> leaves_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "lb/policy/weighted_target.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lb/health/host_count.hpp"
 #include "lb/pickers.hpp"
 #include "lb/published.hpp"
+#include "lb/trace.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -21,21 +23,91 @@ namespace {
 /// A child's share of the calls: those that draw less than `end`, and not less than the one before.
 struct Share {
   std::uint64_t end = 0;
-  PickerPtr picker;
+  ChildPicker picker;
+};
+
+/// A target as it was when the picker was built. `name` lives as long as the configuration.
+struct TargetState {
+  const ChildName* name = nullptr;
+  std::uint32_t weight = 0;
+  ConnectivityState state = ConnectivityState::kIdle;
+  absl::Status status;
+
+  friend bool operator==(const TargetState&, const TargetState&) = default;
+};
+
+/// Who takes part, and who does not.
+struct TargetStates {
+  LbConfigPtr config;  ///< Whose names these are.
+  std::vector<TargetState> in;
+  std::vector<TargetState> out;
+
+  friend bool operator==(const TargetStates&, const TargetStates&) = default;
+};
+
+using TargetStatesPtr = std::shared_ptr<const TargetStates>;
+
+constexpr absl::string_view kRoom = "weighted_target";
+
+class TargetNote final : public PickNote {
+ public:
+  explicit TargetNote(TargetStatesPtr targets) : targets_(std::move(targets)) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    for (const TargetState& target : targets_->out)
+      trace.tell({std::string(kRoom), "not locality " + target.name->str(), why(target), "EDS"});
+    if (targets_->in.size() == 1) {
+      trace.tell({std::string(kRoom),
+                  "locality " + targets_->in.front().name->str(),
+                  "the only one that can take calls",
+                  "EDS"});
+    }
+  }
+
+ private:
+  static std::string why(const TargetState& target) {
+    if (target.weight == 0) return "its weight is 0";
+    std::string text(to_string(target.state));
+    if (!target.status.ok()) absl::StrAppend(&text, ": ", target.status.message());
+    return text;
+  }
+
+  TargetStatesPtr targets_;
 };
 
 class WeightedPicker final : public Picker {
  public:
-  explicit WeightedPicker(std::vector<Share> shares) : shares_(std::move(shares)) {}
+  WeightedPicker(std::vector<Share> shares, TargetStatesPtr targets)
+      : shares_(std::move(shares)), targets_(std::move(targets)) {}
 
-  PickResult pick(const PickArgs& args) const override {
-    const std::uint64_t drawn = draw_below(args.seed, Salt::kLocality, shares_.back().end);
-    const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &Share::end);
-    return chosen->picker->pick(args);
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
   }
 
  private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    const std::uint64_t drawn = draw_below(args.seed, Salt::kLocality, shares_.back().end);
+    const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &Share::end);
+    sink.tell([&] {
+      const auto place = static_cast<std::size_t>(chosen - shares_.begin());
+      const TargetState& target = targets_->in[place];
+      return PickStep{std::string(kRoom),
+                      "locality " + target.name->str(),
+                      absl::StrCat(shown_draw(drawn, shares_.back().end),
+                                   "; its weight is ",
+                                   target.weight,
+                                   ", from ",
+                                   chosen->end - target.weight),
+                      "EDS"};
+    });
+    return chosen->picker.ask(args, sink);
+  }
+
   std::vector<Share> shares_;  ///< Two or more; `end` rises.
+  TargetStatesPtr targets_;    ///< For explanations: `in` as shares_.
 };
 
 /// The endpoints of one target: its locality and nothing else.
@@ -79,11 +151,14 @@ class WeightedTarget final : public Policy {
  private:
   void on(const ConfigUpdated& update, LbEffects& effects) {
     children_.begin(update);
-    const auto old = std::exchange(config_, config_of<WeightedTargetConfig>(update));
-    for (const auto& [name, target] : old.targets) {
-      if (!config_.targets.contains(name)) children_.stop(name, effects);
+    const auto& targets = config_of<WeightedTargetConfig>(update).targets;
+    const LbConfigPtr old = std::exchange(config_, update.config);
+    if (old != nullptr) {
+      for (const auto& [name, target] : std::get<WeightedTargetConfig>(*old).targets) {
+        if (!targets.contains(name)) children_.stop(name, effects);
+      }
     }
-    for (const auto& [name, target] : config_.targets) {
+    for (const auto& [name, target] : targets) {
       children_.update_if_changed(
           name, target.config, endpoints_in(update.endpoints, target.locality), effects);
     }
@@ -134,9 +209,13 @@ class WeightedTarget final : public Policy {
     return fit_of(sum.healthy, sum.total);
   }
 
+  const std::map<ChildName, WeightedTargetConfig::Target>& all_targets() const {
+    return std::get<WeightedTargetConfig>(*config_).targets;
+  }
+
   absl::Status status_of(ConnectivityState state) const {
     if (state != ConnectivityState::kTransientFailure) return absl::OkStatus();
-    if (config_.targets.empty()) return absl::UnavailableError("there is no locality");
+    if (all_targets().empty()) return absl::UnavailableError("there is no locality");
     std::string last;
     children_.each([&](const ChildName&, const Child& child) {
       if (!child.status.ok()) last = std::string(child.status.message());
@@ -144,27 +223,51 @@ class WeightedTarget final : public Policy {
     return absl::UnavailableError(absl::StrCat("every locality failed, the last with: ", last));
   }
 
-  PickerPtr picker_of(ConnectivityState state) const {
+  PickerPtr picker_of(ConnectivityState state) {
     if (state == ConnectivityState::kConnecting) return make_queue_picker();
     std::vector<Share> shares;
+    auto targets = std::make_shared<TargetStates>();
+    targets->config = config_;
     std::uint64_t total = 0;
-    children_.each([&](const ChildName& name, const Child& child) {
-      const std::uint32_t weight = config_.targets.at(name).weight;
-      if (child.lasting_state != state || weight == 0) return;
+    children_.each([&](const ChildName& child_name, const Child& child) {
+      const auto& [name, target] = *all_targets().find(child_name);
+      const std::uint32_t weight = target.weight;
+      const bool takes_part = child.lasting_state == state && weight > 0;
+      (takes_part ? targets->in : targets->out)
+          .push_back({&name, weight, child.lasting_state, child.status});
+      if (!takes_part) return;
       total += weight;
-      shares.push_back({total, child.picker});
+      shares.emplace_back(total, ChildPicker(child.picker));
     });
+    if (shares.empty()) return make_fail_picker(absl::UnavailableError("there is no locality"));
     // With one share there is nothing to draw.
-    if (shares.size() == 1) return shares.front().picker;
-    if (!shares.empty()) return std::make_shared<const WeightedPicker>(std::move(shares));
-    return make_fail_picker(absl::UnavailableError("there is no locality"));
+    if (shares.size() == 1) return only(shares.front().picker.get(), std::move(targets));
+    const bool all_in = targets->out.empty();
+    PickerPtr picker = std::make_shared<const WeightedPicker>(std::move(shares), targets);
+    if (all_in) return picker;
+    return make_told_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
+  }
+
+  // The same as long as it is.
+  PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
+    if (targets->out.empty()) return picker;
+    if (only_ != picker || *only_targets_ != *targets) {
+      only_ = picker;
+      only_targets_ = std::move(targets);
+      told_only_ = make_told_picker(picker, std::make_shared<const TargetNote>(only_targets_));
+    }
+    return told_only_;
   }
 
   ChildSet children_;
   Published published_;
-  WeightedTargetConfig config_;
-  PickerPtr shown_;  ///< What was published last,
+  LbConfigPtr config_;  ///< Null: none yet.
+  PickerPtr shown_;     ///< What was published last,
   HostReportPtr hosts_;
+  // The picker of the only one that takes part, where there are others; and how all of them were.
+  PickerPtr only_;
+  TargetStatesPtr only_targets_;
+  PickerPtr told_only_;
   bool dirty_ = false;       ///< A child's picker or state is not in what was published last,
   bool miscounted_ = false;  ///< nor what one says of its hosts.
   bool rebuild_ordered_ = false;

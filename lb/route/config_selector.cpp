@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -10,10 +12,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "lb/route/request_hash.hpp"
 #include "lb/route/route_match.hpp"
 #include "lb/route/timeout.hpp"
+#include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
@@ -84,11 +88,68 @@ std::string shown(absl::string_view path) {
 }
 
 // A31-9: by weight alone; whether the cluster can serve is not looked at.
-const RouteCluster& choose(const Shares& shares, std::uint64_t seed) {
-  if (shares.size() == 1) return shares.front();
+template <typename Sink>
+const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
+  const auto told = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
+    return PickStep{"route", "cluster " + chosen.cluster->name().str(), why(), "RDS"};
+  };
+  if (shares.size() == 1) {
+    sink.tell([&] {
+      return told(shares.front(), [] { return std::string("the only one of the route"); });
+    });
+    return shares.front();
+  }
   const std::uint64_t point = draw_below(seed, Salt::kWeightedCluster, shares.back().end);
-  return *std::ranges::upper_bound(shares, point, {}, &RouteCluster::end);
+  const auto chosen = std::ranges::upper_bound(shares, point, {}, &RouteCluster::end);
+  sink.tell([&] {
+    return told(*chosen, [&] {
+      const std::uint64_t begin = chosen == shares.begin() ? 0 : std::prev(chosen)->end;
+      return absl::StrCat(shown_draw(point, shares.back().end),
+                          "; its weight is ",
+                          chosen->end - begin,
+                          ", from ",
+                          begin);
+    });
+  });
+  return *chosen;
 }
+
+// How a route matches: "path with prefix \"/shop.\", header \"x-user\"".
+std::string shown(const RouteMatch& match) {
+  const auto kind = [&]() -> absl::string_view {
+    switch (match.path.kind) {
+      case TextMatcher::Kind::kExact:
+        return "path ";
+      case TextMatcher::Kind::kRegex:
+        return "path like ";
+      default:
+        return "path with prefix ";
+    }
+  };
+  std::string text = absl::StrCat(kind(), shown(match.path.text));
+  for (const HeaderMatcher& header : match.headers)
+    absl::StrAppend(&text, header.invert ? ", not header \"" : ", header \"", header.name, "\"");
+  if (match.fraction_per_million)
+    absl::StrAppend(&text, ", ", *match.fraction_per_million, " of a million calls");
+  return text;
+}
+
+// Says whose routes they are.
+class RouteTrace final : public TimedTrace {
+ public:
+  RouteTrace(PickTrace& to, const std::string& source) : to_(to), source_(source) {}
+
+  void tell(PickStep step) override {
+    step.source = source_;
+    to_.tell(std::move(step));
+  }
+
+  Instant now() const override { return now_of(to_).value_or(Instant()); }
+
+ private:
+  PickTrace& to_;
+  const std::string& source_;
+};
 
 class RouteSelector final : public ConfigSelector {
  public:
@@ -96,8 +157,10 @@ class RouteSelector final : public ConfigSelector {
                 const Listener& listener,
                 const ClusterRefs& refs,
                 std::uint64_t channel_id,
-                const FaultOptions& faults)
-      : host_name_(host.name), table_(host) {
+                const FaultOptions& faults,
+                std::shared_ptr<const RouteConfig> routes)
+      : host_name_(host.name), table_(host), routes_(std::move(routes)) {
+    if (is_in(host, routes_)) host_ = &host;
     const Clusters clusters(refs);
     FilterChains chains(listener.filters, faults);
     actions_.reserve(host.routes.size());
@@ -126,15 +189,33 @@ class RouteSelector final : public ConfigSelector {
   }
 
   std::variant<Selection, absl::Status> select(const PickArgs& args) const override {
-    const std::optional<std::size_t> position = table_.find(args);
+    return decide(args, Silent{});
+  }
+
+  std::variant<Selection, absl::Status> explain(const PickArgs& args,
+                                                PickTrace& trace) const override {
+    const std::string source = routes_ == nullptr ? "RDS" : "RDS " + routes_->name;
+    RouteTrace own(trace, source);
+    own.tell({"route", "virtual host \"" + host_name_ + "\"", why_host(), ""});
+    auto answer = decide(args, Telling{own});
+    if (const auto* failed = std::get_if<absl::Status>(&answer))
+      own.tell({"route", "no cluster", std::string(failed->message()), ""});
+    return answer;
+  }
+
+ private:
+  template <typename Sink>
+  std::variant<Selection, absl::Status> decide(const PickArgs& args, const Sink& sink) const {
+    const std::optional<std::size_t> position = table_.find(args, sink);
     if (!position) {
       return absl::UnavailableError(
           absl::StrCat("no route for ", shown(args.path), " in virtual host \"", host_name_, "\""));
     }
+    sink.tell([&] { return route_step(*position); });
     const Action& action = actions_[*position];
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
-    const RouteCluster& share = choose(forward.shares, args.seed);
+    const RouteCluster& share = choose(forward.shares, args.seed, sink);
     return Selection{share.cluster.get(),
                      share.place,
                      forward.timeout,
@@ -145,10 +226,33 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
- private:
+  // Only of what is kept alive here: a host of nowhere may be gone.
+  static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
+    return routes != nullptr &&
+           std::ranges::any_of(routes->virtual_hosts,
+                               [&](const VirtualHost& one) { return &one == &host; });
+  }
+
+  std::string why_host() const {
+    if (host_ == nullptr || host_->domains.empty()) return "";
+    return absl::StrCat("its domains are ", absl::StrJoin(host_->domains, ", "));
+  }
+
+  PickStep route_step(std::size_t position) const {
+    PickStep step{"route", absl::StrCat("route ", position, " of ", actions_.size()), "", "RDS"};
+    if (host_ == nullptr) return step;
+    const Route& route = host_->routes[position];
+    if (!route.name.empty()) absl::StrAppend(&step.decision, ", \"", route.name, "\"");
+    step.reason = "the first that matches: " + shown(route.match);
+    return step;
+  }
+
   std::string host_name_;
   RouteTable table_;
   std::vector<Action> actions_;  // By position of the route.
+  // For explanations: all of the routes, and among them this host. Either may be null.
+  std::shared_ptr<const RouteConfig> routes_;
+  const VirtualHost* host_ = nullptr;
 };
 
 const VirtualHost& virtual_host_of(const XdsConfig& config) {
@@ -177,7 +281,7 @@ ConfigSelectorPtr make_config_selector(const XdsConfig& config,
   static const Listener without_settings;
   const Listener& listener = config.listener != nullptr ? *config.listener : without_settings;
   return std::make_shared<const RouteSelector>(
-      virtual_host_of(config), listener, refs, channel_id, faults);
+      virtual_host_of(config), listener, refs, channel_id, faults, config.route_config);
 }
 
 }  // namespace signalbox::lb

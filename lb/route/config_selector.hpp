@@ -79,6 +79,12 @@ class ConfigSelector {
 
   /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
   virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
+
+  /// What select() answers, told step by step; may allocate.
+  virtual std::variant<Selection, absl::Status> explain(const PickArgs& args,
+                                                        PickTrace& /*trace*/) const {
+    return select(args);
+  }
 };
 
 using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;

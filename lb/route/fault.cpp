@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/http_status.hpp"
 
 namespace signalbox::lb {
@@ -56,8 +59,30 @@ Duration delay_in(const HeaderSource& headers) {
   return milliseconds(std::min(found, kMost));
 }
 
-bool drawn(const FilterCall& call, Salt salt, std::uint32_t numerator, std::uint32_t denominator) {
-  return numerator > 0 && call.draw_below(salt, denominator) < numerator;
+template <typename Sink>
+void tell(const Sink& sink, absl::string_view decision, absl::string_view reason) {
+  sink.tell([&] {
+    return PickStep{"fault", std::string(decision), std::string(reason), kFilterSource};
+  });
+}
+
+template <typename Sink>
+bool drawn(const FilterCall& call,
+           Salt salt,
+           std::uint32_t numerator,
+           std::uint32_t denominator,
+           const Sink& sink) {
+  if (numerator == 0) return false;
+  const std::uint64_t draw = call.draw_below(salt, denominator);
+  const bool is_hit = draw < numerator;
+  sink.tell([&] {
+    return PickStep{
+        "fault",
+        absl::StrCat(is_hit ? "" : "no ", salt == Salt::kFaultDelay ? "delay" : "abort"),
+        absl::StrCat(shown_draw(draw, denominator), "; it takes those below ", numerator),
+        kFilterSource};
+  });
+  return is_hit;
 }
 
 // One call's place among the active faults.
@@ -84,23 +109,40 @@ class Fault final : public CallFilter {
     if (options_.active == nullptr) options_.active = std::make_shared<const RequestLimit>();
   }
 
-  void apply(FilterCall& call) const override {
-    const Duration delay = delay_of(call);
-    const std::optional<absl::StatusCode> code = abort_of(call);
+  void apply(FilterCall& call) const override { decide(call, Silent{}); }
+
+  void explain(FilterCall& call, PickTrace& trace) const override { decide(call, Telling{trace}); }
+
+ private:
+  template <typename Sink>
+  void decide(FilterCall& call, const Sink& sink) const {
+    const Duration delay = delay_of(call, sink);
+    const std::optional<absl::StatusCode> code = abort_of(call, sink);
     if (delay == Duration::zero() && !code) return;
-    if (!options_.active->take(most_)) return;
-    auto active = std::make_shared<const Active>(options_.active, most_);
+    if (!has_room(sink)) return tell(sink, "no fault", "max_active_faults are going on");
+    std::shared_ptr<const Active> active;
+    sink.leave([&] { active = std::make_shared<const Active>(options_.active, most_); });
     if (delay > Duration::zero()) {
-      count(kDelayFault);
+      sink.leave([&] { count(kDelayFault); });
       call.delay(delay, std::move(active));
     }
     if (!code) return;
-    count(kAbortFault);
+    sink.leave([&] { count(kAbortFault); });
     call.end(absl::Status(*code, "Fault injected"));
   }
 
- private:
-  Duration delay_of(const FilterCall& call) const {
+  // True of a call that is not just explained: it has taken its place.
+  template <typename Sink>
+  bool has_room(const Sink& /*sink*/) const {
+    if constexpr (Sink::kTells) {
+      return options_.active->in_flight() < std::int64_t{most_};
+    } else {
+      return options_.active->take(most_);
+    }
+  }
+
+  template <typename Sink>
+  Duration delay_of(const FilterCall& call, const Sink& sink) const {
     if (!config_.delay) return Duration::zero();
     const auto& [fixed, share] = *config_.delay;
     Duration delay;
@@ -111,10 +153,12 @@ class Fault final : public CallFilter {
       delay = delay_in(call.headers());
       numerator = numerator_in(call.headers(), "x-envoy-fault-delay-request-percentage", numerator);
     }
-    return drawn(call, Salt::kFaultDelay, numerator, share.denominator) ? delay : Duration::zero();
+    const bool is_hit = drawn(call, Salt::kFaultDelay, numerator, share.denominator, sink);
+    return is_hit ? delay : Duration::zero();
   }
 
-  std::optional<absl::StatusCode> abort_of(const FilterCall& call) const {
+  template <typename Sink>
+  std::optional<absl::StatusCode> abort_of(const FilterCall& call, const Sink& sink) const {
     if (!config_.abort) return std::nullopt;
     const auto& [status, share] = *config_.abort;
     std::optional<absl::StatusCode> code = status;
@@ -123,7 +167,8 @@ class Fault final : public CallFilter {
       code = code_in(call.headers());
       numerator = numerator_in(call.headers(), "x-envoy-fault-abort-request-percentage", numerator);
     }
-    return drawn(call, Salt::kFaultAbort, numerator, share.denominator) ? code : std::nullopt;
+    const bool is_hit = drawn(call, Salt::kFaultAbort, numerator, share.denominator, sink);
+    return is_hit ? code : std::nullopt;
   }
 
   void count(std::size_t kind) const {

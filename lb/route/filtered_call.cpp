@@ -5,7 +5,9 @@
 #include <chrono>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
+#include "lb/trace.hpp"
 #include "messages/call_filter.hpp"
 #include "messages/header_rules.hpp"
 
@@ -21,9 +23,14 @@ class FilteredCall final : public FilterCall {
       : args_(args), selection_(selection), sessions_(sessions), headers_(args.headers, nullptr) {}
 
   /// True: it ended the call.
-  bool ask(const CallFilter& filter, std::uint64_t position) {
+  template <typename Sink>
+  bool ask(const CallFilter& filter, std::uint64_t position, const Sink& sink) {
     position_ = position;
-    filter.apply(*this);
+    if constexpr (Sink::kTells) {
+      tell(filter, sink);
+    } else {
+      filter.apply(*this);
+    }
     return said_ != nullptr && said_->end.has_value();
   }
 
@@ -72,6 +79,26 @@ class FilteredCall final : public FilterCall {
   }
 
  private:
+  // What one filter adds to what was said before.
+  void tell(const CallFilter& filter, const Telling& sink) {
+    const Duration waited = said_ == nullptr ? Duration::zero() : said_->delay;
+    const std::size_t headers = said_ == nullptr ? 0 : said_->headers.size();
+    const ClusterRef* const cluster = selection_.cluster;
+    filter.explain(*this, sink.trace());
+    const auto step = [&](std::string decision) {
+      sink.tell([&] {
+        return PickStep{absl::StrCat("filter ", position_), std::move(decision), "", kFilterSource};
+      });
+    };
+    if (cluster != selection_.cluster) step("to cluster " + selection_.cluster->name().str());
+    if (said_ == nullptr) return;
+    if (said_->delay > waited)
+      step(absl::StrCat("the call waits for ", shown(said_->delay - waited)));
+    for (std::size_t i = headers; i < said_->headers.size(); ++i)
+      step(absl::StrCat("adds header \"", said_->headers[i].first, "\""));
+    if (said_->end) step(absl::StrCat("ends the call: ", said_->end->ToString()));
+  }
+
   Filtered& say() {
     if (said_ == nullptr) {
       said_ = std::make_unique<Filtered>();
@@ -100,15 +127,34 @@ void FilteredHeaders::each(absl::string_view name,
   }
 }
 
-FilterVerdict apply_filters(const PickArgs& args,
-                            Selection& selection,
-                            const SessionTerms& sessions) {
+namespace {
+
+template <typename Sink>
+FilterVerdict ask_filters(const PickArgs& args,
+                          Selection& selection,
+                          const SessionTerms& sessions,
+                          const Sink& sink) {
   FilteredCall call(args, selection, sessions);
   std::uint64_t position = 0;
   for (const CallFilterPtr& filter : *selection.filters) {
-    if (call.ask(*filter, position++)) break;
+    if (call.ask(*filter, position++, sink)) break;
   }
   return call.verdict();
+}
+
+}  // namespace
+
+FilterVerdict apply_filters(const PickArgs& args,
+                            Selection& selection,
+                            const SessionTerms& sessions) {
+  return ask_filters(args, selection, sessions, Silent{});
+}
+
+FilterVerdict explain_filters(const PickArgs& args,
+                              Selection& selection,
+                              const SessionTerms& sessions,
+                              PickTrace& trace) {
+  return ask_filters(args, selection, sessions, Telling{trace});
 }
 
 }  // namespace signalbox::lb

@@ -62,4 +62,11 @@ FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);
 
+/// The same for a call that is only explained: `trace` is told what each filter says of it, but for
+/// the values of headers.
+FilterVerdict explain_filters(const PickArgs& args,
+                              Selection& selection,
+                              const SessionTerms& sessions,
+                              PickTrace& trace);
+
 }  // namespace signalbox::lb

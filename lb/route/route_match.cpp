@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 #include "lb/route/header_value.hpp"
 #include "messages/invariant.hpp"
@@ -161,17 +162,19 @@ std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions, const Virt
   return first;
 }
 
-std::optional<std::size_t> RouteTable::find(const PickArgs& args) const {
+template <typename Sink>
+std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& sink) const {
   Asked call(args);
-  if (entries_.size() > kFewRoutes) return find_in_index(call);
+  if (entries_.size() > kFewRoutes) return find_in_index(call, sink);
   for (std::uint32_t position = 0; position < entries_.size(); ++position) {
-    if (matches(position, call)) return position;
+    if (matches(position, call, sink)) return position;
   }
   return std::nullopt;
 }
 
 // Of all lists the least position is next. What a group has found waits for those before it.
-std::optional<std::size_t> RouteTable::find_in_index(Asked& call) const {
+template <typename Sink>
+std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;
   as_written_.collect(call.args.path, found);
   in_any_case_.collect(call.args.path, found);
@@ -182,8 +185,8 @@ std::optional<std::size_t> RouteTable::find_in_index(Asked& call) const {
     const std::uint32_t position = next->front();
     if (position >= best) break;
     if (const auto& group = entries_[position].group) {
-      best = std::min(best, first_of(*group, call));
-    } else if (matches(position, call)) {
+      best = std::min(best, first_of(*group, call, sink));
+    } else if (matches(position, call, sink)) {
       return position;
     }
     next->remove_prefix(1);
@@ -195,34 +198,58 @@ std::optional<std::size_t> RouteTable::find_in_index(Asked& call) const {
   return best == kNone ? std::nullopt : std::optional<std::size_t>(best);
 }
 
-bool RouteTable::matches(std::uint32_t position, Asked& call) const {
+template <typename Sink>
+bool RouteTable::matches(std::uint32_t position, Asked& call, const Sink& sink) const {
   const auto& path = entries_[position].path;
-  return (!path || path->matches(call.args.path)) && others_match(position, call);
+  return (!path || path->matches(call.args.path)) && others_match(position, call, sink);
 }
 
-bool RouteTable::others_match(std::uint32_t position, Asked& call) const {
+template <typename Sink>
+bool RouteTable::others_match(std::uint32_t position, Asked& call, const Sink& sink) const {
   const Entry& entry = entries_[position];
   if (!entry.headers.empty() && !call.headers) call.headers.emplace(call.args.headers);
   const auto header_matches = [&](const PlacedHeader& placed) {
     return placed.header.matches(call.headers->get(placed.place, placed.header.name()));
   };
-  return std::ranges::all_of(entry.headers, header_matches) &&
-         within_fraction(entry.fraction_per_million, call.args.seed, position);
+  const auto missed = std::ranges::find_if_not(entry.headers, header_matches);
+  const bool headers_match = missed == entry.headers.end();
+  const bool is_taken =
+      headers_match && within_fraction(entry.fraction_per_million, call.args.seed, position);
+  if (!is_taken) {
+    sink.tell([&] {
+      return PickStep{
+          "route",
+          absl::StrCat("not route ", position),
+          headers_match
+              ? absl::StrCat("its path matches, but of a million calls it takes ",
+                             *entry.fraction_per_million,
+                             ", and this one drew ",
+                             draw_below(call.args.seed, Salt::kRouteFraction, kMillion, position))
+              : absl::StrCat(
+                    "its path matches, but header \"", missed->header.name(), "\" does not"),
+          "RDS"};
+    });
+  }
+  return is_taken;
 }
 
 // Where the set cannot say, one pattern after the other can.
-std::uint32_t RouteTable::first_of(const Group& group, Asked& call) const {
+template <typename Sink>
+std::uint32_t RouteTable::first_of(const Group& group, Asked& call, const Sink& sink) const {
   const auto matched = group.set.match(call.args.path);
   if (!matched) {
     const auto found = std::ranges::find_if(
-        group.positions, [&](std::uint32_t position) { return matches(position, call); });
+        group.positions, [&](std::uint32_t position) { return matches(position, call, sink); });
     return found == group.positions.end() ? kNone : *found;
   }
   for (const int i : *matched) {
     const std::uint32_t position = group.positions[static_cast<std::size_t>(i)];
-    if (others_match(position, call)) return position;
+    if (others_match(position, call, sink)) return position;
   }
   return kNone;
 }
+
+template std::optional<std::size_t> RouteTable::find(const PickArgs&, const Silent&) const;
+template std::optional<std::size_t> RouteTable::find(const PickArgs&, const Telling&) const;
 
 }  // namespace signalbox::lb

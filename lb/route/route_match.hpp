@@ -35,6 +35,7 @@
 
 #include "lb/route/path_index.hpp"
 #include "lb/route/regex.hpp"
+#include "lb/trace.hpp"
 #include "messages/pick.hpp"
 #include "messages/route_config.hpp"
 
@@ -79,7 +80,11 @@ class RouteTable {
   explicit RouteTable(const VirtualHost& host);
 
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
-  std::optional<std::size_t> find(const PickArgs& args) const;
+  std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
+
+  /// The same; `sink` is told which routes have the call's path, but are not taken.
+  template <typename Sink>
+  std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
  private:
   // The place of its name among all that routes look at: see CallHeaders.
@@ -108,10 +113,14 @@ class RouteTable {
 
   void build_index(const VirtualHost& host);
   std::uint32_t group(std::vector<std::uint32_t> positions, const VirtualHost& host);
-  std::optional<std::size_t> find_in_index(Asked& call) const;
-  bool matches(std::uint32_t position, Asked& call) const;
-  bool others_match(std::uint32_t position, Asked& call) const;
-  std::uint32_t first_of(const Group& group, Asked& call) const;
+  template <typename Sink>
+  std::optional<std::size_t> find_in_index(Asked& call, const Sink& sink) const;
+  template <typename Sink>
+  bool matches(std::uint32_t position, Asked& call, const Sink& sink) const;
+  template <typename Sink>
+  bool others_match(std::uint32_t position, Asked& call, const Sink& sink) const;
+  template <typename Sink>
+  std::uint32_t first_of(const Group& group, Asked& call, const Sink& sink) const;
 
   std::vector<Entry> entries_;
   // Of more than a few routes.

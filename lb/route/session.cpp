@@ -54,9 +54,8 @@ std::optional<CookieFlaw> Session::open(absl::string_view value) {
 }
 
 SessionArgs Session::wish(Instant now) const {
-  const bool has_cookie = !own_.hosts.empty();
   const absl::string_view hosts = is_elsewhere_ ? absl::string_view(hosts_) : own_.hosts;
-  return {.hosts = hosts, .strict = strict_ && has_cookie, .now = now};
+  return {.hosts = hosts, .strict = strict_ && has_cookie(), .now = now};
 }
 
 // The picker knows only the hosts: why there are none, or none that it knows, is known here.
@@ -81,14 +80,13 @@ void Session::settle(const Affinity& affinity,
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (outcome != PickOutcome::kComplete || affinity.hosts == nullptr) return;
   const std::string& hosts = *affinity.hosts;
-  const bool has_cookie = !own_.hosts.empty();
   if (hosts != own_.hosts) hosts_ = hosts;
   has_moved_ = hosts != own_.hosts;
   const bool is_same = !has_moved_ && cluster.str() == own_.cluster;
   if (is_same && !is_outdated_) return;
   write(hosts, cluster.str(), context);
   if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
-  stats.count_cookie(has_cookie ? CookieSet::kMoved : CookieSet::kNew);
+  stats.count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
 }
 
 void Session::reached() {

@@ -75,6 +75,9 @@ struct Session {
   /// The cluster that the call's cookie says; empty: none.
   absl::string_view cluster() const { return own_.cluster; }
 
+  /// Whether the call's cookie names a host.
+  bool has_cookie() const { return !own_.hosts.empty(); }
+
   /// What the next pick is asked for.
   SessionArgs wish(Instant now) const;
 

@@ -2,9 +2,13 @@
 #include "lb/route/stateful_session.hpp"
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "lb/route/session.hpp"
+#include "lb/trace.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -13,16 +17,44 @@ class StatefulSession final : public CallFilter {
  public:
   explicit StatefulSession(CompiledCookie config) : config_(std::move(config)) {}
 
-  void apply(FilterCall& call) const override {
-    if (!path_matches(call.path(), config_.cookie.path)) return;
-    Session* const session = call.begin_session();
-    if (session == nullptr) return;
-    session->flaw = session->read(config_, call.headers());
-    const absl::string_view cluster = session->cluster();
-    if (!cluster.empty() && !call.send_to(cluster)) session->stay_off_its_cluster();
-  }
+  void apply(FilterCall& call) const override { decide(call, Silent{}); }
+
+  void explain(FilterCall& call, PickTrace& trace) const override { decide(call, Telling{trace}); }
 
  private:
+  template <typename Sink>
+  void decide(FilterCall& call, const Sink& sink) const {
+    if (!path_matches(call.path(), config_.cookie.path))
+      return tell(sink, "no session", "the path is none of the cookie's");
+    Session* const session = call.begin_session();
+    if (session == nullptr) return tell(sink, "no session", "an earlier filter has begun one");
+    session->flaw = session->read(config_, call.headers());
+    if (session->flaw) {
+      tell(sink, "its cookie is not used", said_of(*session->flaw));
+    } else {
+      tell(sink,
+           session->has_cookie() ? "its cookie names a host" : "no cookie",
+           config_.strict ? "the session is strict" : "the session is not strict");
+    }
+    const absl::string_view cluster = session->cluster();
+    if (cluster.empty()) return;
+    const bool is_its_cluster = call.send_to(cluster);
+    if (!is_its_cluster) session->stay_off_its_cluster();
+    tell(sink,
+         is_its_cluster ? "to the cluster of its cookie" : "not to the cluster of its cookie",
+         is_its_cluster ? "the route names it" : "the route does not name it");
+  }
+
+  template <typename Sink>
+  void tell(const Sink& sink, absl::string_view decision, absl::string_view reason) const {
+    sink.tell([&] {
+      return PickStep{"stateful_session",
+                      absl::StrCat("cookie \"", config_.cookie.name, "\": ", decision),
+                      std::string(reason),
+                      kFilterSource};
+    });
+  }
+
   const CompiledCookie config_;
 };
 

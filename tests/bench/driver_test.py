@@ -23,6 +23,14 @@ def comparison(*pairs, target=None) -> Comparison:
     return Comparison("row", "us", target, list(pairs))
 
 
+class Help(unittest.TestCase):
+    def test_names_every_row(self):
+        run = BENCH.parents[2] / "run"
+        text = subprocess.run([run, "help", "bench"], check=True, capture_output=True, text=True).stdout
+        words = text.replace(",", " ").replace(";", " ").split()
+        self.assertEqual([name for name in NAMES if name not in words], [])
+
+
 class ComparisonTest(unittest.TestCase):
     def test_where_one_is_one_too_many_no_pair_hides_another(self) -> None:
         one_of_many = comparison((0, 0), (0, 2), (1, 0), (0, 0), (0, 0), target=Exactly(0))
@@ -154,6 +162,7 @@ class DriverTest(unittest.TestCase):
             "pick_10000_ring_hash": "<= 0.1",
             "pick_10000_least_request": "<= 0.1",
             "pick_affinity_1000": "<= 1.5",
+            "pick_tiered_1000": "<= 1.3",
             "route_10000": "<= 3",
             "rpc_latency_2": "<= 1.03",
             "rpc_latency_1000": "<= 1.03",

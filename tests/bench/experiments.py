@@ -113,6 +113,35 @@ class Sessions(Calls):
         return self.measure("ours")
 
 
+class Tiered(Calls):
+    """A pick in tiered mode, which first draws the cluster and the priority: ours. In the peer's place stands our own
+    pick of a plain cluster of the same endpoints: what the draw and the way through the aggregate cost is the ratio. So
+    many of the first cluster are UNHEALTHY that about an eighth of the calls spills to the second."""
+
+    UNHEALTHY_SHARE = 0.3
+
+    def __init__(self, endpoints: int) -> None:
+        super().__init__("pick", endpoints)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        _, self._port = world.start_backend("0.0.0.0:0", "bench")
+        addresses = resources.loopback(self._endpoints, self._port)
+        half = len(addresses) // 2
+        unhealthy = resources.loopback(int(self._endpoints * self.UNHEALTHY_SHARE), self._port, "127.2")
+        world.serve(resources.route_to("bench") + resources.eds_cluster("bench", addresses)
+                    + resources.route_to("tiered", "tiered")
+                    + [resources.aggregate_cluster("tiered", ["near", "far"], mode="tiered")]
+                    + resources.partly_healthy_cluster("near", addresses[:half], unhealthy)
+                    + resources.eds_cluster("far", addresses[half:]))
+        return "1 thread, closed loop; the peer is signalbox with a plain cluster"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "ours":
+            return self.measure("ours", target="xds:///tiered")
+        return self.measure("ours")
+
+
 class CallsAtRate(Calls):
     """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
 

@@ -75,12 +75,22 @@ def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
     ]
 
 
-def aggregate_cluster(name: str, clusters: list[str]) -> dict:
+def partly_healthy_cluster(name: str, healthy: list[Address], unhealthy: list[Address]) -> list[dict]:
+    """A cluster of one locality, of whose endpoints EDS says that some are UNHEALTHY."""
+    cluster, endpoints = eds_cluster(name, healthy + unhealthy)
+    for endpoint in endpoints["endpoints"][0]["lb_endpoints"][len(healthy):]:
+        endpoint["health_status"] = "UNHEALTHY"
+    return [cluster, endpoints]
+
+
+def aggregate_cluster(name: str, clusters: list[str], mode: Optional[str] = None) -> dict:
+    """`mode`: of signalbox alone: priority or tiered."""
+    metadata = {} if mode is None else {"metadata": {"filter_metadata": {"signalbox": {"aggregate_mode": mode}}}}
     return {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "lb_policy": "ROUND_ROBIN", "cluster_type": {
         "name": "envoy.clusters.aggregate", "typed_config": {
-            "@type": ENVOY + "extensions.clusters.aggregate.v3.ClusterConfig", "clusters": clusters}}}
+            "@type": ENVOY + "extensions.clusters.aggregate.v3.ClusterConfig", "clusters": clusters}}, **metadata}
 
 
-def loopback(count: int, port: int) -> list[Address]:
+def loopback(count: int, port: int, network: str = "127.1") -> list[Address]:
     """So many addresses on one port: 127.1.0.1, 127.1.0.2, …"""
-    return [(f"127.1.{number // 250}.{number % 250 + 1}", port) for number in range(count)]
+    return [(f"{network}.{number // 250}.{number % 250 + 1}", port) for number in range(count)]

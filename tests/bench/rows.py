@@ -8,7 +8,7 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         ManyRoutes, Overload, QueuedCalls, Refused, Sessions)
+                         ManyRoutes, Overload, QueuedCalls, Refused, Sessions, Tiered)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ PLANS = (
     pick("pick_10000_ring_hash", 10_000, 1, 0.1, "RING_HASH", most_pairs=5),
     pick("pick_10000_least_request", 10_000, 1, 0.1, "LEAST_REQUEST", most_pairs=5),
     Plan(lambda: Sessions(1000), (Row("pick_affinity_1000", "p50_ns", "ns", Target(1.5), ("p99_ns",)),)),
+    Plan(lambda: Tiered(1000), (Row("pick_tiered_1000", "p50_ns", "ns", Target(1.3), ("p99_ns",)),)),
     Plan(ManyRoutes, (Row("route_10000", "p50_ns", "ns", Target(3.0), ("p99_ns",)),)),
     Plan(lambda: Calls("closed_loop", 2),
          (Row("rpc_latency_2", "p50_us", "us", Target(1.03), ("p99_us",)),)),

@@ -95,6 +95,46 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "unix:no-such.sock"}, "there is no such socket; is the process running"},
       {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
       {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
+      {{"explain"}, "--target is required"},
+      {{"explain", "--target", "xds:///a", "--method", "/m"}, "--admin or --resources is required"},
+      {{"explain",
+        "--admin",
+        "unix:s",
+        "--resources",
+        "f",
+        "--target",
+        "xds:///a",
+        "--method",
+        "/m"},
+       "--admin"},
+      {{"explain", "--admin", "unix:s", "--target", "orders", "--method", "/m"},
+       "--target: expected xds:///NAME, got 'orders'"},
+      {{"explain", "--admin", "unix:s", "--target", "xds:///a", "--method", "m"},
+       "--method: expected /package.Service/Method, got 'm'"},
+      {{"explain", "--admin", "unix:s", "--target", "xds:///a", "--method", "/m", "--header", "x"},
+       "--header: header: expected name:value"},
+      {{"explain", "--admin", "unix:s", "--target", "xds:///a", "--method", "/m", "--seed", "-1"},
+       "--seed: expected a whole number"},
+      {{"explain", "--admin", "unix:no-such.sock", "--target", "xds:///a", "--method", "/m"},
+       "there is no such socket; is the process running"},
+      {{"explain", "--resources", "/no/such/file.yaml", "--target", "xds:///a", "--method", "/m"},
+       "/no/such/file.yaml"},
+      {{"explain",
+        "--resources",
+        kConf + "/demo/resources.yaml",
+        "--target",
+        "xds:///a",
+        "--method",
+        "/m"},
+       "'xds:///a' is not in "},
+      {{"explain",
+        "--resources",
+        kConf + "/demo/resources.yaml",
+        "--target",
+        "xds:///a",
+        "--method",
+        "/m"},
+       "there are: xds:///orders"},
       {{"check"}, "FILE is required"},
       {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
   }));
@@ -124,7 +164,7 @@ TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --
 TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
   const Finished all = run({"--help"});
   CHECK(all.status == 0);
-  for (const char* command : {"demo", "serve", "check", "dump", "version"}) {
+  for (const char* command : {"demo", "serve", "check", "dump", "explain", "version"}) {
     CHECK(contains(all.output, command));
   }
   CHECK_FALSE(contains(all.output, "backend"));
@@ -136,7 +176,7 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 }
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
-  const std::string command = GENERATE("", "demo", "serve", "check", "dump", "version");
+  const std::string command = GENERATE("", "demo", "serve", "check", "dump", "explain", "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);
@@ -144,6 +184,48 @@ TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
     INFO(line);
     CHECK(line.size() <= 80);
   }
+}
+
+TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there",
+          "[e2e][tools][explain]") {
+  const auto explained = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+        "explain", "--resources", kConf + "/demo/resources.yaml", "--target", "xds:///orders"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Finished finished = run(arguments);
+    INFO(finished.errors);
+    CHECK(finished.status == 0);
+    CHECK(finished.errors.empty());
+    CHECK_FALSE(contains(finished.output, "secret"));
+    return finished.output;
+  };
+  const std::vector<std::string> call{"--method", "/signalbox.demo.v1.Orders/Place", "--seed", "7"};
+  const std::string text = explained(call);
+  INFO(text);
+  // All but whose turn it is: that no seed decides.
+  const auto without_turn = [](const std::string& all) {
+    return all.substr(0, all.find("round_robin: "));
+  };
+  CHECK(without_turn(explained(call)) == without_turn(text));
+  CHECK(contains(text, "[RDS orders-routes]"));
+  CHECK(contains(text, "priority: priority 0 of 3: cluster orders-primary"));
+  CHECK(contains(text, "weighted_target: locality {region=\"here\", zone=\""));
+  CHECK(contains(text, "round_robin: 127.0.0.1"));
+  CHECK(contains(text, "[CDS orders-primary]"));
+  CHECK(contains(text, "\nThe call goes to 127.0.0.1"));
+
+  auto with_secrets = call;
+  for (const char* word :
+       {"--header", "authorization: secret", "--cookie", "orders-session=secret", "--json"})
+    with_secrets.emplace_back(word);
+  const auto json = nlohmann::json::parse(explained(with_secrets));
+  CHECK(json["outcome"] == "complete");
+  CHECK(json["cluster"] == "orders");
+  CHECK(json["seed"] == 7);
+  CHECK(contains(json["steps"].dump(), "its cookie is not used"));
+
+  CHECK(contains(explained({"--method", "/nowhere/M"}),
+                 "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
 }
 
 TEST_CASE("signalbox check: every error of a file has a line", "[e2e][tools]") {

@@ -248,4 +248,37 @@ TEST_CASE("runtime: ends promptly while others look in", "[e2e][runtime][admin][
   }
 }
 
+TEST_CASE("runtime: a call is explained over the admin socket, of targets that are in use",
+          "[e2e][runtime][admin][explain]") {
+  const BackendProcess backend("good");
+  const TemporaryFolder folder;
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  auto runtime = start_runtime(options_for(plane->address()));
+  const std::string address = serve(*runtime, "unix:" + folder.path("admin.sock"));
+  const std::string question = "/explain?target=xds:%2F%2F%2Forders&method=/any.Service/Get";
+  const auto none = get(address, question);
+  CHECK(absl::IsInvalidArgument(none.status()));
+  CHECK_THAT(std::string(none.status().message()),
+             Contains("'xds:///orders' is none that is in use"));
+
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  const auto told = get(address, question + "&seed=3&header=authorization:secret");
+  INFO(told.status().ToString());
+  REQUIRE(told.ok());
+  const Json json = Json::parse(*told);
+  CHECK(json["outcome"] == "complete");
+  CHECK(json["cluster"] == "c");
+  CHECK(json["address"] == backend.address);
+  CHECK(json["seed"] == 3);
+  CHECK_THAT(*told, !Contains("secret"));
+  CHECK(json["steps"].size() >= 4);
+  const auto in_program = runtime->explain_json("xds:///orders", "/any.Service/Get", {}, 3);
+  REQUIRE(in_program.ok());
+  CHECK(*in_program == *told);
+
+  const auto other = get(address, "/explain?target=xds:%2F%2F%2Fother&method=/m");
+  CHECK_THAT(std::string(other.status().message()), Contains("there are: xds:///orders"));
+}
+
 }  // namespace signalbox::test

@@ -139,6 +139,13 @@ class ReadmeTest(unittest.TestCase):
             shell.paste(then.text)
             self.assertIn('"client_status": "ACKED"', shell.printed())
 
+    def test_a_call_is_explained_as_shown(self) -> None:
+        command, shown = blocks_of(README, "explain")
+        self.assertEqual(("sh", "text"), (command.language, shown.language))
+        told = subprocess.run(["bash", "-e", "-c", command.text], cwd=CHECKOUT, check=True, capture_output=True, text=True,
+                              timeout=PATIENCE, env={**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"})
+        self.assertEqual(shown.text, told.stdout)
+
     def test_the_world_with_sessions_is_valid(self) -> None:
         world = self.folder / "session.yaml"
         world.write_text(blocks_of(README, "session")[0].text, encoding="utf-8")

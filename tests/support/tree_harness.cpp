@@ -201,6 +201,10 @@ std::string TreeHarness::call(const std::string& cluster, std::uint64_t seed) {
   return call.answer;
 }
 
+const PickerPtr& TreeHarness::picker() const {
+  return root_->published->picker;
+}
+
 void TreeHarness::answer_badly(const std::string& address, bool badly) {
   badly ? void(bad_.insert(Address(address))) : void(bad_.erase(Address(address)));
 }

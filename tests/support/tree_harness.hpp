@@ -77,6 +77,13 @@ class TreeHarness {
   /// Begins a call and ends it.
   std::string call(const std::string& cluster, std::uint64_t seed = 0);
 
+  /// What the root published last, for picks of a router's; settle() lets their asks be heard.
+  const PickerPtr& picker() const;
+
+  void settle() { run(); }
+
+  Instant now() const { return now_; }
+
   /// Calls to the address fail from now on, or succeed again. Its connection is none the worse.
   void answer_badly(const std::string& address, bool badly = true);
 

@@ -27,6 +27,9 @@
 // headers are Pick::take_headers(), yours to send. LB policies see the headers of filters, routes
 // and hash policies do not: these come first.
 //
+// Explanations (Router::explain) ask CallFilter::explain, which is apply() unless you write one: a
+// filter that counts, or takes places, should. What it orders is told by itself.
+//
 // Errors. What parse returns as an error refuses the resource: the NACK names the field and has the
 // error's message, the last good version stays in use. A parse that throws, or makes nothing, is
 // the same. A filter that throws ends that call with INTERNAL

@@ -11,6 +11,9 @@
 //   if (!pick.set_cookie().empty()) response.add_header("set-cookie", pick.set_cookie());
 //   router->finished(pick, code);
 //
+//   for (const PickStep& step : router->explain({.path = "/orders/7"}).steps)
+//     log(step.room, step.decision, step.reason, step.source);
+//
 // Sessions (gRFC A55). Where the route's filters keep sessions on their endpoints, they read the
 // call's cookies, which are among its headers; and what the answer is to set for the client is the
 // pick's. A proxy hands both through; a client of its own keeps them in a CookieJar:
@@ -107,6 +110,12 @@ class Router {
   /// it the same CallArgs. What a complete pick held is let go of first. One that is delayed stays
   /// as it is until the delay is over.
   void repick(Pick& pick, const CallArgs& call) const;
+
+  /// What pick() would answer now, and why, step by step: for people, not for calls. It counts
+  /// nothing, asks for nothing, and takes no turn, so that the picks after it are what they would
+  /// have been; see lb::Router::explain(). Never blocks; allocates. Filters and policies of the
+  /// program's own take part without their explain() as if the call were picked.
+  Explanation explain(const CallArgs& call) const;
 
   /// Picks, and blocks while the call has to wait: until `deadline`, or until the route's timeout
   /// is over, counted from now (A31), whichever is first. kQueue: nobody was ready in time. kFail

@@ -54,6 +54,9 @@ enum class EndpointTransport : std::uint8_t {
   /// because it is idle is made anew, and only if that fails is the endpoint lost; one that it
   /// closes at once is tried again once a second.
   kTcp,
+  /// None: every endpoint counts as connected as soon as somebody wants it. For programs that look
+  /// at configurations (signalbox explain --resources), with explain() and picks that are not made.
+  kAssumed,
 };
 
 /// Both more than 0 and at most 1000; counted in thousandths.
@@ -158,8 +161,8 @@ struct RuntimeOptions {
   /// has no word for it.
   std::optional<RetryThrottling> retry_throttling;
 
-  /// With kTcp, what is said of gRPC, credentials and channel arguments does not apply, pings are
-  /// TCP's own, and every call on a channel() fails.
+  /// With kTcp and kAssumed, what is said of gRPC, credentials and channel arguments does not
+  /// apply, pings are TCP's own, and every call on a channel() fails.
   EndpointTransport transport = EndpointTransport::kGrpc;
 
   /// Of connections to endpoints whose cluster says nothing of security; unset: insecure. They are
@@ -274,11 +277,21 @@ class Runtime {
   /// in them is "[redacted]". The form: xds/dump_json.hpp.
   absl::StatusOr<std::string> dump_json() const;
 
-  /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json) and
-  /// /metrics, read-only. Never opened unasked. `address`: "unix:PATH", a socket of mode 0660, or
-  /// "HOST:PORT" of the loopback interface, where every process of the machine may ask; port 0
-  /// takes a free one. The address as `signalbox dump --admin` takes it. INVALID_ARGUMENT for any
-  /// other address, UNAVAILABLE where nobody can listen.
+  /// Why a call would go where it would, as JSON (channel/explain_page.hpp), to a target that a
+  /// channel or a router of this runtime has. `headers`: names in lower case, cookies among them;
+  /// their values are not in the answer. `seed`: of its chance; unset: any. INVALID_ARGUMENT: there
+  /// is no such target; it lists them.
+  absl::StatusOr<std::string> explain_json(
+      const std::string& target,
+      const std::string& method,
+      const std::vector<std::pair<std::string, std::string>>& headers = {},
+      std::optional<std::uint64_t> seed = std::nullopt) const;
+
+  /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json),
+  /// /explain (explain_json) and /metrics, read-only. Never opened unasked. `address`: "unix:PATH",
+  /// a socket of mode 0660, or "HOST:PORT" of the loopback interface, where every process of the
+  /// machine may ask; port 0 takes a free one. The address as `signalbox dump --admin` takes it.
+  /// INVALID_ARGUMENT for any other address, UNAVAILABLE where nobody can listen.
   absl::StatusOr<std::string> serve_admin(const std::string& address);
 
   /// Calls that were bound to a connection that died before they were sent, and picked again.

@@ -23,7 +23,18 @@ ResourceDump some_dump() {
 }
 
 AdminSources sources() {
-  return {.dump = [] { return some_dump(); }, .metrics = [] { return "signalbox_x 1\n"; }};
+  return {.dump = [] { return some_dump(); },
+          .metrics = [] { return "signalbox_x 1\n"; },
+          .explain = [](const ExplainQuestion& question) -> absl::StatusOr<std::string> {
+            if (question.target == "xds:///none") return absl::InvalidArgumentError("none of ours");
+            if (question.target == "xds:///late") return absl::UnavailableError("too late");
+            Explanation told;
+            told.steps.push_back({"room", "it", "why", "CDS c"});
+            told.cluster = "c";
+            told.address = "10.0.0.1:80";
+            told.outcome = PickOutcome::kComplete;
+            return to_json_text(question, question.seed.value_or(7), told);
+          }};
 }
 
 AdminRequest get(const std::string& path) {
@@ -89,6 +100,7 @@ TEST_CASE("admin pages: what is refused, and how", "[channel][admin]") {
 
   const auto row = GENERATE(values<Row>({
       {{.method = "POST", .path = "/config_dump"}, 405, "expected GET, got POST"},
+      {{.method = "POST", .path = "/explain"}, 405, "read-only"},
       {{.method = "HEAD", .path = "/"}, 405, "read-only"},
       {{.method = "DELETE", .path = "/nowhere"}, 405, "read-only"},
       {{.method = "GET", .path = "/quitquitquit"}, 404, "there is no '/quitquitquit'"},
@@ -127,6 +139,83 @@ TEST_CASE("admin pages: without a dump the reason is told", "[channel][admin]") 
   const AdminResponse response = answer(get("/config_dump"), broken);
   CHECK(response.status == 503);
   CHECK(response.body == "restarting\n");
+}
+
+TEST_CASE("admin pages: a call is explained", "[channel][admin][explain]") {
+  AdminRequest request = get("/explain");
+  request.query = {{"target", "xds:///orders"},
+                   {"method", "/s.S/M"},
+                   {"header", "X-User:  me"},
+                   {"header", "authorization: Bearer secret"},
+                   {"cookie", "s=secret"},
+                   {"seed", "42"}};
+  const AdminResponse response = answer(request, sources());
+  CHECK(response.status == 200);
+  CHECK(response.content_type == "application/json");
+  CHECK_THAT(response.body, !Contains("secret"));
+  const auto json = nlohmann::json::parse(response.body);
+  CHECK(json["target"] == "xds:///orders");
+  CHECK(json["method"] == "/s.S/M");
+  CHECK(json["seed"] == 42);
+  CHECK(json["outcome"] == "complete");
+  CHECK(json["cluster"] == "c");
+  CHECK(json["address"] == "10.0.0.1:80");
+  CHECK(json["delay_seconds"] == 0);
+  CHECK(json["status"]["code"] == "OK");
+  CHECK(json["steps"] ==
+        nlohmann::json::array(
+            {{{"room", "room"}, {"decision", "it"}, {"reason", "why"}, {"source", "CDS c"}}}));
+}
+
+TEST_CASE("admin pages: headers and cookies of a question are headers of the call",
+          "[channel][admin][explain]") {
+  const auto question = parse_explain_query({{"target", "xds:///orders"},
+                                             {"method", "/s.S/M"},
+                                             {"header", "X-User:  me"},
+                                             {"cookie", "a=1"},
+                                             {"cookie", "b=2"}});
+  REQUIRE(question.ok());
+  CHECK_FALSE(question->seed);
+  const QuestionHeaders headers(*question);
+  std::vector<std::string> values;
+  const auto collect = [&](absl::string_view value) { values.emplace_back(value); };
+  headers.each("x-user", collect);
+  headers.each("cookie", collect);
+  headers.each("other", collect);
+  CHECK(values == std::vector<std::string>{"me", "a=1", "b=2"});
+}
+
+TEST_CASE("admin pages: a question that is none says what one is", "[channel][admin][explain]") {
+  using Query = std::multimap<std::string, std::string>;
+
+  struct Row {
+    Query query;
+    int status;
+    const char* says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {{}, 400, "target is missing; there are: target, method, header, cookie, seed"},
+      {{{"target", "xds:///a"}}, 400, "method is missing"},
+      {{{"target", "xds:///a"}, {"target", "b"}, {"method", "/m"}},
+       400,
+       "target: expected it once"},
+      {{{"target", "xds:///a"}, {"method", "m"}}, 400, "expected /package.Service/Method, got 'm'"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"seed", "-1"}}, 400, "a whole number"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"header", "secret"}}, 400, "name:value"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"header", "a b:secret"}}, 400, "name:value"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"header", "a:se\ncret"}}, 400, "printable"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"cookie", "se\ncret"}}, 400, "printable"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"path", "/m"}}, 400, "'path': expected one of"},
+      {{{"target", "xds:///none"}, {"method", "/m"}}, 400, "none of ours"},
+      {{{"target", "xds:///late"}, {"method", "/m"}}, 503, "too late"},
+  }));
+  AdminRequest request = get("/explain");
+  request.query = row.query;
+  const AdminResponse response = answer(request, sources());
+  CHECK(response.status == row.status);
+  CHECK_THAT(response.body, Contains(row.says));
+  CHECK_THAT(response.body, !Contains("cret"));
 }
 
 }  // namespace signalbox::channel

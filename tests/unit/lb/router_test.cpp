@@ -343,9 +343,9 @@ TEST_CASE_METHOD(RouterFixture,
        "xds:///orders: cluster a: wrong (node ID: n)"},
   }));
   DYNAMIC_SECTION(row.when) {
-    const absl::Status told = named.explain(row.why, row.is_routed ? &ref("a") : nullptr);
+    const absl::Status told = named.describe(row.why, row.is_routed ? &ref("a") : nullptr);
     CHECK(told == absl::Status(row.why.code(), row.text));
-    CHECK(named.explain(told, row.is_routed ? &ref("a") : nullptr) == told);
+    CHECK(named.describe(told, row.is_routed ? &ref("a") : nullptr) == told);
   }
 }
 
@@ -358,9 +358,9 @@ TEST_CASE_METHOD(RouterFixture,
   while (reason.size() <= Router::kLongestReason)
     reason += e_acute;
   const std::string kept = reason.substr(0, Router::kLongestReason - 1);
-  CHECK(named.explain(absl::UnavailableError(reason)).message() ==
+  CHECK(named.describe(absl::UnavailableError(reason)).message() ==
         "xds:///orders: " + kept + " […] (node ID: n)");
-  CHECK(named.explain(absl::UnavailableError(kept)).message() ==
+  CHECK(named.describe(absl::UnavailableError(kept)).message() ==
         "xds:///orders: " + kept + " (node ID: n)");
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AssumedConnector — connections that are none: every attempt succeeds, and lasts.
+//
+//   subchannel actor ─▶ connect ─▶ [one thread] ─▶ connected
+//
+// For looking at a configuration as if all of its endpoints were there.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "actors/io/connector.hpp"
+#include "actors/waker.hpp"
+
+namespace signalbox::actors {
+
+class AssumedConnector final : public Connector {
+ public:
+  /// Destroys a connection that nobody holds any more, once it is not in use. Any thread, and after
+  /// the connector's end too.
+  using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
+
+  explicit AssumedConnector(Retire retire) : retire_(std::move(retire)) {}
+
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
+
+ private:
+  const Retire retire_;
+  Waker waker_;
+};
+
+}  // namespace signalbox::actors

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/explain_page.hpp"
+
+#include <chrono>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include <nlohmann/json.hpp>
+
+#include "messages/header_rules.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+constexpr const char* kKeys = "target, method, header, cookie, seed";
+
+absl::Status wrong(absl::string_view key, absl::string_view expected, absl::string_view found) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, ": expected ", expected, ", got '", found, "'"));
+}
+
+const char* word_of(PickOutcome outcome) {
+  switch (outcome) {
+    case PickOutcome::kComplete:
+      return "complete";
+    case PickOutcome::kQueue:
+      return "queue";
+    case PickOutcome::kFail:
+      return "fail";
+    case PickOutcome::kDrop:
+      return "drop";
+  }
+  return "";
+}
+
+// One key of the query.
+absl::Status take(ExplainQuestion& question, const std::string& key, const std::string& value) {
+  const bool is_again = (key == "target" && !question.target.empty()) ||
+                        (key == "method" && !question.method.empty()) ||
+                        (key == "seed" && question.seed);
+  if (is_again) return absl::InvalidArgumentError(absl::StrCat(key, ": expected it once"));
+  if (key == "target") {
+    question.target = value;
+  } else if (key == "method") {
+    if (!absl::StartsWith(value, "/")) return wrong(key, "/package.Service/Method", value);
+    question.method = value;
+  } else if (key == "header") {
+    auto header = parse_header(value);
+    if (!header.ok()) return header.status();
+    question.headers.push_back(*std::move(header));
+  } else if (key == "cookie") {
+    if (!is_header_value("cookie", value))
+      return absl::InvalidArgumentError("cookie: expected name=value in printable ASCII");
+    question.headers.emplace_back("cookie", value);
+  } else if (key == "seed") {
+    std::uint64_t seed = 0;
+    if (!absl::SimpleAtoi(value, &seed)) return wrong(key, "a whole number of 0 or more", value);
+    question.seed = seed;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("'", key, "': expected one of ", kKeys));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::string name = absl::AsciiStrToLower(text.substr(0, colon));
+  if (colon == std::string::npos || !is_header_name(name))
+    return absl::InvalidArgumentError("header: expected name:value, and a name as gRPC takes it");
+  const std::string value(absl::StripAsciiWhitespace(text.substr(colon + 1)));
+  if (!is_header_value(name, value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("header ", name, ": expected a value in printable ASCII"));
+  }
+  return std::pair{name, value};
+}
+
+absl::StatusOr<ExplainQuestion> parse_explain_query(
+    const std::multimap<std::string, std::string>& query) {
+  ExplainQuestion question;
+  for (const auto& [key, value] : query) {
+    const absl::Status taken = take(question, key, value);
+    if (!taken.ok()) return taken;
+  }
+  for (const auto& [key, value] :
+       {std::pair{"target", &question.target}, std::pair{"method", &question.method}}) {
+    if (value->empty())
+      return absl::InvalidArgumentError(absl::StrCat(key, " is missing; there are: ", kKeys));
+  }
+  return question;
+}
+
+std::string to_json_text(const ExplainQuestion& question,
+                         std::uint64_t seed,
+                         const Explanation& explanation) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const PickStep& step : explanation.steps) {
+    steps.push_back({{"room", step.room},
+                     {"decision", step.decision},
+                     {"reason", step.reason},
+                     {"source", step.source}});
+  }
+  const nlohmann::ordered_json answer{
+      {"target", question.target},
+      {"method", question.method},
+      {"seed", seed},
+      {"outcome", word_of(explanation.outcome)},
+      {"cluster", explanation.cluster},
+      {"address", explanation.address},
+      {"delay_seconds", std::chrono::duration<double>(explanation.delay).count()},
+      {"status",
+       {{"code", absl::StatusCodeToString(explanation.status.code())},
+        {"message", std::string(explanation.status.message())}}},
+      {"steps", std::move(steps)}};
+  // What a control plane, or a call, names need not be UTF-8: dump() would throw.
+  return answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void QuestionHeaders::each(absl::string_view name,
+                           absl::FunctionRef<void(absl::string_view value)> visit) const {
+  for (const auto& [key, value] : question_.headers) {
+    if (key == name) visit(value);
+  }
+}
+
+}  // namespace signalbox::channel

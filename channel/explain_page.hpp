@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// explain_page — a question about one call, and its answer as JSON: GET /explain.
+//
+//   ?target=xds:///orders&method=/shop.Orders/Place&header=x-user:7&cookie=s=…&seed=42
+//      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation ─▶ [to_json_text]
+//
+//   {"target": "xds:///orders", "method": "/shop.Orders/Place", "seed": 42,
+//    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "address": "ip:port",
+//    "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
+//    "steps": [{"room": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
+//
+// Strings are "" where there is none. No value of a header or a cookie is in the answer.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "messages/explanation.hpp"
+
+namespace signalbox::channel {
+
+/// A call that is thought of.
+struct ExplainQuestion {
+  std::string target;  ///< As channels and routers of the runtime name it.
+  std::string method;  ///< "/package.Service/Method".
+  std::vector<std::pair<std::string, std::string>> headers;  ///< Names in lower case.
+  std::optional<std::uint64_t> seed;                         ///< nullopt: any.
+};
+
+/// "name:value" as a header; spaces around the value are none of it. INVALID_ARGUMENT: what is
+/// wrong.
+absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::string& text);
+
+/// INVALID_ARGUMENT: what is wrong, and what would be right.
+absl::StatusOr<ExplainQuestion> parse_explain_query(
+    const std::multimap<std::string, std::string>& query);
+
+/// `seed`: with which the question was answered.
+std::string to_json_text(const ExplainQuestion& question,
+                         std::uint64_t seed,
+                         const Explanation& explanation);
+
+/// The headers of the question.
+class QuestionHeaders final : public HeaderSource {
+ public:
+  explicit QuestionHeaders(const ExplainQuestion& question) : question_(question) {}
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override;
+
+ private:
+  const ExplainQuestion& question_;
+};
+
+}  // namespace signalbox::channel

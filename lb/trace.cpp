@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/trace.hpp"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace signalbox::lb {
+namespace {
+
+class ToldPicker final : public Picker {
+ public:
+  ToldPicker(PickerPtr picker, PickNotePtr note)
+      : picker_(std::move(picker)), note_(std::move(note)) {}
+
+  PickResult pick(const PickArgs& args) const override { return picker_->pick(args); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    note_->tell(args, trace);
+    return picker_->explain(args, trace);
+  }
+
+  const PickerPtr& inner() const { return picker_; }
+
+  const PickNotePtr& note() const { return note_; }
+
+ private:
+  PickerPtr picker_;
+  PickNotePtr note_;
+};
+
+}  // namespace
+
+std::optional<Instant> now_of(const PickTrace& trace) {
+  const auto* timed = dynamic_cast<const TimedTrace*>(&trace);
+  if (timed == nullptr) return std::nullopt;
+  return timed->now();
+}
+
+void ClusterTrace::tell(PickStep step) {
+  const bool is_of_eds = step.source == "EDS" && !service_.empty();
+  if (is_of_eds) {
+    absl::StrAppend(&step.source, " ", service_);
+  } else if (step.source == "CDS" || step.source == "EDS") {
+    step.source = absl::StrCat("CDS ", cluster_);
+  }
+  to_.tell(std::move(step));
+}
+
+PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note) {
+  return std::make_shared<const ToldPicker>(std::move(picker), std::move(note));
+}
+
+const Picker* picked(const PickerPtr& picker) {
+  const Picker* asked = picker.get();
+  while (const auto* told = dynamic_cast<const ToldPicker*>(asked))
+    asked = told->inner().get();
+  return asked;
+}
+
+PickerPtr told_as(const PickerPtr& told, PickerPtr picker) {
+  const auto* outer = dynamic_cast<const ToldPicker*>(told.get());
+  if (outer == nullptr) return picker;
+  return make_told_picker(told_as(outer->inner(), std::move(picker)), outer->note());
+}
+
+std::string shown(Duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  if (seconds >= 1 || duration <= Duration::zero()) return absl::StrCat(seconds, " s");
+  return absl::StrCat(std::chrono::duration<double, std::milli>(duration).count(), " ms");
+}
+
+std::string shown(const Endpoint& endpoint, const LocalityPtr& locality) {
+  const std::string& address = endpoint.addresses.front().str();
+  if (locality == nullptr || locality->name == LocalityName()) return address;
+  return absl::StrCat(address, " in ", to_string(locality->name));
+}
+
+std::string shown(const Complete& complete) {
+  if (complete.connection == nullptr) return "no connection";
+  const std::string& address = complete.connection->address().str();
+  if (complete.endpoint == nullptr || complete.endpoint->locality == nullptr ||
+      complete.endpoint->locality->name == LocalityName())
+    return address;
+  return absl::StrCat(address, " in ", to_string(complete.endpoint->locality->name));
+}
+
+std::string shown_draw(std::uint64_t drawn, std::uint64_t bound) {
+  return absl::StrCat("drew ", drawn, " of ", bound);
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "0 %";
+  const auto share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return absl::StrFormat("%.4g %%", share);
+}
+
+}  // namespace signalbox::lb

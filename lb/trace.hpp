@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trace — how one body of a picker serves both pick() and explain().
+//
+//   pick(args)           ─▶ decide(args, Silent{}) ───┐
+//   explain(args, trace) ─▶ decide(args, Telling{…}) ─┴▶ the one body, a template of its sink
+//
+//   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+//
+//   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+//     return decide(args, Telling{trace});
+//   }
+//
+// A sink is told steps, asks the pickers below in its own way, and leaves marks or does not. With
+// Silent nothing of a step is compiled: texts are made in the lambda that tell() never calls.
+//
+// What a policy knows of its choice and its picker need not (who failed, who is still waited for)
+// is a PickNote beside the picker, which pick() never passes: see make_told_picker().
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/ids.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+/// The sink of pick().
+struct Silent {
+  static constexpr bool kTells = false;
+
+  /// `step` makes the PickStep.
+  template <typename Step>
+  void tell(const Step& /*step*/) const {}
+
+  /// Does what only a pick may do: writes a mark, counts, asks.
+  template <typename Mark>
+  void leave(const Mark& mark) const {
+    mark();
+  }
+
+  PickResult ask(const Picker& picker, const PickArgs& args) const { return picker.pick(args); }
+};
+
+/// The sink of explain(). Borrows the trace.
+class Telling {
+ public:
+  static constexpr bool kTells = true;
+
+  explicit Telling(PickTrace& trace) : trace_(&trace) {}
+
+  template <typename Step>
+  void tell(const Step& step) const {
+    trace_->tell(step());
+  }
+
+  template <typename Mark>
+  void leave(const Mark& /*mark*/) const {}
+
+  PickResult ask(const Picker& picker, const PickArgs& args) const {
+    return picker.explain(args, *trace_);
+  }
+
+  PickTrace& trace() const { return *trace_; }
+
+ private:
+  PickTrace* trace_;
+};
+
+/// A trace that knows the time, for those who tell how long something is going on.
+class TimedTrace : public PickTrace {
+ public:
+  virtual Instant now() const = 0;
+};
+
+/// What `trace` says, or nothing if it is no TimedTrace.
+std::optional<Instant> now_of(const PickTrace& trace);
+
+/// Completes the sources of one cluster's steps, whose pickers say only what kind of resource it
+/// is: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints".
+class ClusterTrace final : public TimedTrace {
+ public:
+  /// All are borrowed. `service`: of EDS; empty for LOGICAL_DNS: its endpoints are CDS's.
+  ClusterTrace(PickTrace& to, const std::string& cluster, const std::string& service)
+      : to_(to), cluster_(cluster), service_(service) {}
+
+  void tell(PickStep step) override;
+
+  Instant now() const override { return now_of(to_).value_or(Instant()); }
+
+ private:
+  PickTrace& to_;
+  const std::string& cluster_;
+  const std::string& service_;
+};
+
+/// What a policy knows of the choice that its picker stands for, as it was when that was built.
+/// Immutable; made once for each publication, of pointers: texts are made when they are asked for.
+class PickNote {
+ public:
+  virtual ~PickNote() = default;
+  virtual void tell(const PickArgs& args, PickTrace& trace) const = 0;
+};
+
+using PickNotePtr = std::shared_ptr<const PickNote>;
+
+/// As `picker`, whose explanation begins with what the note says. Costs picks nothing where whoever
+/// holds the picker asks picked() instead.
+PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note);
+
+/// Who answers pick() just as `picker` does, without the told pickers around him. Lives as long as
+/// `picker` does.
+const Picker* picked(const PickerPtr& picker);
+
+/// `picker`, with the notes around `told`, if any.
+PickerPtr told_as(const PickerPtr& told, PickerPtr picker);
+
+/// A child's picker as its parents keep it: picks go past what is there for explanations alone.
+class ChildPicker {
+ public:
+  ChildPicker() = default;
+
+  explicit ChildPicker(PickerPtr picker) : picker_(std::move(picker)), picked_(picked(picker_)) {}
+
+  const PickerPtr& get() const { return picker_; }
+
+  PickResult ask(const PickArgs& args, const Silent& /*sink*/) const { return picked_->pick(args); }
+
+  PickResult ask(const PickArgs& args, const Telling& sink) const {
+    return sink.ask(*picker_, args);
+  }
+
+ private:
+  PickerPtr picker_;
+  const Picker* picked_ = nullptr;
+};
+
+// --- for texts ---
+
+/// Where HTTP filters are configured.
+inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_config";
+
+/// "3 s", "1.5 s", "20 ms".
+std::string shown(Duration duration);
+
+/// "10.0.0.1:80", with its locality where it is of one that has a name.
+std::string shown(const Complete& complete);
+std::string shown(const Endpoint& endpoint, const LocalityPtr& locality);
+
+/// "drew 37 of 100".
+std::string shown_draw(std::uint64_t drawn, std::uint64_t bound);
+
+/// "25 %", "0.05 %".
+std::string percent(std::uint64_t part, std::uint64_t whole);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepLog — an explanation as lines: "room: decision; reason; source", without what is empty.
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lb/trace.hpp"
+
+namespace signalbox::testing {
+
+inline std::string to_line(const PickStep& step) {
+  std::string line = step.room + ": " + step.decision;
+  for (const std::string* part : {&step.reason, &step.source}) {
+    if (!part->empty()) line += "; " + *part;
+  }
+  return line;
+}
+
+class StepLog final : public lb::TimedTrace {
+ public:
+  explicit StepLog(Instant now = Instant()) : now_(now) {}
+
+  void tell(PickStep step) override { lines.push_back(to_line(step)); }
+
+  Instant now() const override { return now_; }
+
+  std::vector<std::string> lines;
+
+ private:
+  const Instant now_;
+};
+
+/// What the picker says of a call.
+inline std::vector<std::string> steps_of(const PickerPtr& picker,
+                                         const PickArgs& args = {},
+                                         Instant now = Instant()) {
+  StepLog log(now);
+  picker->explain(args, log);
+  return log.lines;
+}
+
+}  // namespace signalbox::testing

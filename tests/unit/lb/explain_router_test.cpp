@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the router tells of a call: its route, its filters, its end; and that nothing is left of it.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "lb/request_limit.hpp"
+#include "tests/support/session_fixture.hpp"
+#include "tests/support/step_log.hpp"
+
+namespace signalbox {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::aborting;
+using testing::all_to;
+using testing::answering;
+using testing::base64;
+using testing::config_of;
+using testing::delaying;
+using testing::exact;
+using testing::filter;
+using testing::percent;
+using testing::prefix;
+using testing::regex;
+using testing::result;
+using testing::route;
+using testing::RouterFixture;
+using testing::session_by;
+using testing::SessionFixture;
+using testing::TestHeaders;
+using testing::to;
+
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const Explanation& told) {
+  Lines lines;
+  for (const PickStep& step : told.steps)
+    lines.push_back(testing::to_line(step));
+  return lines;
+}
+
+class ExplainFixture : public RouterFixture {
+ public:
+  PickerPtr to_backend() { return lb::make_connection_picker(backend); }
+
+  Explanation explain(const char* path, std::uint64_t seed = 0) const {
+    return router.explain({path, nullptr, seed}, Instant());
+  }
+};
+
+// Everything that picks of a cluster count.
+std::string counts_of(const lb::ClusterRef& ref) {
+  std::string text = absl::StrCat(ref.use_counter().sum(), ";");
+  for (std::size_t i = 0; i < kPickOutcomes; ++i)
+    absl::StrAppend(&text, " ", ref.stats().picks(static_cast<PickOutcome>(i)));
+  for (std::size_t i = 0; i < kAffinityResults; ++i)
+    absl::StrAppend(&text, " ", ref.stats().affinity(static_cast<AffinityResult>(i)));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: the virtual host, the route by its place and match, the cluster",
+                 "[lb][router][explain]") {
+  Route by_fraction = route(prefix("/shop."), to("a"));
+  by_fraction.match.fraction_per_million = 0;
+  Route by_header = route(prefix("/shop."), to("a"));
+  by_header.match.headers.push_back({"x-user", exact("me"), false});
+  Route chosen = route(prefix("/shop."), to({{"a", 1}, {"b", 3}}));
+  chosen.name = "shop";
+  XdsConfig config = config_of({by_fraction, by_header, route(exact("/other"), to("a")), chosen});
+  auto routes = std::make_shared<RouteConfig>(*config.route_config);
+  routes->name = "shop-routes";
+  config.route_config = routes;
+  config.virtual_host = &routes->virtual_hosts.front();
+  publish(config, to_backend());
+
+  const Explanation told = explain("/shop.Cart/Add", 5);
+  CHECK(told.outcome == PickOutcome::kComplete);
+  CHECK(told.address == "10.0.0.1:80");
+  CHECK(told.status.ok());
+  CHECK(told.delay == 0s);
+  const Lines lines = lines_of(told);
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0] == "route: virtual host \"orders.host\"; its domains are *; RDS shop-routes");
+  CHECK(absl::StartsWith(lines[1],
+                         "route: not route 0; its path matches, but of a million calls it takes 0, "
+                         "and this one drew "));
+  CHECK(lines[2] ==
+        "route: not route 1; its path matches, but header \"x-user\" does not; RDS shop-routes");
+  CHECK(lines[3] ==
+        "route: route 3 of 4, \"shop\"; the first that matches: path with prefix \"/shop.\"; RDS "
+        "shop-routes");
+  CHECK(absl::StartsWith(lines[4], absl::StrCat("route: cluster ", told.cluster, "; drew ")));
+  CHECK(absl::StrContains(
+      lines[4],
+      told.cluster == "a" ? "of 4; its weight is 1, from 0" : "of 4; its weight is 3, from 1"));
+
+  const Explanation nowhere = explain("/nowhere");
+  CHECK(nowhere.outcome == PickOutcome::kDrop);
+  CHECK(nowhere.cluster.empty());
+  CHECK(nowhere.status.code() == absl::StatusCode::kUnavailable);
+  CHECK(absl::StartsWith(lines_of(nowhere).back(),
+                         "route: no cluster; no route for \"/nowhere\" in virtual host"));
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: among many routes the same is told",
+                 "[lb][router][explain]") {
+  std::vector<Route> routes;
+  for (int i = 0; i < 20; ++i) {
+    Route one = route(i % 2 == 0 ? prefix("/shop") : regex("/shop.*"), to("a"));
+    one.match.headers.push_back({"x-user", exact("me"), false});
+    routes.push_back(one);
+  }
+  routes.push_back(route(prefix("/"), to("b")));
+  publish(config_of(routes), to_backend());
+  const Lines lines = lines_of(explain("/shop"));
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::string passed = absl::StrCat("route: not route ", i, "; ");
+    CHECK(std::ranges::any_of(lines,
+                              [&](const auto& line) { return absl::StartsWith(line, passed); }));
+  }
+  CHECK(explain("/shop").cluster == "b");
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: without a configuration, and after the end",
+                 "[lb][router][explain]") {
+  CHECK(lines_of(explain("/a")) == Lines{"router: the call waits; there is no configuration yet"});
+  CHECK(explain("/a").outcome == PickOutcome::kQueue);
+  publish(std::nullopt, nullptr, absl::UnavailableError("no such listener"));
+  CHECK(lines_of(explain("/a")) ==
+        Lines{"router: the call fails, or waits if wait_for_ready; no such listener"});
+  CHECK(explain("/a").outcome == PickOutcome::kFail);
+  CHECK(explain("/a").status == router.pick({"/a"}).status());
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: faults are drawn as for the call, counted for none",
+                 "[lb][router][explain][A33]") {
+  faults.active = std::make_shared<const lb::RequestLimit>();
+  FaultFilter fault = testing::both(delaying(2s), aborting(absl::StatusCode::kAborted));
+  fault.max_active_faults = 1;
+  publish(testing::with_filters(all_to(to("a")), {filter("fault", fault)}), to_backend());
+  for (int i = 0; i < 3; ++i) {  // Its one place is never taken.
+    const Explanation told = explain("/a");
+    CHECK(told.delay == 2s);
+    CHECK(told.outcome == PickOutcome::kDrop);
+    CHECK(absl::IsAborted(told.status));
+    const Lines lines = lines_of(told);
+    const std::string source = lb::kFilterSource;
+    REQUIRE(lines.size() >= 5);
+    CHECK(absl::StartsWith(lines[lines.size() - 4], "fault: delay; drew "));
+    CHECK(absl::StartsWith(lines[lines.size() - 3], "fault: abort; drew "));
+    CHECK(lines[lines.size() - 2] == "filter 0: the call waits for 2 s; " + source);
+    CHECK(lines[lines.size() - 1] == "filter 0: ends the call: ABORTED: Fault injected; " + source);
+  }
+  CHECK(faults.active->in_flight() == 0);
+  const lb::Pick delayed = router.pick({"/a"});
+  CHECK(delayed.delay() == 2s);
+  CHECK(explain("/a").delay == 0s);
+  CHECK(explain("/a").outcome == PickOutcome::kComplete);
+  CHECK(absl::StrContains(lines_of(explain("/a")).at(5), "max_active_faults are going on"));
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: what a filter adds is named, and its value is not told",
+                 "[lb][router][explain][A39]") {
+  const auto adds = testing::scripted("adds", [](FilterCall& call) {
+    call.add_header("authorization", "secret");
+    call.send_to("b");
+  });
+  publish(testing::with_filters(all_to(to({{"a", 1'000'000}, {"b", 1}})), {filter("f", adds)}),
+          to_backend());
+  const Explanation told = explain("/a");
+  CHECK(told.cluster == "b");
+  const Lines lines = lines_of(told);
+  const std::string source = lb::kFilterSource;
+  CHECK(lines.at(3) == "filter 0: to cluster b; " + source);
+  CHECK(lines.at(4) == "filter 0: adds header \"authorization\"; " + source);
+  for (const std::string& line : lines)
+    CHECK_FALSE(absl::StrContains(line, "secret"));
+}
+
+TEST_CASE("explain: of a cookie only verdicts are told", "[lb][router][explain][A55]") {
+  SessionFixture world;
+  world.add("a", "10.0.0.1:80");
+  world.configure(to("a"), session_by("s"));
+  const auto told = [&](const std::string& cookie) {
+    const TestHeaders headers({{"cookie", "s=" + cookie}});
+    Lines lines = lines_of(world.router.explain({"/a", &headers, 0}, Instant()));
+    for (const std::string& line : lines)
+      CHECK_FALSE(absl::StrContains(line, cookie));
+    return lines;
+  };
+  const auto has = [](const Lines& lines, const std::string& text) {
+    return std::ranges::any_of(
+        lines, [&](const std::string& line) { return absl::StrContains(line, text); });
+  };
+  CHECK(has(told(base64("10.0.0.1:80;a")),
+            "stateful_session: cookie \"s\": its cookie names a host; the session is not strict"));
+  CHECK(has(told(base64("10.0.0.1:80;a")), "to the cluster of its cookie; the route names it"));
+  CHECK(has(told(base64("10.0.0.1:80;zz")), "not to the cluster of its cookie"));
+  CHECK(has(told("!!!"), "its cookie is not used; it is not base64"));
+  CHECK(world.warnings.empty());
+  CHECK(world.counted("a", AffinityResult::kHit) == 0);
+}
+
+TEST_CASE_METHOD(ExplainFixture,
+                 "explain: counts nothing, asks for nothing, holds nothing",
+                 "[lb][router][explain]") {
+  struct Tracker final : CallTracker {
+    void begun() const noexcept override { ++calls; }
+
+    void ended(const CallEnd& /*end*/) const noexcept override { ++calls; }
+
+    mutable int calls = 0;
+  };
+
+  const Tracker tracker;
+  const testing::AskLog asks;
+  publish(all_to(to("a")), answering([&](const PickArgs&) {
+            PickResult answer = result(Complete{backend.get()});
+            answer.trackers.add(tracker);
+            answer.ask = PickAsk{};
+            answer.ask_target = &asks;
+            return answer;
+          }));
+  const std::string before = counts_of(ref("a"));
+  CHECK(explain("/a").address == "10.0.0.1:80");
+  CHECK(counts_of(ref("a")) == before);
+  CHECK(backend->use_counter().sum() == 0);
+  CHECK(tracker.calls == 0);
+  CHECK(asks.asks.empty());
+  { const lb::Pick pick = router.pick({"/a"}); }
+  CHECK(counts_of(ref("a")) != before);
+  CHECK(tracker.calls == 2);
+  CHECK(asks.asks.size() == 1);
+}
+
+}  // namespace signalbox

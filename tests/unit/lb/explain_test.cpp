@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pickers say of a call, and that saying it leaves nothing behind.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "lb/policy/cluster_impl_picker.hpp"
+#include "lb/policy/override_host_picker.hpp"
+#include "lb/request_limit.hpp"
+#include "tests/support/session_fixture.hpp"
+#include "tests/support/session_tree.hpp"
+#include "tests/support/step_log.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using testing::steps_of;
+
+// Those of one room.
+Lines of_room(const Lines& lines, const std::string& room) {
+  Lines found;
+  for (const std::string& line : lines) {
+    if (absl::StartsWith(line, room + ": ")) found.push_back(line);
+  }
+  return found;
+}
+
+// Of a call to "orders".
+Lines explained(const TreeHarness& tree, std::uint64_t seed = 0, const char* cluster = "orders") {
+  const ClusterName name(cluster);
+  PickArgs args;
+  args.cluster = &name;
+  args.seed = seed;
+  return steps_of(tree.picker(), args, tree.now());
+}
+
+Lines visited(const TreeHarness& tree, const std::string& cookie, bool strict = false) {
+  const ClusterName name("orders");
+  const SessionArgs session{cookie, strict, tree.now()};
+  PickArgs args;
+  args.cluster = &name;
+  args.session = &session;
+  return steps_of(tree.picker(), args, tree.now());
+}
+
+struct Tree {
+  explicit Tree(const XdsWorld::Priorities& priorities,
+                LbConfigPtr policy = default_lb_policy(),
+                const ClusterExtras& extras = {}) {
+    world.eds("orders", priorities, std::move(policy), extras);
+    tree.apply(manager_of({"orders"}), world.config());
+  }
+
+  XdsWorld world;
+  TreeHarness tree;
+};
+
+}  // namespace
+
+TEST_CASE("explain: pickers that never complete say why", "[lb][explain]") {
+  CHECK(steps_of(lb::make_queue_picker()) ==
+        Lines{"picker: the call waits; nobody that could take it is READY yet"});
+  CHECK(steps_of(lb::make_fail_picker(absl::UnavailableError("refused"))) ==
+        Lines{"picker: the call fails, or waits if wait_for_ready; refused"});
+  CHECK(steps_of(lb::make_drop_picker(absl::UnavailableError("gone"))) ==
+        Lines{"picker: the call is dropped; gone"});
+}
+
+TEST_CASE("explain: notes are told before their picker, and picks go past them", "[lb][explain]") {
+  struct Note final : lb::PickNote {
+    void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+      trace.tell({"note", "why", "", "CDS"});
+    }
+  };
+
+  const auto note = std::make_shared<const Note>();
+  const PickerPtr inner = lb::make_fail_picker(absl::UnavailableError("x"));
+  const PickerPtr told = lb::make_told_picker(lb::make_told_picker(inner, note), note);
+  CHECK(lb::picked(told) == inner.get());
+  CHECK(lb::picked(inner) == inner.get());
+  CHECK(steps_of(told) == Lines{"note: why; CDS",
+                                "note: why; CDS",
+                                "picker: the call fails, or waits if wait_for_ready; x"});
+  // What is noted around a failure keeps the notes, and is made once.
+  const PickerPtr noted = lb::make_noted_picker(told, "p: ");
+  CHECK(steps_of(noted).back() == "picker: the call fails, or waits if wait_for_ready; p: x");
+  CHECK(steps_of(noted).size() == 3);
+  CHECK(to_text(noted->pick({})) == "fail UNAVAILABLE: p: x");
+}
+
+TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][explain]") {
+  testing::StepLog log;
+  const std::string cluster = "orders";
+  const std::string service = "orders-eds";
+  const std::string none;
+  lb::ClusterTrace eds(log, cluster, service);
+  lb::ClusterTrace dns(log, cluster, none);
+  for (lb::ClusterTrace* trace : {&eds, &dns}) {
+    for (const char* source : {"CDS", "EDS", "RDS r", ""})
+      trace->tell({"room", "it", "", source});
+  }
+  CHECK(log.lines == Lines{"room: it; CDS orders",
+                           "room: it; EDS orders-eds",
+                           "room: it; RDS r",
+                           "room: it",
+                           "room: it; CDS orders",
+                           "room: it; CDS orders",
+                           "room: it; RDS r",
+                           "room: it"});
+}
+
+TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][explain]") {
+  Tree world({":a,b"});
+  world.tree.up("a");
+  world.tree.up("b");
+  const Lines first = of_room(explained(world.tree), "round_robin");
+  REQUIRE(first.size() == 1);
+  CHECK(of_room(explained(world.tree), "round_robin") == first);
+  const std::string picked = world.tree.pick("orders");
+  CHECK(absl::StartsWith(first[0], "round_robin: " + picked.substr(picked.size() - 1) + "; "));
+  CHECK(absl::StrContains(first[0], " of 2 that are READY"));
+  CHECK(absl::EndsWith(first[0], "; CDS orders"));
+  // Now it is the other one's.
+  CHECK(of_room(explained(world.tree), "round_robin") != first);
+}
+
+TEST_CASE("explain: who is not READY is told, and why", "[lb][explain]") {
+  Tree world({":a,b,c"});
+  world.tree.up("a");
+  world.tree.down("b");
+  const Lines lines = of_room(explained(world.tree), "round_robin");
+  REQUIRE(lines.size() >= 2);
+  CHECK(absl::StrContains(lines[0], "not b"));
+  CHECK(absl::EndsWith(lines[0], "; EDS orders"));
+  CHECK(lines[1] == "round_robin: not c; CONNECTING; EDS orders");
+  CHECK(absl::StartsWith(lines.back(), "round_robin: a; "));
+
+  world.tree.down("a");
+  world.tree.down("c");
+  const Lines failed = explained(world.tree);
+  CHECK(of_room(failed, "round_robin").size() == 3);
+  CHECK(of_room(failed, "round_robin")[0] ==
+        "round_robin: not a; TRANSIENT_FAILURE: a: refused; EDS orders");
+}
+
+TEST_CASE("explain: of very many that are not READY only some are named", "[lb][explain]") {
+  std::string endpoints = ":a0";
+  for (int i = 1; i < 30; ++i)
+    absl::StrAppend(&endpoints, ",a", i);
+  Tree world({endpoints});
+  world.tree.up("a0");
+  const Lines lines = of_room(explained(world.tree), "round_robin");
+  REQUIRE(lines.size() == 22);
+  CHECK(lines[20] == "round_robin: nor 9 others; they are not READY either; EDS orders");
+}
+
+TEST_CASE("explain: priorities that failed, and the window of the one that is tried",
+          "[lb][explain][A56]") {
+  Tree world({":a", ":b", ":c"});
+  CHECK(of_room(explained(world.tree), "priority") ==
+        Lines{"priority: priority 0 of 3; CONNECTING; its failover window runs for 10 s more; "
+              "runtime option failover_timeout"});
+  world.tree.advance(4s);
+  CHECK(absl::StrContains(of_room(explained(world.tree), "priority").at(0), "runs for 6 s more"));
+  world.tree.down("a");
+  const Lines tried = of_room(explained(world.tree), "priority");
+  REQUIRE(tried.size() == 2);
+  CHECK(absl::StartsWith(tried[0], "priority: not priority 0 of 3; TRANSIENT_FAILURE: "));
+  CHECK(absl::EndsWith(tried[0], "; EDS orders"));
+  CHECK(tried[1] ==
+        "priority: priority 1 of 3; CONNECTING; its failover window runs for 10 s more; "
+        "runtime option failover_timeout");
+  world.tree.advance(11s);
+  CHECK(of_room(explained(world.tree), "priority").at(1) ==
+        "priority: not priority 1 of 3; CONNECTING; its failover window is over; EDS orders");
+  world.tree.up("c");
+  CHECK(of_room(explained(world.tree), "priority").at(2) ==
+        "priority: priority 2 of 3; READY; EDS orders");
+  // Failback.
+  world.tree.up("a");
+  CHECK(of_room(explained(world.tree), "priority") ==
+        Lines{"priority: priority 0 of 3; READY; EDS orders"});
+}
+
+TEST_CASE("explain: an aggregate's priorities are its clusters", "[lb][explain][A75]") {
+  XdsWorld xds;
+  xds.eds("near", {":a"});
+  xds.eds("far", {":b"});
+  xds.aggregate("orders", {"near", "far"});
+  TreeHarness tree;
+  tree.apply(manager_of({"orders"}), xds.config());
+  tree.down("a");
+  tree.up("b");
+  const Lines lines = explained(tree);
+  const Lines chosen = of_room(lines, "priority");
+  REQUIRE(chosen.size() == 2);
+  CHECK(absl::StartsWith(chosen[0],
+                         "priority: not priority 0 of 2: cluster near; TRANSIENT_FAILURE: "));
+  CHECK(absl::EndsWith(chosen[0], "; CDS orders"));
+  CHECK(chosen[1] == "priority: priority 1 of 2: cluster far; READY; CDS orders");
+  CHECK(absl::EndsWith(lines.back(), "; CDS far"));
+}
+
+TEST_CASE("explain: localities are drawn by weight, and those that failed are named",
+          "[lb][explain]") {
+  Tree world({"x*1:a y*3:b z*2:c"});
+  world.tree.up("a");
+  world.tree.up("b");
+  world.tree.down("c");
+  const Lines lines = of_room(explained(world.tree), "weighted_target");
+  REQUIRE(lines.size() == 2);
+  CHECK(absl::StrContains(lines[0], "not locality {region=\"\", zone=\"z\""));
+  CHECK(absl::StrContains(lines[0], "; TRANSIENT_FAILURE: "));
+  CHECK(absl::StrContains(lines[1], "drew "));
+  CHECK(absl::StrContains(lines[1], " of 4; its weight is "));
+  CHECK(absl::EndsWith(lines[1], "; EDS orders"));
+  world.tree.down("a");
+  CHECK(absl::StrContains(of_room(explained(world.tree), "weighted_target").back(),
+                          "; the only one that can take calls; EDS orders"));
+}
+
+TEST_CASE("explain: drops are drawn one by one, and none is counted", "[lb][explain][A37-27]") {
+  ClusterExtras extras;
+  extras.drops = {{"some", 0}, {"half", 500'000}, {"all", 1'000'000}};
+  Tree world({":a"}, default_lb_policy(), extras);
+  world.tree.up("a");
+  const Lines lines = explained(world.tree, 3);
+  const bool by_half = world.tree.pick("orders", 3).find("half") != std::string::npos;
+  REQUIRE(lines.size() == (by_half ? 1 : 2));
+  CHECK(absl::StartsWith(lines.back(),
+                         by_half ? "cluster_impl: dropped by category \"half\"; drew "
+                                 : "cluster_impl: dropped by category \"all\"; drew "));
+  CHECK(absl::EndsWith(lines.back(), "; EDS orders"));
+}
+
+TEST_CASE("explain: the circuit breaker says how many calls there are", "[lb][explain][A32]") {
+  ClusterExtras extras;
+  extras.max_concurrent_requests = 1;
+  Tree world({":a"}, default_lb_policy(), extras);
+  world.tree.up("a");
+  const std::string free =
+      "cluster_impl: the circuit breaker lets it in; 0 calls in flight of 1 at most; CDS orders";
+  CHECK(explained(world.tree).back() == free);
+  CHECK(explained(world.tree).back() == free);  // It was not inside.
+  TreeHarness::Call running = world.tree.begin("orders");
+  CHECK(explained(world.tree).back() ==
+        "cluster_impl: dropped by the circuit breaker; 1 calls in flight of 1 at most; "
+        "CDS orders");
+  TreeHarness::end(running);
+  CHECK(explained(world.tree).back() == free);
+}
+
+TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50]") {
+  ClusterExtras extras;
+  extras.outlier_detection.emplace();
+  OutlierDetection& settings = *extras.outlier_detection;
+  settings.interval = 10s;
+  settings.failure_percentage.emplace();
+  settings.failure_percentage->minimum_hosts = 2;
+  settings.failure_percentage->request_volume = 1;
+  settings.failure_percentage->enforcement_percent = 100;
+  Tree world({":a,b"}, default_lb_policy(), extras);
+  world.tree.up("a");
+  world.tree.up("b");
+  CHECK(of_room(explained(world.tree), "outlier_detection") ==
+        Lines{"outlier_detection: nobody is set aside; CDS orders"});
+  world.tree.answer_badly("b");
+  for (int i = 0; i < 10; ++i)
+    world.tree.call("orders");
+  world.tree.advance(12s);
+  const Lines lines = explained(world.tree);
+  const Lines ejected = of_room(lines, "outlier_detection");
+  REQUIRE(ejected.size() == 1);
+  CHECK(absl::StartsWith(ejected[0], "outlier_detection: set aside: b; "));
+  CHECK(absl::StrContains(ejected[0], "; for 2 s, and 28 s more; CDS orders"));
+  CHECK(absl::StartsWith(of_room(lines, "round_robin").at(0), "round_robin: not b; "));
+}
+
+TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]") {
+  SessionTree world;
+  world.apply({":a,b,c,d!"});
+  world.tree.up("a");
+  world.tree.down("b");
+  const Lines lines = of_room(visited(world.tree, "b,c,x,d,a"), "override_host");
+  REQUIRE(lines.size() == 6);
+  CHECK(absl::StartsWith(lines[0], "override_host: cookie's host b: not taken; "));
+  CHECK(lines[1] ==
+        "override_host: cookie's host c: waited for, if no other is READY; it is CONNECTING, its "
+        "health is UNKNOWN; CDS orders");
+  // Where a cookie was sealed, what it says beside our own endpoints stays sealed.
+  CHECK(lines[2] ==
+        "override_host: cookie's host: not taken; no endpoint of the cluster has this address; "
+        "CDS orders");
+  CHECK(absl::StrContains(lines[3], "cookie's host"));
+  CHECK(lines[4] ==
+        "override_host: cookie's host a: taken; it is READY, its health is UNKNOWN; CDS orders");
+  CHECK(lines[5] == "override_host: the session stays; its host takes the call; CDS orders");
+  CHECK(of_room(visited(world.tree, "c"), "override_host").back() ==
+        "override_host: the call waits; its host is being connected; CDS orders");
+  CHECK(of_room(visited(world.tree, "x"), "override_host").back() ==
+        "override_host: the session moves; no host of its cookie can be used, and it is not "
+        "strict; CDS orders");
+  CHECK(of_room(visited(world.tree, "x", true), "override_host").back() ==
+        "override_host: the call is dropped; no host of its cookie can be used, and it is strict; "
+        "CDS orders");
+  CHECK(of_room(visited(world.tree, ""), "override_host").back() ==
+        "override_host: a session begins; the call has no cookie that names a host; CDS orders");
+  CHECK(of_room(explained(world.tree), "override_host").empty());
+}
+
+TEST_CASE("explain: least_request says whom it drew, and how many calls they have",
+          "[lb][explain]") {
+  Tree world({":a,b,c"}, make_lb_config(WrrLocalityConfig{make_lb_config(LeastRequestConfig{})}));
+  for (const char* address : {"a", "b", "c"})
+    world.tree.up(address);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Lines lines = of_room(explained(world.tree, seed), "least_request");
+    REQUIRE(lines.size() >= 2);
+    CHECK(absl::StartsWith(lines[0], "least_request: drew "));
+    CHECK(absl::StrContains(lines[0], "; 0 calls of this policy's in flight; CDS orders"));
+    const std::string picked = world.tree.pick("orders", seed);
+    CHECK(lines.back() == "least_request: " + picked.substr(picked.size() - 1) +
+                              "; the fewest calls of the 2 drawn from 3 that are READY; CDS "
+                              "orders");
+  }
+}
+
+TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "[lb][explain]") {
+  Tree world({":a,b"}, make_lb_config(RingHashConfig{}));
+  const ClusterName orders("orders");
+  PickArgs args;
+  args.cluster = &orders;
+  args.hash = 42;
+  Lines lines = of_room(steps_of(world.tree.picker(), args), "ring_hash");
+  CHECK(lines.at(2) ==
+        "ring_hash: walks the ring; the call's hash is 42, by the hash policies of its route; the "
+        "ring has 1024 points; CDS orders");
+  CHECK(absl::StrContains(lines.at(3), "is where it belongs, and not connected"));
+  world.tree.settle();
+  CHECK(world.tree.connected().empty());
+  CHECK(world.tree.pick("orders", 0, 42) == "queue");  // Its ask is still to be had.
+  for (const char* address : {"a", "b"})
+    world.tree.up(address);
+  const std::string picked = world.tree.pick("orders", 0, 42);
+  lines = of_room(steps_of(world.tree.picker(), args), "ring_hash");
+  CHECK(lines.back() == "ring_hash: " + picked.substr(picked.size() - 1) +
+                            "; the first READY one from there; 0 points of failed ones were "
+                            "passed; CDS orders");
+}
+
+TEST_CASE("explain: pick_first stays where it is", "[lb][explain]") {
+  Tree world({":a,b"}, make_lb_config(PickFirstConfig{}));
+  world.tree.up("a");
+  CHECK(explained(world.tree).at(0) ==
+        "pick_first: a; pick_first stays on the first address that it could connect to; CDS "
+        "orders");
+}
+
+TEST_CASE("explain: a cluster that is not there, and one that retires", "[lb][explain]") {
+  XdsWorld xds;
+  xds.eds("orders", {":a"});
+  TreeHarness tree;
+  tree.apply(manager_of({}, {"orders"}), xds.config());
+  CHECK(explained(tree).at(0) ==
+        "cluster_manager: cluster orders is retiring; no route names it any more; only calls that "
+        "chose it before still may use it");
+  CHECK(explained(tree, 0, "nowhere").empty());
+}
+
+}  // namespace signalbox::test

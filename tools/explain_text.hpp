@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// explain_text — an explanation (channel/explain_page.hpp) for people.
+//
+//   GET /explain, Runtime::explain_json ─▶ JSON ─▶ [explain_text] ─▶ `signalbox explain`
+//
+//   xds:///orders  /shop.Orders/Place  --seed 42
+//
+//    1. route: route 0 of 1
+//         the first that matches: path with prefix "/"  [RDS orders-routes]
+//    2. …
+//
+//   The call goes to 10.0.0.1:80, in cluster orders.
+//
+// Control characters of what is named are escaped.
+
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace signalbox::tools {
+
+/// Members that are missing, or no text, count as empty.
+std::string explain_text(const nlohmann::json& explanation);
+
+}  // namespace signalbox::tools
