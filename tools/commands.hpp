@@ -84,6 +84,24 @@ struct DemoOptions {
 
 int run_demo(const DemoOptions& options);
 
+struct PlanOptions {
+  std::string resources;
+  std::string bootstrap;  ///< Of the resources: for the names of its certificate providers.
+  std::string cluster;    ///< Or target; neither: the only one.
+  std::string target;
+  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as `degraded`.
+  std::vector<std::string> degraded;
+  std::vector<std::string> down;  ///< Zones and endpoints.
+  std::string mode = "both";      ///< `priority`, `tiered`, `both`.
+  std::uint32_t panic_threshold = 0;
+  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
+  std::string html;                      ///< Empty: no page.
+  bool json = false;
+};
+
+/// How the calls of a cluster would spread.
+int run_plan(const PlanOptions& options);
+
 struct DumpOptions {
   std::string admin;
   std::string type;  ///< Empty: all.

@@ -35,6 +35,7 @@ struct CommandLine {
   VersionOptions version;
   DemoOptions demo;
   DumpOptions dump;
+  PlanOptions plan;
   int status = kExitOk;
 };
 
@@ -326,6 +327,84 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
+void add_plan(CLI::App& app, CommandLine& line) {
+  PlanOptions& options = line.plan;
+  CLI::App* command = add_command(
+      app,
+      "plan",
+      "How calls would spread if zones or endpoints were not well",
+      "The share of every cluster, priority, locality and endpoint in percent of the\n"
+      "calls to a cluster: now, and then, if what is said here were so; in both modes\n"
+      "of aggregate clusters, and what flipping the mode would change. Nothing is\n"
+      "connected to.\n"
+      "\nExamples:\n"
+      "  signalbox plan --resources resources.yaml --down zone-a\n"
+      "  signalbox plan --resources resources.yaml --health orders/0=50 --json\n"
+      "  signalbox plan --resources resources.yaml --down 10.0.0.1:80 --html plan.html\n");
+  const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* const cluster =
+      command
+          ->add_option(
+              "--cluster",
+              options.cluster,
+              "Whose calls; by default those of the one\ncluster that no aggregate leads to")
+          ->type_name("NAME");
+  command
+      ->add_option(
+          "--target", options.target, "Whose calls: xds:///NAME, whose routes lead to one\ncluster")
+      ->type_name("TARGET")
+      ->excludes(cluster);
+  many(command
+           ->add_option("--down",
+                        options.down,
+                        "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
+                        "endpoint's host:port.\nMay be said more than once, as the next two")
+           ->type_name("WHAT"));
+  many(command
+           ->add_option("--health",
+                        options.health,
+                        "CLUSTER/PRIORITY=PERCENT: so many of its endpoints\nare healthy, whatever "
+                        "EDS says")
+           ->type_name("HEALTH"));
+  many(command
+           ->add_option("--degraded",
+                        options.degraded,
+                        "CLUSTER/PRIORITY=PERCENT: so many are degraded;\nwithout --health the "
+                        "others are healthy")
+           ->type_name("HEALTH"));
+  command->add_option("--mode", options.mode, "Shown: priority, tiered or both")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"priority", "tiered", "both"}))
+      ->capture_default_str();
+  command
+      ->add_option("--panic-threshold",
+                   options.panic_threshold,
+                   "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics")
+      ->type_name("PERCENT")
+      ->check(number_between(0, 100))
+      ->capture_default_str();
+  many(command
+           ->add_option(
+               "--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
+           ->type_name("NAME")
+           ->check(lb_policy_name())
+           ->each(each_once("--lb-policy")));
+  command
+      ->add_option("--bootstrap",
+                   options.bootstrap,
+                   "Clusters may name the certificate providers of\nthis bootstrap")
+      ->type_name("FILE");
+  CLI::Option* const json =
+      command->add_flag("--json", options.json, "As data, in place of the table");
+  command->add_option("--html", options.html, "Write a page with bars to this file, too")
+      ->type_name("FILE")
+      ->excludes(json);
+  command->callback([&line] { line.status = run_plan(line.plan); });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "As data");
@@ -396,6 +475,7 @@ int run(int argc, char** argv) {
   add_serve(app, line);
   add_check(app, line);
   add_dump(app, line);
+  add_plan(app, line);
   add_version(app, line);
   add_backend(app, line);
   try {

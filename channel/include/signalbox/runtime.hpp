@@ -37,6 +37,7 @@
 
 #include "messages/resource_dump.hpp"
 #include "signalbox/filter.hpp"
+#include "signalbox/plan.hpp"
 #include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
@@ -255,6 +256,11 @@ class Runtime {
   /// The same as JSON, in the words of CSDS, with the resources themselves; what may be a secret
   /// in them is "[redacted]". The form: xds/dump_json.hpp.
   absl::StatusOr<std::string> dump_json() const;
+
+  /// How the calls to a cluster would spread, by the resources that are in use now: plan.hpp.
+  /// `request` need name no policies and no providers, its mode is the runtime's, and so is a panic
+  /// threshold of 0. Errors as plan_text's and dump's; blocks as that does.
+  absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
   /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json) and
   /// /metrics, read-only. Never opened unasked. `address`: "unix:PATH", a socket of mode 0660, or
