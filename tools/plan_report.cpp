@@ -286,16 +286,17 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
     return lines;
   }
   const AggregateMode other = other_mode(plan.mode);
-  lines.push_back(absl::StrCat(
-      "It runs in ",
-      mode_word(plan.mode),
-      plan.mode_is_own ? " mode, as its metadata say" : " mode unless its runtime says otherwise",
-      "; flipped to ",
-      mode_word(other),
-      ", ",
-      percent_text(lb::moved_calls(plan, {plan.mode, true}, {other, true})),
-      " % of the calls would ",
-      view.has_then() ? "then go elsewhere." : "go elsewhere."));
+  lines.push_back(absl::StrCat("It runs in ",
+                               mode_word(plan.mode),
+                               plan.mode_is_own ? " mode, as its metadata say."
+                                                : " mode, unless its runtime says otherwise."));
+  lines.push_back(
+      absl::StrCat("Flipped to ",
+                   mode_word(other),
+                   ", ",
+                   percent_text(lb::moved_calls(plan, {plan.mode, true}, {other, true})),
+                   view.has_then() ? " % of the calls would then go elsewhere."
+                                   : " % of the calls would go elsewhere."));
   return lines;
 }
 

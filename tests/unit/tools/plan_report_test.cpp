@@ -72,22 +72,23 @@ TEST_CASE("plan report: the table has now and then, in both modes", "[tools][pla
   const auto [plan, view] = planned(down("a"));
   CHECK(plan_table(plan, view) == R"(orders: percent of its calls, now and if a is down
 
-                priority (as it runs)     tiered
-                   now   then               now   then
-primary            100    100 ████████      100     70 █████▋    wrr_locality, round_robin
-  priority 0       100    100 ████████      100     70 █████▋    health 100 → 70
-    north/a         50      0                50      0           weight 1
-      a:1           50      0                50      0           down
-    north/b         50    100 ████████       50     70 █████▋    weight 1
-      b:1           50    100 ████████       50     70 █████▋
-secondary            0      0                 0     30 ██▍       wrr_locality, round_robin
-  priority 0         0      0                 0     30 ██▍       health 100
-    north/c          0      0                 0     30 ██▍       weight 1
-      c:1            0      0                 0     30 ██▍
+              priority (as it runs)   tiered
+                 now   then              now   then
+primary          100    100 ████████     100     70 █████▋    wrr_locality, round_robin
+  priority 0     100    100 ████████     100     70 █████▋    health 100 → 70
+    north/a       50      0               50      0           weight 1
+      a:1         50      0               50      0           down
+    north/b       50    100 ████████      50     70 █████▋    weight 1
+      b:1         50    100 ████████      50     70 █████▋
+secondary          0      0                0     30 ██▍       wrr_locality, round_robin
+  priority 0       0      0                0     30 ██▍       health 100
+    north/c        0      0                0     30 ██▍       weight 1
+      c:1          0      0                0     30 ██▍
 
 In priority mode 50 % of the calls would move.
 In tiered mode 50 % of the calls would move.
-It runs in priority mode unless its runtime says otherwise; flipped to tiered, 30 % of the calls would then go elsewhere.
+It runs in priority mode, unless its runtime says otherwise.
+Flipped to tiered, 30 % of the calls would then go elsewhere.
 )");
 }
 
@@ -95,7 +96,7 @@ TEST_CASE("plan report: without assumptions there is no then", "[tools][plan]") 
   auto [plan, view] = planned({});
   view.modes = {AggregateMode::kTiered};
   CHECK_THAT(plan_table(plan, view),
-             Contains("                 tiered\nprimary            100 ████████"));
+             Contains("              tiered\nprimary          100 ████████"));
   CHECK_THAT(plan_table(plan, view), !Contains("then") && !Contains("would move"));
 }
 
