@@ -332,7 +332,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(
       app,
       "plan",
-      "How calls would spread if zones or endpoints were not well",
+      "Where calls would go if a zone died",
       "The share of every cluster, priority, locality and endpoint in percent of the\n"
       "calls to a cluster: now, and then, if what is said here were so; in both modes\n"
       "of aggregate clusters, and what flipping the mode would change. Nothing is\n"

@@ -44,8 +44,8 @@ p, ul { margin: .25rem 0 .75rem; } ul { padding-left: 1.2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .6rem; white-space: nowrap; }
-thead th { border-bottom: 1px solid var(--line); font-weight: 600; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+thead th { font-weight: 600; } thead tr:last-child th { border-bottom: 1px solid var(--line); }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
 tbody th { font-weight: 400; }
 tr.d0 th { font-weight: 650; } tr.d0 > * { border-top: 1px solid var(--line); }
 tr.d1 th { padding-left: 1.8rem; } tr.d2 th { padding-left: 3.2rem; }
@@ -156,11 +156,13 @@ std::string cells(const PlannedShares& shares, const PlanView& view) {
 
 std::string tree(const Plan& plan, const PlanView& view) {
   const int columns = view.has_then() ? 3 : 2;
+  const std::string number = "<th class=\"number\">";
   std::string modes = "<tr><th></th>";
   std::string times = "<tr><th></th>";
   for (const AggregateMode mode : view.modes) {
     absl::StrAppend(&modes, "<th colspan=\"", columns, "\">", mode_word(mode), "</th>");
-    times += view.has_then() ? "<th>now</th><th>then</th><th></th>" : "<th>now</th><th></th>";
+    times += view.has_then() ? number + "now</th>" + number + "then</th><th></th>"
+                             : number + "now</th><th></th>";
   }
   std::string text = absl::StrCat("<div class=\"scroll\"><table><thead>",
                                   modes,

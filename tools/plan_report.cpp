@@ -267,8 +267,10 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
   std::vector<std::string> lines;
   for (const AggregateMode mode : view.modes) {
     if (!view.has_then()) break;
-    const CallShare moved = lb::moved_calls(plan, {mode, false}, {mode, true});
+    const CallShare failed = lb::share_in(plan.failing, {mode, false});
     const CallShare failing = lb::share_in(plan.failing, {mode, true});
+    const CallShare lost = failing > failed ? failing - failed : 0;
+    const CallShare moved = lb::moved_calls(plan, {mode, false}, {mode, true}) - lost;
     lines.push_back(
         absl::StrCat("In ",
                      mode_word(mode),
