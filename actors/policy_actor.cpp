@@ -4,6 +4,7 @@
 // are actors too, and somebody who runs its effects. If you look for load-balancing behaviour,
 // you are in the wrong file.
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,11 +91,14 @@ struct PolicyState {
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
 
   void run(Publish& order) {
-    protocol::send(
-        self,
-        birth.parent,
-        ChildStateChanged{
-            birth.name, order.state, order.status, std::move(order.picker), order.generation});
+    protocol::send(self,
+                   birth.parent,
+                   ChildStateChanged{birth.name,
+                                     order.state,
+                                     order.status,
+                                     std::move(order.picker),
+                                     order.generation,
+                                     std::move(order.hosts)});
   }
 
   void run(ReportApplied& order) {
@@ -149,7 +153,18 @@ struct PolicyState {
       if (active) now->before = active->priority;
       active = *now;
     }
+    if (const auto* load = std::get_if<TierLoad>(&order.observation)) hold(*load);
     environment->instruments->observe(order.observation);
+  }
+
+  // A tier's gauge stays for as long as somebody says what it is.
+  void hold(const TierLoad& load) {
+    const std::pair place(load.leaf, load.priority);
+    if (!load.percent) {
+      tiers.erase(place);
+    } else if (!tiers.contains(place)) {
+      tiers[place] = environment->instruments->hold_tier(load.cluster, load.leaf, load.priority);
+    }
   }
 
   // By the actor's id, which rises with every actor that is spawned: below a parent that was
@@ -174,6 +189,7 @@ struct PolicyState {
   std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
   std::shared_ptr<const void> observed;
   std::optional<PriorityActive> active;  // What the metrics know of us.
+  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // The same.
   bool orderly = false;
 };
 

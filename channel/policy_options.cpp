@@ -17,6 +17,9 @@ lb::PolicyOptions policy_options(const RuntimeOptions& options,
   result.failover_timeout = options.failover_timeout;
   result.connection_attempt_delay = options.connection_attempt_delay;
   result.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
+  result.aggregate_mode = options.aggregate_mode;
+  result.panic_threshold = options.panic_threshold;
+  result.unreachable_is_unhealthy = options.unreachable_is_unhealthy;
   result.keep_removed_priorities =
       is("GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE", "true");
   result.weighted_shuffling = !is("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING", "false");

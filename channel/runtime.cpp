@@ -62,6 +62,12 @@ absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) 
   return status;
 }
 
+absl::Status check_panic_threshold(std::uint32_t percent) {
+  if (percent <= 100) return {};
+  return absl::InvalidArgumentError(absl::StrCat(
+      "RuntimeOptions::panic_threshold: must be at most 100 (percent), found ", percent));
+}
+
 std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
   if (!options.name_lookup) return actors::make_system_lookup();
   return actors::make_lookup(
@@ -306,10 +312,12 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (!options.log) options.log = log_to_stderr;
-  const absl::Status throttling = check_throttling(options.retry_throttling);
-  if (!throttling.ok()) return throttling;
+  absl::Status valid = check_throttling(options.retry_throttling);
+  valid.Update(check_panic_threshold(options.panic_threshold));
+  if (!valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
+  bootstrap->node.overprovisions = options.aggregate_mode == AggregateMode::kTiered;
   const auto node = xds::make_node(bootstrap->node);
   if (!node.ok()) return node.status();
 

@@ -32,11 +32,14 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
   return same_but_localities() &&
          std::ranges::equal(
              left->priorities, right->priorities, [](const Priority& a, const Priority& b) {
-               return a.localities == b.localities;
+               return a.localities == b.localities && a.degraded == b.degraded &&
+                      a.unhealthy == b.unhealthy;
              });
 }
 
 bool forwards_reresolution(const LbConfig& config, const ChildName& child) {
+  if (const auto* tiers = std::get_if<LeafTiersConfig>(&config))
+    return !tiers->ignore_reresolution_requests;
   const auto* priority = std::get_if<PriorityConfig>(&config);
   if (priority == nullptr) return true;
   auto found = priority->children.find(child);
@@ -214,6 +217,7 @@ void ChildSet::take(Entry& entry, const ChildStateChanged& event) {
   child.state = event.state;
   child.status = event.status;
   child.picker = event.picker;
+  child.hosts = event.hosts;
   const bool fresh = std::exchange(entry.fresh, false);
   const bool lasts = !fresh && child.lasting_state == ConnectivityState::kTransientFailure &&
                      event.state != ConnectivityState::kReady;

@@ -44,6 +44,7 @@ struct Child {
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
+  HostReportPtr hosts = nullptr;  ///< Null: it does not say, or not yet.
   /// What `state` was before the report heard last.
   ConnectivityState state_before = ConnectivityState::kConnecting;
   /// C4: `state` and `picker` are the old policy's, which still serves.

@@ -15,8 +15,10 @@ bool intersect(const std::vector<LocalityName>& left, const std::vector<Locality
 
 std::vector<LocalityName> localities_of(const Priority& priority) {
   std::vector<LocalityName> names;
-  for (const LocalityPtr& locality : priority.localities)
-    names.push_back(locality->name);
+  for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+    for (const LocalityPtr& locality : *part)
+      names.push_back(locality->name);
+  }
   return names;
 }
 
@@ -56,26 +58,43 @@ bool may_have_sessions(const XdsConfig& xds) {
          });
 }
 
-//  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
-//  lb_policy
-//                                                                              └▶ child1: lb_policy
-LbConfigPtr leaf_tree(const Cluster& cluster,
-                      const LbConfigPtr& lb_policy,
-                      const std::vector<ChildName>& priorities,
-                      bool sessions) {
+namespace {
+
+// EDS pushes; only a name can usefully be resolved again (A37-33).
+bool ignores_reresolution(const Cluster& cluster) {
+  return std::holds_alternative<EdsDiscovery>(cluster.discovery);
+}
+
+LbConfigPtr priority_tree(const Cluster& cluster,
+                          const LbConfigPtr& lb_policy,
+                          const std::vector<ChildName>& priorities) {
   PriorityConfig priority;
   priority.cluster = cluster.name;
   priority.priorities = priorities;
   for (std::size_t i = 0; i < priorities.size(); ++i) {
-    // EDS pushes; only a name can usefully be resolved again (A37-33).
-    const bool ignore_reresolution = std::holds_alternative<EdsDiscovery>(cluster.discovery);
-    priority.children[priorities[i]] = {lb_policy, i, ignore_reresolution};
+    priority.children[priorities[i]] = {lb_policy, i, ignores_reresolution(cluster)};
   }
-  const auto override_host = make_lb_config(OverrideHostConfig{cluster.name,
-                                                               make_lb_config(std::move(priority)),
-                                                               cluster.idle_timeout,
-                                                               cluster.override_host_status,
-                                                               sessions});
+  return make_lb_config(std::move(priority));
+}
+
+}  // namespace
+
+//  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
+//  lb_policy
+//                                                            or leaf_tiers      └▶ child1:
+//                                                            lb_policy
+LbConfigPtr leaf_tree(const Cluster& cluster,
+                      const LbConfigPtr& lb_policy,
+                      const std::vector<ChildName>& priorities,
+                      bool sessions,
+                      const TierSetPtr& tiers) {
+  const LbConfigPtr choice =
+      tiers == nullptr
+          ? priority_tree(cluster, lb_policy, priorities)
+          : make_lb_config(LeafTiersConfig{
+                cluster.name, lb_policy, priorities, tiers, ignores_reresolution(cluster)});
+  const auto override_host = make_lb_config(OverrideHostConfig{
+      cluster.name, choice, cluster.idle_timeout, cluster.override_host_status, sessions});
   const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery);
   const auto cluster_impl =
       make_lb_config(ClusterImplConfig{cluster.name,
@@ -88,8 +107,12 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
 }
 
 //  cds(aggregate) ─▶ priority ─┬▶ cds(leaf) ─▶ …
-//                              └▶ cds(leaf) ─▶ …        named after their clusters (A75-13)
-LbConfigPtr aggregate_tree(const Cluster& cluster, const AggregateLeaves& leaves) {
+//                    or tiered └▶ cds(leaf) ─▶ …        named after their clusters (A75-13)
+LbConfigPtr aggregate_tree(const Cluster& cluster,
+                           const AggregateLeaves& leaves,
+                           AggregateMode mode) {
+  if (mode == AggregateMode::kTiered)
+    return make_lb_config(TieredConfig{cluster.name, leaves.leaves, cluster.lb_policy});
   PriorityConfig priority;
   priority.cluster = cluster.name;
   for (const ClusterName& leaf : leaves.leaves) {
@@ -99,6 +122,10 @@ LbConfigPtr aggregate_tree(const Cluster& cluster, const AggregateLeaves& leaves
         make_lb_config(CdsConfig{leaf, cluster.lb_policy}), std::nullopt, false};
   }
   return make_lb_config(std::move(priority));
+}
+
+bool same_tiers(const TierSetPtr& left, const TierSetPtr& right) {
+  return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
 
 }  // namespace signalbox::lb

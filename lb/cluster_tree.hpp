@@ -4,7 +4,8 @@
 //
 //   ClusterConfig ─▶ [leaf_tree | aggregate_tree] ─▶ configuration of the one child of cds
 //
-// Sources: gRFC A75 (the tree), A37 (names of priorities, re-resolution), A56.
+// Sources: gRFC A75 (the tree), A37 (names of priorities, re-resolution), A56; Envoy's aggregate
+// cluster (tiered).
 
 #pragma once
 
@@ -39,13 +40,20 @@ bool may_have_sessions(const XdsConfig& xds);
 
 /// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
 /// `lb_policy`: what stands under each priority, the cluster's own or what takes its place.
+/// `tiers`: see CdsConfig.
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
                       const std::vector<ChildName>& priorities,
-                      bool sessions = false);
+                      bool sessions = false,
+                      const TierSetPtr& tiers = nullptr);
 
 /// Precondition: `cluster` is an aggregate, and stands for `leaves`. Its own policy, where it has
 /// one, takes the place of theirs (A75-8).
-LbConfigPtr aggregate_tree(const Cluster& cluster, const AggregateLeaves& leaves);
+LbConfigPtr aggregate_tree(const Cluster& cluster,
+                           const AggregateLeaves& leaves,
+                           AggregateMode mode = AggregateMode::kPriority);
+
+/// Whether both are null, or the same tiers.
+bool same_tiers(const TierSetPtr& left, const TierSetPtr& right);
 
 }  // namespace signalbox::lb

@@ -7,6 +7,7 @@
 #include "lb/policy/cluster_impl.hpp"
 #include "lb/policy/cluster_manager.hpp"
 #include "lb/policy/custom.hpp"
+#include "lb/policy/leaf_tiers.hpp"
 #include "lb/policy/least_request.hpp"
 #include "lb/policy/outlier_detection.hpp"
 #include "lb/policy/override_host.hpp"
@@ -14,6 +15,7 @@
 #include "lb/policy/priority.hpp"
 #include "lb/policy/ring_hash.hpp"
 #include "lb/policy/round_robin.hpp"
+#include "lb/policy/tiered.hpp"
 #include "lb/policy/weighted_target.hpp"
 #include "lb/policy/wrr_locality.hpp"
 #include "messages/overloaded.hpp"
@@ -38,7 +40,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
             return make_outlier_detection(std::move(context));
           },
           [&](const ClusterImplConfig&) -> Made { return make_cluster_impl(std::move(context)); },
-          [](const CdsConfig&) -> Made { return make_cds(); },
+          [&](const CdsConfig&) -> Made { return make_cds(context.options.aggregate_mode); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
           [&](const RingHashConfig& own) -> Made {
             return make_ring_hash(own, std::move(context));
@@ -48,8 +50,8 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           },
           [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
           [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
-          [](const TieredConfig&) -> Made { return nullptr; },
-          [](const LeafTiersConfig&) -> Made { return nullptr; },
+          [&](const TieredConfig&) -> Made { return make_tiered(context.options); },
+          [&](const LeafTiersConfig&) -> Made { return make_leaf_tiers(context.options); },
       },
       static_cast<const LbConfig::variant&>(config));
 }

@@ -132,6 +132,10 @@ Series one(LabelValues labels, std::int64_t value) {
   return {std::move(labels), static_cast<double>(value), {}};
 }
 
+LabelValues tier_labels(const ClusterName& cluster, const ClusterName& leaf, std::size_t priority) {
+  return {cluster.str(), leaf.str(), std::to_string(priority)};
+}
+
 // Precondition: the registry is locked.
 const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
                               absl::string_view name) {
@@ -184,9 +188,10 @@ void Instruments::observe(const Observation& observation) {
                                static_cast<double>(seen.released));
                  },
                  [&](const TierLoad& seen) {
-                   series_.set(Metric::kTierLoad,
-                               {seen.cluster.str(), seen.leaf.str(), std::to_string(seen.priority)},
-                               seen.percent.value_or(0));
+                   if (seen.percent)
+                     series_.set(Metric::kTierLoad,
+                                 tier_labels(seen.cluster, seen.leaf, seen.priority),
+                                 *seen.percent);
                  },
                  [&](const HealthProbed& seen) {
                    series_.add(Metric::kHealthProbes,
@@ -288,6 +293,21 @@ std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster
     ++cluster_holders_[cluster];
   }
   return {this, [this, cluster](const void*) { let_go_of(cluster); }};
+}
+
+std::shared_ptr<const void> Instruments::hold_tier(const ClusterName& cluster,
+                                                   const ClusterName& leaf,
+                                                   std::size_t priority) {
+  const LabelValues tier = tier_labels(cluster, leaf, priority);
+  const std::lock_guard lock(registry_mutex_);
+  ++tier_holders_[tier];
+  return {this, [this, tier](const void*) {
+            const std::lock_guard lock_again(registry_mutex_);
+            const auto found = tier_holders_.find(tier);
+            if (--found->second > 0) return;
+            tier_holders_.erase(found);
+            series_.forget_one(Metric::kTierLoad, tier);
+          }};
 }
 
 void Instruments::let_go_of(const ClusterName& cluster) {

@@ -63,6 +63,11 @@ void SeriesTable::forget(Metric metric, absl::string_view first_label) {
                 [&](const auto& entry) { return entry.first.front() == first_label; });
 }
 
+void SeriesTable::forget_one(Metric metric, const LabelValues& labels) {
+  const std::lock_guard lock(mutex_);
+  values_of(metric).erase(labels);
+}
+
 std::vector<Family> SeriesTable::collect() const {
   const std::lock_guard lock(mutex_);
   std::vector<Family> families;

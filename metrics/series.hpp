@@ -58,6 +58,9 @@ class SeriesTable {
   /// Drops the series whose first label has this value.
   void forget(Metric metric, absl::string_view first_label);
 
+  /// Drops the one series with these labels.
+  void forget_one(Metric metric, const LabelValues& labels);
+
   /// The metrics that have series, in the order of the table.
   std::vector<Family> collect() const;
 

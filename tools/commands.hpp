@@ -69,8 +69,11 @@ std::string version_text();
 
 int run_version(const VersionOptions& options);
 
+inline constexpr absl::string_view kControlPlaneDrill = "control-plane";
+inline constexpr absl::string_view kTieredDrill = "tiered";
+
 struct DemoOptions {
-  std::string drill;         ///< Empty: clusters fail over. `control-plane`.
+  std::string drill;         ///< Empty: clusters fail over. Else the name of one.
   double seconds = 30;       ///< Of a drill: at least.
   double kill_seconds = 10;  ///< How long the drill's control plane is dead,
   double stop_seconds = 10;  ///< and how long it is stopped.

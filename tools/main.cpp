@@ -63,9 +63,10 @@ CLI::Validator whole_number() {
   return {check, ""};
 }
 
-CLI::Validator exactly(const std::string& word) {
-  const auto check = [word](std::string& text) -> std::string {
-    return text == word ? "" : absl::StrCat("expected ", word, ", got '", text, "'");
+CLI::Validator one_of(absl::string_view word, absl::string_view other) {
+  const auto check = [=](std::string& text) -> std::string {
+    if (text == word || text == other) return "";
+    return absl::StrCat("expected ", word, " or ", other, ", got '", text, "'");
   };
   return {check, ""};
 }
@@ -150,14 +151,17 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "Starts a control plane and backends in processes of their own, "
       "calls them\nthrough the drop-in channel, and kills clusters by "
       "script. Ctrl-C stops all of\nit. With --drill control-plane the clusters live: the control "
-      "plane is killed,\nstopped and replaced, and no call may fail.\n"
+      "plane is killed,\nstopped and replaced, and no call may fail. With --drill tiered calls "
+      "spread by\nhealth: the first cluster's backends are killed one by one, and each cluster\n"
+      "must have the share that is computed.\n"
       "\nExamples:\n"
       "  signalbox demo\n"
       "  signalbox demo --seconds 30 --json result.json\n"
-      "  signalbox demo --drill control-plane\n");
-  command->add_option("--drill", options.drill, "Another script: control-plane")
+      "  signalbox demo --drill control-plane\n"
+      "  signalbox demo --drill tiered --json result.json\n");
+  command->add_option("--drill", options.drill, "Another script: control-plane or tiered")
       ->type_name("NAME")
-      ->check(exactly("control-plane"));
+      ->check(one_of(kControlPlaneDrill, kTieredDrill));
   command
       ->add_option(
           "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
@@ -204,7 +208,13 @@ void add_demo(CLI::App& app, CommandLine& line) {
           options.resources,
           "Resources of another topology; by default that of\nconf/demo, which is built in")
       ->type_name("FILE");
-  command->callback([&line] { line.status = run_demo(line.demo); });
+  command->callback([command, &line] {
+    for (const char* name : {"--kill-seconds", "--stop-seconds"}) {
+      if (line.demo.drill == kTieredDrill && command->count(name) > 0)
+        throw CLI::ValidationError(name, "is of --drill control-plane, got --drill tiered");
+    }
+    line.status = run_demo(line.demo);
+  });
 }
 
 void add_serve(CLI::App& app, CommandLine& line) {

@@ -85,6 +85,9 @@ struct NodeConfig {
   std::string cluster;
   std::optional<NodeLocality> locality;
   std::string metadata_json;  ///< A JSON object; empty for none.
+  /// The runtime's word, not the bootstrap's: aggregates are in tiered mode unless they say
+  /// otherwise, so that control planes are not told that overprovisioning is unknown here.
+  bool overprovisions = false;
 
   friend bool operator==(const NodeConfig&, const NodeConfig&) = default;
 };

@@ -25,7 +25,8 @@ absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config
   }
   node.set_user_agent_name("signalbox");
   node.set_user_agent_version(SIGNALBOX_VERSION);
-  node.add_client_features("envoy.lb.does_not_support_overprovisioning");
+  if (!config.overprovisions)
+    node.add_client_features("envoy.lb.does_not_support_overprovisioning");
   node.add_client_features("xds.config.resource-in-sotw");
   return node;
 }

@@ -280,7 +280,11 @@ void give_load(const Row& row, const PriorityLoad& load, PlanAnswer answer, Plan
   const auto give_to = [&](std::uint32_t percent, absl::FunctionRef<bool(const Host&)> is_meant) {
     if (percent > 0) give(row, is_meant, percent * kPercent, answer, plan);
   };
-  if (is_assumed || load.panic) return give_to(load.sum(), [](const Host&) { return true; });
+  if (is_assumed || load.panic) {
+    return give_to(load.sum(), [](const Host& host) {
+      return host.endpoint->health != HealthStatus::kDraining;
+    });
+  }
   give_to(load.healthy, [](const Host& host) { return host.fitness == Fitness::kHealthy; });
   give_to(load.degraded, [](const Host& host) { return host.fitness == Fitness::kDegraded; });
 }

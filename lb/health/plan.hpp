@@ -10,8 +10,9 @@
 // Below the priority the leaf's own policy shares calls out: spread.hpp.
 //
 // Who is fit. Endpoints that EDS calls HEALTHY or UNKNOWN and that are not assumed to be down; for
-// what tiered mode leaves to them, those that EDS calls DEGRADED. DRAINING, UNHEALTHY and TIMEOUT
-// ones count in the health of their priority, and take calls in panic only. Where a priority's
+// what tiered mode leaves to them, those that EDS calls DEGRADED. UNHEALTHY and
+// TIMEOUT ones count in the health of their priority, and take calls in panic only; DRAINING ones
+// count, and take none. Where a priority's
 // health is assumed nobody says who of its endpoints is fit: the shares are those that they have on
 // average.
 //

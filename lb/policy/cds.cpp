@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/cds.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,8 +37,24 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
+/// Without those that only tiered knows of (D4).
+EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
+  const auto has_unfit = [](const Priority& priority) {
+    return !priority.degraded.empty() || !priority.unhealthy.empty();
+  };
+  if (std::ranges::none_of(endpoints->priorities, has_unfit)) return endpoints;
+  auto fit = std::make_shared<Endpoints>(*endpoints);
+  for (Priority& priority : fit->priorities) {
+    priority.degraded.clear();
+    priority.unhealthy.clear();
+  }
+  return fit;
+}
+
 class Cds final : public Policy {
  public:
+  explicit Cds(AggregateMode mode) : mode_(mode) {}
+
   LbEffects step(const LbEvent& event, Instant /*now*/) override {
     LbEffects effects;
     std::visit(Overloaded{
@@ -71,18 +88,19 @@ class Cds final : public Policy {
       const auto why = absl::UnavailableError(found->second.status().message());
       fail(why, make_fail_picker(why), effects);
     } else {
-      serve(*found->second, own.lb_policy, may_have_sessions(*update.xds), effects);
+      serve(*found->second, own, may_have_sessions(*update.xds), effects);
     }
   }
 
   void serve(const ClusterConfigPtr& config,
-             const LbConfigPtr& override,
+             const CdsConfig& own,
              bool sessions,
              LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
-      const bool is_same = sessions == sessions_ && same_config(override, override_);
-      if (config == served_ && is_same) return;  // D3
-      override_ = override;
+      const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
+      if (config == served_ && is_same && same_tiers(own.tiers, tiers_)) return;  // D3
+      override_ = own.lb_policy;
+      tiers_ = own.tiers;
       sessions_ = sessions;
       serve_leaf(*config->cluster, *leaf, effects);
     } else {
@@ -101,8 +119,8 @@ class Cds final : public Policy {
     const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
     const LbConfigPtr& lb_policy = override_ == nullptr ? cluster.lb_policy : override_;
     children_.update(the_child(),
-                     leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_),
-                     endpoints,
+                     leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_, tiers_),
+                     tiers_ == nullptr ? without_unfit(endpoints) : endpoints,
                      effects);
   }
 
@@ -111,7 +129,10 @@ class Cds final : public Policy {
     if (map_ == Map::kOpen) map_ = Map::kClosing;
     unsettled_.reset();
     note_.clear();
-    children_.update(the_child(), aggregate_tree(cluster, leaves), nullptr, effects);
+    children_.update(the_child(),
+                     aggregate_tree(cluster, leaves, cluster.aggregate_mode.value_or(mode_)),
+                     nullptr,
+                     effects);
   }
 
   void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
@@ -134,11 +155,12 @@ class Cds final : public Policy {
       published_.publish({child.state,
                           with_note(child.status, "", note),
                           make_noted_picker(child.picker, "", note),
-                          children_.generation()},
+                          children_.generation(),
+                          child.hosts},
                          effects);
     } else {
-      published_.publish({child.state, child.status, child.picker, children_.generation()},
-                         effects);
+      published_.publish(
+          {child.state, child.status, child.picker, children_.generation(), child.hosts}, effects);
     }
     if (map_ == Map::kClosing && !child.replacing) close(effects);
   }
@@ -157,12 +179,14 @@ class Cds final : public Policy {
   /// The subchannel map: closing while the old leaf still serves.
   enum class Map { kClosed, kOpen, kClosing };
 
+  const AggregateMode mode_;  ///< Of an aggregate that does not say.
   ChildSet children_;
   PriorityNames names_;
   Published published_;
   ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
   absl::Status failure_;     ///< and this is why.
   LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
+  TierSetPtr tiers_;         ///< As last told: CdsConfig::tiers.
   bool sessions_ = false;    ///< As last told: may_have_sessions().
   std::string note_;
   Map map_ = Map::kClosed;
@@ -171,8 +195,8 @@ class Cds final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_cds() {
-  return std::make_unique<Cds>();
+std::unique_ptr<Policy> make_cds(AggregateMode mode) {
+  return std::make_unique<Cds>(mode);
 }
 
 }  // namespace signalbox::lb

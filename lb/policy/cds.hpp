@@ -4,7 +4,7 @@
 //
 //   cluster_manager ─▶ [cds] ─┬ leaf:      ─▶ outlier_detection ─▶ … ─▶ priority ─▶ lb_policy
 //   priority ─────────▶ [cds] ┤            └▶ the subchannel map that all below it share
-//                             └ aggregate: ─▶ priority ─▶ cds, one for each leaf
+//                             └ aggregate: ─▶ priority, or tiered, ─▶ cds, one for each leaf
 //
 // A cluster that cannot be had is in TRANSIENT_FAILURE, and calls to it fail with UNAVAILABLE,
 // whatever went wrong; one that is gone drops them. Neither spoils another cluster (A75-11).
@@ -14,6 +14,9 @@
 //       nothing that served from it serves any more.
 //   D2  What lingers in the map is dropped once the generation is applied below.
 //   D3  A leaf that did not change hears nothing, unless sessions begin or end (may_have_sessions).
+//   D4  Endpoints that are not HEALTHY, UNKNOWN or DRAINING are known below only under tiered,
+//   which
+//       counts them and may send them calls; then leaf_tiers stands in the place of priority.
 
 #pragma once
 
@@ -23,6 +26,7 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_cds();
+/// `mode`: of an aggregate that does not say.
+std::unique_ptr<Policy> make_cds(AggregateMode mode = AggregateMode::kPriority);
 
 }  // namespace signalbox::lb

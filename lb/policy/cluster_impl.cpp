@@ -25,8 +25,10 @@ std::set<LocalityName> localities_of(const EndpointsPtr& endpoints) {
   std::set<LocalityName> names;
   if (endpoints == nullptr) return names;
   for (const Priority& priority : endpoints->priorities) {
-    for (const LocalityPtr& locality : priority.localities)
-      names.insert(locality->name);
+    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const LocalityPtr& locality : *part)
+        names.insert(locality->name);
+    }
   }
   return names;
 }

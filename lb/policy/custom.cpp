@@ -33,6 +33,8 @@ bool stands_above_a_cluster(const LbConfig& config) {
                         [](const OutlierDetectionConfig&) { return true; },
                         [](const ClusterImplConfig&) { return true; },
                         [](const OverrideHostConfig&) { return true; },
+                        [](const TieredConfig&) { return true; },
+                        [](const LeafTiersConfig&) { return true; },
                         [](const auto&) { return false; },
                     },
                     static_cast<const LbConfig::variant&>(config));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/health/host_count.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -55,8 +56,14 @@ void EndpointSet::Changes::merge(const Changes& more) {
   unreachable |= more.unreachable;
 }
 
-EndpointSet::EndpointSet(Connects connects, Duration attempt_delay, MakeCounter make_counter)
-    : connects_(connects), attempt_delay_(attempt_delay), make_counter_(std::move(make_counter)) {}
+EndpointSet::EndpointSet(Connects connects,
+                         Duration attempt_delay,
+                         MakeCounter make_counter,
+                         Unreachable unreachable)
+    : connects_(connects),
+      attempt_delay_(attempt_delay),
+      make_counter_(std::move(make_counter)),
+      unreachable_(unreachable) {}
 
 // --- the list ---
 
@@ -104,6 +111,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
   if (std::exchange(entry.named_in, list_) == list_) return;  // Named twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
+  tally(entry);
 }
 
 EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
@@ -146,6 +154,7 @@ void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
   SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
   if (entry.counts) --counts_[index(entry.state)];
+  tally_no_more(entry);
   forget_first(entry.endpoint->addresses.front(), entry);
   entries_.erase(key_of(*entry.endpoint));
 }
@@ -177,9 +186,11 @@ void EndpointSet::connect(const Address& first, LbEffects& effects) {
 void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
+  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;  // I3
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
-                      attempt_delay_);
+                      attempt_delay_,
+                      in_panic ? PickFirst::Health::kIgnored : PickFirst::Health::kReported);
   drive(entry, effects, [&](LbEffects& wants) {
     entry.first->update(entry.endpoint->addresses, wants);
   });
@@ -230,6 +241,7 @@ void EndpointSet::drive(Entry& entry,
     effects.push_back(std::move(want));
   }
   recount(entry);
+  tally(entry);
   for (const SubchannelStateChanged& event : known_already)
     hear(entry, event, effects);
 }
@@ -269,6 +281,38 @@ void EndpointSet::recount(Entry& entry) {
     last_failure_ = std::move(failure);
     changes_.failure = true;
   }
+}
+
+// --- who is fit ---
+
+// A judge's verdict counts when it is on every address that is held.
+bool EndpointSet::is_fit(const Entry& entry) const {
+  if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
+    return false;
+  bool is_judged = false;
+  for (const Address& address : entry.endpoint->addresses) {
+    const auto found = held_.find(address);
+    if (found == held_.end()) continue;
+    if (!found->second.last.has_value() || found->second.last->healthy) return true;
+    is_judged = true;
+  }
+  return !is_judged;
+}
+
+void EndpointSet::tally(Entry& entry) {
+  const HostTally own{1, entry.endpoint->weight};
+  const bool fit = is_fit(entry);
+  if (own == entry.tallied && fit == entry.fit) return;
+  tally_no_more(entry);
+  entry.tallied = own;
+  entry.fit = fit;
+  add(all_, own);
+  if (fit) add(fit_, own);
+}
+
+void EndpointSet::tally_no_more(Entry& entry) {
+  take(all_, entry.tallied);
+  if (entry.fit) take(fit_, entry.tallied);
 }
 
 // --- what pickers are made of ---

@@ -15,7 +15,9 @@
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
 //   I2  An event of one endpoint costs O(1), a list O(its length), and no more than a copy of
 //       pointers where a locality is the same object as before.
-//   I3  Who is unhealthy is not READY; its connection stays (A61: health, no fake failures).
+//   I3  Who is unhealthy is not READY; its connection stays (A61: health, no fake failures). But
+//   for
+//       who is listed as UNHEALTHY: whoever lists it wants it used whatever its health (ENV-17).
 //   I4  Endpoints that share an address share its hold.
 
 #pragma once
@@ -90,9 +92,13 @@ class EndpointSet {
     void merge(const Changes& more);
   };
 
+  /// Whether a member that cannot be connected to is fit.
+  enum class Unreachable : std::uint8_t { kUnfit, kFit };
+
   explicit EndpointSet(Connects connects,
                        Duration attempt_delay = kAttemptDelay,
-                       MakeCounter make_counter = nullptr);
+                       MakeCounter make_counter = nullptr,
+                       Unreachable unreachable = Unreachable::kUnfit);
 
   /// The endpoints from now on; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
@@ -125,6 +131,12 @@ class EndpointSet {
     return counts_[static_cast<std::size_t>(state)];
   }
 
+  /// Members that are fit for calls, as host_count.hpp defines it, and all members, whether or not
+  /// picks reach them.
+  const HostTally& fit() const { return fit_; }
+
+  const HostTally& all() const { return all_; }
+
   /// Every address that is held has been heard of.
   bool heard_all() const { return unheard_ == 0; }
 
@@ -141,6 +153,8 @@ class EndpointSet {
     std::optional<PickFirst> first;  // Nothing: never asked to connect.
     bool heard_all = true;           // Of its addresses that are held.
     std::uint64_t named_in = 0;      // The newest list that has it.
+    HostTally tallied;               // What it has in all_;
+    bool fit = false;                // and whether in fit_ as well.
   };
 
   // An address that is held.
@@ -174,10 +188,14 @@ class EndpointSet {
   void hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects);
   bool drop_user(const Address& address, Entry& entry);
   void recount(Entry& entry);
+  bool is_fit(const Entry& entry) const;
+  void tally(Entry& entry);
+  void tally_no_more(Entry& entry);
 
   Connects connects_;
   Duration attempt_delay_;
   MakeCounter make_counter_;
+  Unreachable unreachable_;
   std::uint64_t list_ = 0;  // Counts updates.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> order_;  // As configured.
@@ -186,6 +204,8 @@ class EndpointSet {
   absl::flat_hash_map<Address, Entry*> by_first_;  // With kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members that count, by state.
   std::size_t unheard_ = 0;                        // Members that have not heard all.
+  HostTally fit_;
+  HostTally all_;
   absl::Status last_failure_;
   Changes changes_;
 };

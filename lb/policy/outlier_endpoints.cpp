@@ -25,9 +25,11 @@ void OutlierEndpoints::update(const EndpointsPtr& endpoints) {
   order_.clear();
   if (endpoints != nullptr) {
     for (const Priority& priority : endpoints->priorities) {
-      for (const LocalityPtr& locality : priority.localities) {
-        for (const Endpoint& endpoint : locality->endpoints)
-          take_in(endpoint);
+      for (const auto* part : {&priority.localities, &priority.degraded}) {
+        for (const LocalityPtr& locality : *part) {
+          for (const Endpoint& endpoint : locality->endpoints)
+            take_in(endpoint);
+        }
       }
     }
   }

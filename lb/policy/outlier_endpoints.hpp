@@ -64,8 +64,8 @@ class OutlierEndpoints {
   explicit OutlierEndpoints(std::shared_ptr<Retirement> retirement)
       : retirement_(std::move(retirement)) {}
 
-  /// The endpoints from now on; null: none. Whoever is new begins at zero; whoever leaves the list
-  /// is forgotten, with his ejection.
+  /// The endpoints from now on, with those DEGRADED ones that get calls; null: none. Whoever is new
+  /// begins at zero; whoever leaves the list is forgotten, with his ejection.
   void update(const EndpointsPtr& endpoints);
 
   std::size_t size() const { return order_.size(); }

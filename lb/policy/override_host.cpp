@@ -2,6 +2,7 @@
 #include "lb/policy/override_host.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,18 +18,20 @@ bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
 
-/// Takes DRAINING endpoints out, and remembers the localities that it made, so that one that did
-/// not change is the same pointer again.
+/// Takes DRAINING endpoints out, counts them among the unhealthy ones, and remembers the localities
+/// that it made, so that one that did not change is the same pointer again.
 class DrainingFilter {
  public:
   EndpointsPtr filter(const EndpointsPtr& endpoints) {
     if (endpoints == nullptr) return nullptr;
-    std::map<LocalityPtr, LocalityPtr> used;
+    std::map<LocalityPtr, Parts> used;
     auto filtered = std::make_shared<Endpoints>(*endpoints);
     for (Priority& priority : filtered->priorities) {
       for (LocalityPtr& locality : priority.localities) {
         if (std::ranges::none_of(locality->endpoints, is_draining)) continue;
-        locality = used[locality] = without_draining(locality);
+        const Parts& parts = used[locality] = divided(locality);
+        locality = parts.rest;
+        priority.unhealthy.push_back(parts.draining);
       }
     }
     made_ = std::move(used);
@@ -37,14 +40,21 @@ class DrainingFilter {
   }
 
  private:
-  LocalityPtr without_draining(const LocalityPtr& locality) const {
+  struct Parts {
+    LocalityPtr rest;
+    LocalityPtr draining;
+  };
+
+  Parts divided(const LocalityPtr& locality) const {
     if (const auto known = made_.find(locality); known != made_.end()) return known->second;
     auto rest = std::make_shared<Locality>(*locality);
+    auto draining = std::make_shared<Locality>(*locality);
     std::erase_if(rest->endpoints, is_draining);
-    return rest;
+    std::erase_if(draining->endpoints, std::not_fn(is_draining));
+    return {rest, draining};
   }
 
-  std::map<LocalityPtr, LocalityPtr> made_;  ///< From what came to what was passed on.
+  std::map<LocalityPtr, Parts> made_;  ///< From what came to what was passed on.
 };
 
 class OverrideHost final : public PassThrough {

@@ -10,7 +10,8 @@
 // subchannel map's (KeepSessions): only it knows who else holds an address.
 //
 // Invariants
-//   I1  The child never sees a DRAINING endpoint (A55-29).
+//   I1  The child sees no DRAINING endpoint among those that get calls (A55-29): they are counted
+//       with the unhealthy ones.
 //   I2  A locality that did not change keeps its pointer on the way down.
 //   I3  Where no call can be of a session, it costs nothing: nothing is ordered of the map, and the
 //       child's picker is published as it is (A55-25).

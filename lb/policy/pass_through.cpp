@@ -48,8 +48,9 @@ void PassThrough::on(const ConfigUpdated& update, Instant now, LbEffects& effect
 
 void PassThrough::publish(LbEffects& effects) {
   const Child& child = *children_.find(the_child());
-  published_.publish({child.state, child.status, show(child.picker), children_.generation()},
-                     effects);
+  published_.publish(
+      {child.state, child.status, show(child.picker), children_.generation(), child.hosts},
+      effects);
 }
 
 }  // namespace signalbox::lb

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/health/host_count.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -15,7 +16,11 @@ Petiole::Petiole(absl::string_view name,
                  EndpointSet::MakeCounter make_counter)
     : name_(name),
       context_(std::move(context)),
-      endpoints_(connects, context_.options.connection_attempt_delay, std::move(make_counter)) {}
+      endpoints_(connects,
+                 context_.options.connection_attempt_delay,
+                 std::move(make_counter),
+                 context_.options.unreachable_is_unhealthy ? EndpointSet::Unreachable::kUnfit
+                                                           : EndpointSet::Unreachable::kFit) {}
 
 LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
   LbEffects effects;
@@ -32,8 +37,9 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
              event);
   follow_up(effects);
   note(endpoints_.take_changes());
-  publish_or_order(effects);
+  publish_edge(effects);
   report_applied(effects);
+  order_rebuild(effects);
   return effects;
 }
 
@@ -51,6 +57,7 @@ void Petiole::rebuild_due(LbEffects& effects) {
   rebuild_ordered_ = false;
   if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
   if (dirty_) publish(effects);
+  if (is_miscounted()) publish_hosts(effects);
 }
 
 void Petiole::note(const EndpointSet::Changes& changes) {
@@ -59,7 +66,7 @@ void Petiole::note(const EndpointSet::Changes& changes) {
 }
 
 bool Petiole::needs_picker(const EndpointSet::Changes& changes) const {
-  const bool failed = published_ == ConnectivityState::kTransientFailure;
+  const bool failed = published_ && published_->state == ConnectivityState::kTransientFailure;
   return changes.ready || (failed && (changes.failure || changes.list));
 }
 
@@ -72,25 +79,47 @@ ConnectivityState Petiole::state() const {
 }
 
 // I1.
-void Petiole::publish_or_order(LbEffects& effects) {
+void Petiole::publish_edge(LbEffects& effects) {
   if (generation_ == 0) return;
-  if (published_ != state()) publish(effects);
-  if ((dirty_ || reresolution_wanted_) && !std::exchange(rebuild_ordered_, true))
-    effects.push_back(RebuildSoon{});
+  if (!published_ || published_->state != state()) publish(effects);
+}
+
+void Petiole::order_rebuild(LbEffects& effects) {
+  if (generation_ == 0) return;
+  const bool is_rebuild_wanted = dirty_ || reresolution_wanted_ || is_miscounted();
+  if (is_rebuild_wanted && !std::exchange(rebuild_ordered_, true)) effects.push_back(RebuildSoon{});
 }
 
 void Petiole::report_applied(LbEffects& effects) {
   if (!owes_applied_ || !endpoints_.heard_all()) return;
   owes_applied_ = false;
+  if (is_miscounted()) publish_hosts(effects);
   effects.push_back(ReportApplied{generation_});
 }
 
 void Petiole::publish(LbEffects& effects) {
   dirty_ = false;
-  published_ = state();
-  absl::Status status;
-  if (published_ == ConnectivityState::kTransientFailure) status = failure();
-  effects.push_back(Publish{*published_, std::move(status), make_picker(), generation_});
+  Publish next;
+  next.state = state();
+  if (next.state == ConnectivityState::kTransientFailure) next.status = failure();
+  next.picker = make_picker();
+  next.generation = generation_;
+  next.hosts = fit_of(endpoints_.fit(), endpoints_.all());
+  published_ = next;
+  effects.push_back(std::move(next));
+}
+
+// What was said of the endpoints is not so any more.
+bool Petiole::is_miscounted() const {
+  if (!published_) return false;
+  const PriorityHosts& said = published_->hosts->priorities.front();
+  return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
+}
+
+// The picker stays: it may be about to be built anew, but not for this.
+void Petiole::publish_hosts(LbEffects& effects) {
+  published_->hosts = fit_of(endpoints_.fit(), endpoints_.all());
+  effects.push_back(*published_);
 }
 
 absl::Status Petiole::failure() const {

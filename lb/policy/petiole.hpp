@@ -11,6 +11,8 @@
 //       the end of the burst (RebuildSoon); re-resolution is asked for once per burst, too.
 //   I2  Without endpoints it is in TRANSIENT_FAILURE, and says so.
 //   I3  Nothing is published twice: what does not change the picker builds none.
+//   I4  It says how many endpoints are fit (HostReport), and what it says before it reports a
+//       configuration applied is of that one's endpoints.
 
 #pragma once
 
@@ -74,15 +76,18 @@ class Petiole : public Policy {
   void configured(const ConfigUpdated& update, LbEffects& effects);
   void rebuild_due(LbEffects& effects);
   void note(const EndpointSet::Changes& changes);
-  void publish_or_order(LbEffects& effects);
+  void publish_edge(LbEffects& effects);
   void report_applied(LbEffects& effects);
+  void order_rebuild(LbEffects& effects);
   void publish(LbEffects& effects);
+  bool is_miscounted() const;
+  void publish_hosts(LbEffects& effects);
 
   absl::string_view name_;
   PolicyContext context_;
   EndpointSet endpoints_;
   Generation generation_ = 0;
-  std::optional<ConnectivityState> published_;
+  std::optional<Publish> published_;
   bool owes_applied_ = false;
   bool dirty_ = false;  // The published picker is not what we would build now.
   bool reresolution_wanted_ = false;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lb/health/host_count.hpp"
 #include "lb/pickers.hpp"
 #include "lb/policy/address_order.hpp"
 #include "lb/policy/pick_first_core.hpp"
@@ -68,10 +69,13 @@ class PickFirstPolicy final : public Policy {
     absl::Status status;
     ConnectionPtr connection;
     ChosenEndpoint chosen;
+    HostTally fit;
+    HostTally all;
 
     friend bool operator==(const Shown& left, const Shown& right) {
       return left.state == right.state && left.status == right.status &&
-             left.connection == right.connection && same(left.chosen, right.chosen);
+             left.connection == right.connection && same(left.chosen, right.chosen) &&
+             left.fit == right.fit && left.all == right.all;
     }
   };
 
@@ -84,6 +88,7 @@ class PickFirstPolicy final : public Policy {
     generation_ = update.generation;
     owes_applied_ = true;
     endpoints_ = update.endpoints;
+    all_ = tally(endpoints_);
     first_.update(endpoints_ == nullptr ? std::vector<Address>()
                                         : flatten(*endpoints_, order(), context_.seed),
                   effects);
@@ -96,15 +101,21 @@ class PickFirstPolicy final : public Policy {
 
   void observe(const SubchannelStateChanged& change, LbEffects& effects) {
     first_.observe(change, effects);
-    if (change.connection != nullptr && change.connection == first_.connection())
-      tracker_ = change.tracker;
+    if (change.connection == nullptr || change.connection != first_.connection()) return;
+    tracker_ = change.tracker;
+    judged_unfit_ = !change.healthy;
   }
 
   Shown present() const {
-    Shown now{first_.state(), first_.status(), first_.connection(), {}};
+    Shown now{first_.state(), first_.status(), first_.connection(), {}, all_, all_};
+    if (now.state == ConnectivityState::kTransientFailure &&
+        context_.options.unreachable_is_unhealthy)
+      now.fit = {};
     if (now.connection == nullptr) return now;
     now.chosen = endpoint_of(endpoints_, now.connection->address());
     now.chosen.tracker = tracker_;
+    if (judged_unfit_ && now.chosen.endpoint != nullptr)
+      take(now.fit, {1, now.chosen.endpoint->weight});
     return now;
   }
 
@@ -112,7 +123,12 @@ class PickFirstPolicy final : public Policy {
     if (generation_ == 0) return;
     Shown now = present();
     if (shown_ == now) return;
-    effects.push_back(Publish{now.state, now.status, make_picker(now), generation_});
+    const bool is_count_alone =
+        shown_ && shown_->state == now.state && shown_->status == now.status &&
+        shown_->connection == now.connection && same(shown_->chosen, now.chosen);
+    if (!is_count_alone) picker_ = make_picker(now);
+    effects.push_back(
+        Publish{now.state, now.status, picker_, generation_, fit_of(now.fit, now.all)});
     shown_ = std::move(now);
   }
 
@@ -142,7 +158,10 @@ class PickFirstPolicy final : public Policy {
   bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
+  HostTally all_;               // Of endpoints_.
   CallTrackerPtr tracker_;      // Of the connection.
+  bool judged_unfit_ = false;   // The same: a judge finds its endpoint unfit.
+  PickerPtr picker_;            // The same as in what was published last.
   std::optional<Shown> shown_;  // What was published last.
 };
 

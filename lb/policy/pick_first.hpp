@@ -12,7 +12,8 @@
 // and by weight, where so configured), each with its addresses in order, families interleaved.
 //
 // Health is nobody's business here: an endpoint that was ejected is used on, as there is no other
-// (A61, A17). Whether calls are counted is not affected.
+// (A61, A17). Whether calls are counted is not affected. But it says how many are fit (HostReport):
+// all but the one in use if a judge finds that unfit; none once every address has failed.
 
 #pragma once
 

@@ -10,6 +10,7 @@
 
 #include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
+#include "lb/health/host_count.hpp"
 #include "lb/pickers.hpp"
 #include "lb/published.hpp"
 #include "messages/overloaded.hpp"
@@ -64,11 +65,13 @@ class WeightedTarget final : public Policy {
                    [&](const IdleExitRequested&) { exit_idle(effects); },
                    [&](const RebuildDue&) {
                      rebuild_ordered_ = false;
-                     if (dirty_) publish(effects);
+                     if (dirty_ || miscounted_) publish(effects);
                    },
                    [](const auto&) {},
                },
                event);
+    // What is said of the hosts before is of the configuration that is reported.
+    if (miscounted_ && children_.reached() > children_.applied()) publish(effects);
     children_.report_applied(effects);
     return effects;
   }
@@ -84,15 +87,23 @@ class WeightedTarget final : public Policy {
       children_.update_if_changed(
           name, target.config, endpoints_in(update.endpoints, target.locality), effects);
     }
+    dirty_ = miscounted_ = true;
     publish(effects);
   }
 
   void on(const ChildStateChanged& changed, LbEffects& effects) {
     const ConnectivityState before = children_.aggregate();
+    const Child* known = children_.find(changed.child);
+    const HostReportPtr hosts = known == nullptr ? nullptr : known->hosts;
+    const PickerPtr picker = known == nullptr ? nullptr : known->picker;
     const Child* child = children_.hear(changed, effects);
     if (child == nullptr) return;
     if (child->state == ConnectivityState::kIdle) children_.exit_idle(child->name, effects);
-    dirty_ = true;
+    miscounted_ |= !same_hosts(hosts, child->hosts);
+    const bool is_other_state = child->state != child->state_before;
+    miscounted_ |= child->hosts == nullptr && is_other_state;
+    dirty_ |= picker != child->picker || is_other_state;
+    if (!dirty_ && !miscounted_) return;
     if (children_.aggregate() != before) {
       publish(effects);
     } else if (!std::exchange(rebuild_ordered_, true)) {
@@ -105,11 +116,22 @@ class WeightedTarget final : public Policy {
         [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
+  // A picker that would choose as the one before does is not built again.
   void publish(LbEffects& effects) {
-    dirty_ = false;
     const ConnectivityState state = children_.aggregate();
-    published_.publish({state, status_of(state), picker_of(state), children_.generation()},
-                       effects);
+    if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
+    if (std::exchange(miscounted_, false) || hosts_ == nullptr) hosts_ = sum();
+    published_.publish({state, status_of(state), shown_, children_.generation(), hosts_}, effects);
+  }
+
+  HostReportPtr sum() const {
+    PriorityHosts sum;
+    children_.each([&](const ChildName&, const Child& child) {
+      const PriorityHosts own = hosts_of(child);
+      add(sum.healthy, own.healthy);
+      add(sum.total, own.total);
+    });
+    return fit_of(sum.healthy, sum.total);
   }
 
   absl::Status status_of(ConnectivityState state) const {
@@ -141,7 +163,10 @@ class WeightedTarget final : public Policy {
   ChildSet children_;
   Published published_;
   WeightedTargetConfig config_;
-  bool dirty_ = false;  ///< A child's report is not in what was published last.
+  PickerPtr shown_;  ///< What was published last,
+  HostReportPtr hosts_;
+  bool dirty_ = false;       ///< A child's picker or state is not in what was published last,
+  bool miscounted_ = false;  ///< nor what one says of its hosts.
   bool rebuild_ordered_ = false;
 };
 

@@ -11,6 +11,7 @@
 //   W1  A child that reports IDLE is asked to connect again: it gets no calls that would ask.
 //   W2  A change of the aggregated state is published at once; for a mere change of pickers one
 //       RebuildSoon stands for the whole burst.
+//   W3  Its HostReport is the sum of its children's.
 
 #pragma once
 

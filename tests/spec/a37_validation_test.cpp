@@ -287,7 +287,7 @@ TEST_CASE("A75: the LB policy is each leaf's own, never the aggregate's", "[spec
   CHECK(value_of<Cluster>(parse(kAggregate)).lb_policy == nullptr);
 }
 
-TEST_CASE("A75: an aggregate's lb_policy is ignored, whatever it is", "[spec][A75-7]") {
+TEST_CASE("A75: an aggregate's lb_policy is ignored, whatever it is", "[spec][A75-7][ENV-1]") {
   const auto policy = GENERATE(as<std::string>{},
                                "",
                                "lb_policy: CLUSTER_PROVIDED",

@@ -97,6 +97,16 @@ std::string to_text(const Observation& observation) {
           [](const SessionsSwept& it) {
             return absl::StrCat("sweep ", it.cluster.str(), " released ", it.released);
           },
+          [](const TierLoad& it) {
+            return absl::StrCat("load ",
+                                it.cluster.str(),
+                                " ",
+                                it.leaf.str(),
+                                "/",
+                                it.priority,
+                                " ",
+                                it.percent ? absl::StrCat(*it.percent) : "none");
+          },
           [](const auto&) { return std::string("other observation"); },
       },
       observation);

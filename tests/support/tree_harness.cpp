@@ -380,7 +380,12 @@ void TreeHarness::publish(Node& node, Publish& publish) {
   node.published = publish;
   if (node.parent != nullptr) {
     post(node.parent->id,
-         ChildStateChanged{node.name, publish.state, publish.status, publish.picker});
+         ChildStateChanged{node.name,
+                           publish.state,
+                           publish.status,
+                           publish.picker,
+                           publish.generation,
+                           publish.hosts});
   } else {
     log(absl::StrCat("publish ", to_string(publish.state), " ", publish.generation));
   }

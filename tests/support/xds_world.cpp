@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/xds_world.hpp"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -12,10 +13,17 @@ namespace signalbox::test {
 namespace {
 
 Endpoint endpoint(std::string text) {
+  static const std::map<char, HealthStatus> kHealths{{'!', HealthStatus::kDraining},
+                                                     {'?', HealthStatus::kDegraded},
+                                                     {'-', HealthStatus::kUnhealthy}};
   Endpoint parsed;
-  if (!text.empty() && text.back() == '!') {
+  if (const auto found = kHealths.find(text.empty() ? ' ' : text.back()); found != kHealths.end()) {
     text.pop_back();
-    parsed.health = HealthStatus::kDraining;
+    parsed.health = found->second;
+  }
+  if (const auto weight = text.find('='); weight != std::string::npos) {
+    SIGNALBOX_INVARIANT(absl::SimpleAtoi(text.substr(weight + 1), &parsed.weight), text);
+    text.resize(weight);
   }
   for (const absl::string_view address : absl::StrSplit(text, '+'))
     parsed.addresses.emplace_back(std::string(address));
@@ -36,6 +44,8 @@ void XdsWorld::eds(const std::string& cluster,
                    const ClusterExtras& extras) {
   Endpoints endpoints;
   endpoints.drops = extras.drops;
+  endpoints.overprovisioning_percent = extras.overprovisioning_percent;
+  endpoints.weighted_priority_health = extras.weighted_priority_health;
   for (const std::string& text : priorities)
     endpoints.priorities.push_back(parse(text));
   Cluster parsed{ClusterName(cluster), EdsDiscovery{cluster}, lb_policy};
@@ -58,11 +68,15 @@ void XdsWorld::dns(const std::string& cluster, const std::string& address) {
       LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});
 }
 
-void XdsWorld::aggregate(const std::string& cluster, const std::vector<std::string>& leaves) {
+void XdsWorld::aggregate(const std::string& cluster,
+                         const std::vector<std::string>& leaves,
+                         std::optional<AggregateMode> mode) {
   AggregateLeaves children;
   for (const std::string& leaf : leaves)
     children.leaves.emplace_back(leaf);
-  put({ClusterName(cluster), AggregateDiscovery{children.leaves}, nullptr}, children);
+  Cluster parsed{ClusterName(cluster), AggregateDiscovery{children.leaves}, nullptr};
+  parsed.aggregate_mode = mode;
+  put(std::move(parsed), children);
 }
 
 void XdsWorld::error(const std::string& cluster, absl::Status status) {
@@ -104,19 +118,27 @@ Priority XdsWorld::parse(const std::string& text) {
     if (!weighted.second.empty()) {
       SIGNALBOX_INVARIANT(absl::SimpleAtoi(weighted.second, &locality.weight), "a weight: " + text);
     }
-    for (const absl::string_view address : absl::StrSplit(parts.second, ',', absl::SkipEmpty()))
-      locality.endpoints.push_back(endpoint(std::string(address)));
-    LocalityPtr shared;
-    for (const LocalityPtr& known : localities_) {
-      if (*known == locality) shared = known;
+    Locality degraded{locality.name, locality.weight, {}};
+    Locality unhealthy = degraded;
+    for (const absl::string_view address : absl::StrSplit(parts.second, ',', absl::SkipEmpty())) {
+      Endpoint parsed = endpoint(std::string(address));
+      Locality& part = parsed.health == HealthStatus::kDegraded    ? degraded
+                       : parsed.health == HealthStatus::kUnhealthy ? unhealthy
+                                                                   : locality;
+      part.endpoints.push_back(std::move(parsed));
     }
-    if (shared == nullptr) {
-      shared = std::make_shared<const Locality>(std::move(locality));
-      localities_.push_back(shared);
-    }
-    priority.localities.push_back(std::move(shared));
+    priority.localities.push_back(share(std::move(locality)));
+    if (!degraded.endpoints.empty()) priority.degraded.push_back(share(std::move(degraded)));
+    if (!unhealthy.endpoints.empty()) priority.unhealthy.push_back(share(std::move(unhealthy)));
   }
   return priority;
+}
+
+LocalityPtr XdsWorld::share(Locality locality) {
+  for (const LocalityPtr& known : localities_) {
+    if (*known == locality) return known;
+  }
+  return localities_.emplace_back(std::make_shared<const Locality>(std::move(locality)));
 }
 
 LbConfigPtr manager_of(const std::vector<std::string>& clusters,

@@ -5,9 +5,9 @@
 //   world.eds("orders", {"east:a,b west:c", "north:d"}) ─▶ config() ─▶ XdsConfig
 //
 // One string for each priority; in it localities as zone:endpoint,endpoint, or zone*3:endpoint for
-// one of weight 3. An endpoint that ends in "!" is DRAINING; one with several addresses has "+"
-// between them. What is not said again keeps its
-// pointer, as XdsConfig promises (X3).
+// one of weight 3. An endpoint that ends in "!" is DRAINING, in "?" DEGRADED, in "-" UNHEALTHY; one
+// with several addresses has "+" between them, one with a weight "=" and that before its health.
+// What is not said again keeps its pointer, as XdsConfig promises (X3).
 
 #pragma once
 
@@ -31,6 +31,8 @@ struct ClusterExtras {
   std::vector<DropCategory> drops = {};
   Duration idle_timeout = std::chrono::hours(1);
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
+  std::uint32_t overprovisioning_percent = 140;
+  bool weighted_priority_health = false;
 };
 
 class XdsWorld {
@@ -47,7 +49,9 @@ class XdsWorld {
 
   void dns(const std::string& cluster, const std::string& address);
 
-  void aggregate(const std::string& cluster, const std::vector<std::string>& leaves);
+  void aggregate(const std::string& cluster,
+                 const std::vector<std::string>& leaves,
+                 std::optional<AggregateMode> mode = std::nullopt);
 
   void error(const std::string& cluster, absl::Status status);
 
@@ -61,6 +65,7 @@ class XdsWorld {
  private:
   void put(Cluster cluster, std::variant<LeafEndpoints, AggregateLeaves> children);
   Priority parse(const std::string& text);
+  LocalityPtr share(Locality locality);
 
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters_;
   std::shared_ptr<const Listener> listener_;

@@ -35,6 +35,7 @@
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/client_interceptor.h>
 
+#include "messages/cluster.hpp"
 #include "messages/resource_dump.hpp"
 #include "signalbox/filter.hpp"
 #include "signalbox/plan.hpp"
@@ -98,6 +99,23 @@ struct RuntimeOptions {
   /// had no good version before. Off, as gRFC A74 has it: the aggregate does without it, and fails
   /// only when none is left. On, as the older gRFC A37 has it: the whole aggregate fails.
   bool missing_cluster_fails_aggregate = false;
+
+  /// How aggregate clusters spread their calls whose CDS metadata does not say ("signalbox":
+  /// {"aggregate_mode": "priority" | "tiered"}). kPriority: all of them to the first leaf, and the
+  /// first priority in it, that can take them (gRFC A75). kTiered: over the priorities of all
+  /// leaves by their health, as Envoy's aggregate cluster does it: a priority can serve for 140 %
+  /// of its healthy endpoints (EDS overprovisioning_factor), and what that leaves goes to the next.
+  /// A call whose share has nobody to take it waits or fails there: none is led elsewhere.
+  /// With kTiered a control plane is not told that this client knows no overprovisioning.
+  AggregateMode aggregate_mode = AggregateMode::kPriority;
+  /// For tiered, in percent, at most 100: a priority with fewer endpoints that are fit panics,
+  /// while all priorities together cannot serve every call: its calls go to all of its endpoints
+  /// but DRAINING ones, whatever their health. Where nobody is fit at all, calls go by numbers of
+  /// endpoints. 0, unlike Envoy's 50: never; where nobody is fit calls fail UNAVAILABLE.
+  std::uint32_t panic_threshold = 0;
+  /// For tiered: an endpoint whose connection cannot be made is not healthy, until it can. Off, as
+  /// in Envoy: only EDS, outlier detection and health checks say who is healthy.
+  bool unreachable_is_unhealthy = true;
 
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);

@@ -290,8 +290,16 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
                         {endpoint("v:1", HealthStatus::kUnhealthy),
                          endpoint("w:1", HealthStatus::kUnhealthy),
                          endpoint("x:1", HealthStatus::kTimeout)})}}})});
+  // Who drains counts, and takes none.
+  const PlanInput draining =
+      aggregate({leaf("primary",
+                      {{{locality("a", {endpoint("d:1", HealthStatus::kDraining)})},
+                        {},
+                        {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}})});
   PlanAssumptions panic;
   panic.panic_threshold = 50;
+  CHECK(of_endpoints(planned(draining, panic), kTieredNow) ==
+        std::map<std::string, CallShare>{{"d:1", 0}, {"u:1", kAllCalls}});
   const Plan panicking = planned(unwell, panic);
   CHECK(of_leaves(panicking, kTieredNow) == percents({25, 75}));
   CHECK(panicking.leaves[1].priorities[0].now.panic);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/health/host_count.hpp"
+
+namespace signalbox::lb {
+
+bool same_hosts(const HostReportPtr& left, const HostReportPtr& right) {
+  return left == right || (left != nullptr && right != nullptr && *left == *right);
+}
+
+void add(HostTally& sum, const HostTally& more) {
+  sum.hosts += more.hosts;
+  sum.weight += more.weight;
+}
+
+void take(HostTally& sum, const HostTally& less) {
+  sum.hosts -= less.hosts;
+  sum.weight -= less.weight;
+}
+
+HostTally tally(const std::vector<LocalityPtr>& localities) {
+  HostTally sum;
+  for (const LocalityPtr& locality : localities) {
+    for (const Endpoint& endpoint : locality->endpoints)
+      add(sum, {1, endpoint.weight});
+  }
+  return sum;
+}
+
+HostTally tally(const EndpointsPtr& endpoints) {
+  HostTally sum;
+  if (endpoints == nullptr) return sum;
+  for (const Priority& priority : endpoints->priorities)
+    add(sum, tally(priority.localities));
+  return sum;
+}
+
+HostReportPtr fit_of(const HostTally& fit, const HostTally& total) {
+  auto report = std::make_shared<HostReport>();
+  report->priorities.push_back({fit, {}, total});
+  return report;
+}
+
+PriorityHosts hosts_of(const Child& child) {
+  PriorityHosts sum;
+  if (child.hosts != nullptr) {
+    for (const PriorityHosts& at : child.hosts->priorities) {
+      add(sum.healthy, at.healthy);
+      add(sum.degraded, at.degraded);
+      add(sum.total, at.total);
+    }
+    return sum;
+  }
+  sum.total = tally(child.endpoints);
+  if (child.lasting_state != ConnectivityState::kTransientFailure) sum.healthy = sum.total;
+  return sum;
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// leaf_tiers' picker — the tier that a call is for takes it.
+//
+//   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
+//
+// A call whose tier has no endpoints (any more), or that has none, goes to the nearest one: of the
+// same priority, else the first. Lock-free, allocates nothing.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+inline constexpr std::size_t kTiersOfPriority = 3;
+
+/// Where the tier stands in a table of all tiers of a leaf.
+constexpr std::size_t place_of(const Tier& tier) {
+  return kTiersOfPriority * tier.priority + static_cast<std::size_t>(tier.hosts);
+}
+
+/// "priority 0", "priority 0, degraded endpoints", "priority 0, all endpoints (panic)".
+std::string to_string(const Tier& tier);
+
+struct TierPicker {
+  PickerPtr picker;         ///< Null: the tier has no endpoints.
+  bool is_started = false;  ///< Else it queues.
+
+  friend bool operator==(const TierPicker&, const TierPicker&) = default;
+};
+
+/// By place_of(). Precondition: one tier at least has endpoints.
+PickerPtr make_leaf_tiers_picker(std::vector<TierPicker> tiers);
+
+}  // namespace signalbox::lb

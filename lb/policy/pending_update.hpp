@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PendingUpdate — a configuration that the children of a composite have not all answered yet.
+//
+//   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or had their time ─▶ the choice
+//
+// For composites that choose by what their children say: until all say it of the same configuration
+// the choice stays what it was (gRFC A56). It is waited for one failover window at most.
+
+#pragma once
+
+#include <optional>
+
+#include "lb/child_set.hpp"
+
+namespace signalbox::lb {
+
+class PendingUpdate {
+ public:
+  /// The children are being sent a configuration. One that was pending is over: the newest counts,
+  /// but the time runs on.
+  void begin() { is_pending_ = true; }
+
+  bool is_pending() const { return is_pending_; }
+
+  /// To be asked at the end of every step: whether it ended with this one. Runs the timer.
+  bool ended(const ChildSet& children, Duration patience, LbEffects& effects);
+
+  /// Whether `fired` says that the time is over: then nobody is waited for (ChildSet::excuse).
+  bool ran_out(const TimerFired& fired);
+
+ private:
+  bool is_pending_ = false;
+  std::optional<TimerId> timer_;  ///< Runs; only while pending.
+  std::uint64_t timers_ = 0;      ///< Generation of the one started last.
+};
+
+}  // namespace signalbox::lb

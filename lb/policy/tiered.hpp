@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tiered — Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health.
+//
+//   cds(aggregate) ─▶ [tiered] ─▶ cds, one for each leaf ─▶ … ─▶ leaf_tiers ─▶ the leaf's own
+//   policy
+//        loads ◀─ priority_loads ◀─ HostReport ◀─┘  ▲
+//          └─▶ picker: draws leaf and tier          └─ CdsConfig::tiers: whom to connect
+//
+// Two tiers of choice (ENV-4): here a call gets its leaf and the priority of that leaf; which host
+// of these it goes to is for the leaf's own policy, whichever it has (ENV-21). Whether it waits or
+// fails there is that one's to say, too, as it is in Envoy: no call goes to another tier because
+// the one that it drew has nobody to offer. All that stands in a leaf's tree acts as it does under
+// priority: drops, limits, outlier detection, sessions.
+//
+// Invariants
+//   T1  Loads are those of plan_tiers() for what the leaves said last; they change with the picker
+//       and the picker with them, in one step.
+//   T2  While a configuration is half applied the loads stay what they were, for one failover
+//   window
+//       at most; the pickers of leaves are the newest always.
+//   T3  A leaf hears of its tiers when these change, and of nothing that concerns others.
+//   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before; one that cannot be
+//       had (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
+//   T5  A session's calls are drawn as all are: its host takes those that are drawn to its leaf,
+//       whatever the tier.
+//
+// State: CONNECTING until the leaves have answered the first configuration. Where nobody is fit,
+// and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE, and are told how many are fit
+// of how many. Else that of the leaves with a share: READY if any is, else CONNECTING, IDLE, or
+// TRANSIENT_FAILURE if all of them are.
+//
+// Envoy's plug-ins that a retry may choose priorities by (PriorityLoad) have no place here, nor do
+// they work with Envoy's aggregate (ENV-20): each attempt is drawn anew.
+//
+// Source: Envoy's "Aggregate Cluster" (ENV-1 … 25).
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_tiered(PolicyOptions options = {});
+
+}  // namespace signalbox::lb

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/leaf_tiers.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "lb/child_set.hpp"
+#include "lb/health/host_count.hpp"
+#include "lb/policy/leaf_tiers_picker.hpp"
+#include "tests/support/policy_harness.hpp"
+#include "tests/support/xds_world.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr auto kHealthyHosts = Tier::Hosts::kHealthy;
+constexpr auto kDegradedHosts = Tier::Hosts::kDegraded;
+constexpr auto kAllHosts = Tier::Hosts::kAll;
+
+/// leaf_tiers over one cluster, by the texts of XdsWorld; priorities are named p0, p1, …
+struct Fixture {
+  XdsWorld world;
+  PolicyHarness policy{make_leaf_tiers()};
+  TierSet tiers;
+  ClusterExtras extras;
+
+  Texts update(const XdsWorld::Priorities& priorities, std::vector<std::string> names = {}) {
+    world.eds("c", priorities, default_lb_policy(), extras);
+    const auto config = world.config();
+    const auto& leaf = std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children);
+    LeafTiersConfig own;
+    own.cluster = ClusterName("c");
+    own.child = child_;
+    for (std::size_t at = 0; at < priorities.size(); ++at)
+      own.priorities.emplace_back(at < names.size() ? names[at] : absl::StrCat("p", at));
+    own.tiers = std::make_shared<const TierSet>(tiers);
+    own.ignore_reresolution_requests = true;
+    return policy.update(make_lb_config(own), nullptr, leaf.endpoints);
+  }
+
+  Texts say(const std::string& child, ConnectivityState state, HostReportPtr hosts = nullptr) {
+    const auto status =
+        state == kFailure ? absl::UnavailableError(child + " failed") : absl::OkStatus();
+    return policy.step(ChildStateChanged{
+        ChildName(child), state, status, named_picker(child), policy.generation(), hosts});
+  }
+
+  std::string pick(std::optional<Tier> tier) const {
+    PickArgs args;
+    args.tier = tier;
+    return to_text(policy.published()->picker->pick(args));
+  }
+
+  /// "1+0/2" is one healthy, none degraded, of two; a row for each priority.
+  std::string report() const {
+    const HostReportPtr hosts = policy.published()->hosts;
+    if (hosts == nullptr) return "none";
+    std::string text;
+    for (const PriorityHosts& at : hosts->priorities)
+      absl::StrAppend(&text,
+                      text.empty() ? "" : " ",
+                      at.healthy.hosts,
+                      "+",
+                      at.degraded.hosts,
+                      "/",
+                      at.total.hosts);
+    return text;
+  }
+
+  /// The endpoints that the child was given last.
+  EndpointsPtr given(const std::string& child) const {
+    EndpointsPtr last;
+    for (const LbEffect& effect : policy.effects()) {
+      const auto* start = std::get_if<StartChild>(&effect);
+      if (start != nullptr && start->child == ChildName(child)) last = start->update.endpoints;
+      const auto* sent = std::get_if<UpdateChild>(&effect);
+      if (sent != nullptr && sent->child == ChildName(child)) last = sent->update.endpoints;
+    }
+    return last;
+  }
+
+  std::string addresses(const std::string& child) const {
+    std::string text;
+    for (const LocalityPtr& locality : given(child)->priorities.front().localities) {
+      for (const Endpoint& endpoint : locality->endpoints)
+        absl::StrAppend(&text, text.empty() ? "" : " ", endpoint.addresses.front().str());
+    }
+    return text;
+  }
+
+ private:
+  LbConfigPtr child_ = make_lb_config(RoundRobinConfig{});
+};
+
+HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
+  return fit_of({healthy, healthy}, {total, total});
+}
+
+}  // namespace
+
+TEST_CASE("leaf_tiers: without a tier it connects nobody, and says what EDS says",
+          "[lb][leaf_tiers][ENV-25]") {
+  Fixture fixture;
+  CHECK(fixture.update({"x:a,b?,c-", "", "y:d,e!"}) == Texts{"publish CONNECTING", "applied 1"});
+  CHECK(fixture.report() == "1+1/3 0+0/0 2+0/2");  // override_host counts DRAINING ones apart.
+  CHECK(fixture.policy.published()->state == kConnecting);
+  CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "queue");
+}
+
+TEST_CASE("leaf_tiers: a tier that is wanted runs, each with its own endpoints",
+          "[lb][leaf_tiers][ENV-4][ENV-25]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts},
+                   {0, kDegradedHosts},
+                   {1, kHealthyHosts},
+                   {1, kAllHosts},
+                   {7, kHealthyHosts}};
+  const Texts effects = fixture.update({"x:a,b?,c- y:d", "y:e,f!,g-,h?"});
+  CHECK(effects == Texts{"start p0",
+                         "start p0-degraded",
+                         "start p1",
+                         "start p1-all",
+                         "timer answers 10s",
+                         "publish CONNECTING"});
+  CHECK(fixture.addresses("p0") == "a d");
+  CHECK(fixture.addresses("p0-degraded") == "b");
+  CHECK(fixture.addresses("p1") == "e f");
+  // In panic nobody's health matters; who is DRAINING has no calls all the same.
+  CHECK(fixture.addresses("p1-all") == "e h g");
+  for (const LocalityPtr& locality : fixture.given("p1-all")->priorities.front().localities) {
+    for (const Endpoint& endpoint : locality->endpoints)
+      CHECK(endpoint.health == HealthStatus::kUnhealthy);
+  }
+  for (const char* child : {"p0", "p0-degraded", "p1", "p1-all"})
+    fixture.policy.applied(child);
+  fixture.say("p1", kReady);
+  CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1");
+  CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "queue");
+  CHECK(fixture.policy.published()->state == kReady);
+  WHEN("the same is said again") {
+    CHECK(fixture.update({"x:a,b?,c- y:d", "y:e,f!,g-,h?"}) == Texts{"applied 2"});
+  }
+  WHEN("another host of the panicking priority comes") {
+    fixture.update({"x:a,b?,c- y:d", "y:e,f!,g-,h?,i-"});
+    CHECK(fixture.addresses("p1-all") == "e h g i");
+  }
+}
+
+TEST_CASE("leaf_tiers: a call whose tier is not there goes to the nearest",
+          "[lb][leaf_tiers][ENV-4]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {1, kDegradedHosts}, {2, kHealthyHosts}};
+  fixture.update({"x:a", "x:b?", "x:c"});
+  for (const char* child : {"p0", "p1-degraded", "p2"}) {
+    fixture.policy.applied(child);
+    fixture.say(child, kReady);
+  }
+  CHECK(fixture.pick(Tier{1, kDegradedHosts}) == "fail UNAVAILABLE: p1-degraded");
+  CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1-degraded");
+  CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");  // It may be about to start.
+  CHECK(fixture.pick(Tier{9, kHealthyHosts}) == "fail UNAVAILABLE: p0");
+  CHECK(fixture.pick(std::nullopt) == "fail UNAVAILABLE: p0");
+  CHECK(fixture.pick(Tier{2, kHealthyHosts}) == "fail UNAVAILABLE: p2");
+}
+
+TEST_CASE("leaf_tiers: the report is what children say, by priority, and EDS of the others",
+          "[lb][leaf_tiers][ENV-24][ENV-25]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {0, kDegradedHosts}};
+  fixture.update({"x:a,b,c?,d?,e-", "x:f"});
+  fixture.policy.applied("p0");
+  fixture.policy.applied("p0-degraded");
+  CHECK(fixture.report() == "2+2/5 1+0/1");
+  fixture.say("p0", kReady, fit(1, 2));
+  CHECK(fixture.report() == "1+2/5 1+0/1");
+  fixture.say("p0-degraded", kReady, fit(0, 2));
+  CHECK(fixture.report() == "1+0/5 1+0/1");
+  // One that says nothing has all of them fit, unless it has failed.
+  fixture.say("p0", kReady);
+  CHECK(fixture.report() == "2+0/5 1+0/1");
+  fixture.say("p0", kFailure);
+  CHECK(fixture.report() == "0+0/5 1+0/1");
+}
+
+TEST_CASE("leaf_tiers: what EDS says of scores goes up", "[lb][leaf_tiers][ENV-7][ENV-9]") {
+  Fixture fixture;
+  fixture.extras.overprovisioning_percent = 120;
+  fixture.extras.weighted_priority_health = true;
+  fixture.update({"x:a=3,b=4-"});
+  const HostReportPtr hosts = fixture.policy.published()->hosts;
+  CHECK(hosts->overprovisioning_percent == 120);
+  CHECK(hosts->weighted);
+  CHECK(hosts->priorities.front().healthy.weight == 3);
+  CHECK(hosts->priorities.front().total.weight == 7);
+}
+
+TEST_CASE("leaf_tiers: a tier that is not wanted any more is kept for a while",
+          "[lb][leaf_tiers][ENV-25]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {1, kHealthyHosts}};
+  fixture.update({"x:a", "x:b"});
+  fixture.policy.applied("p0");
+  fixture.policy.applied("p1");
+  fixture.say("p1", kReady);
+  fixture.tiers = {{0, kHealthyHosts}};
+  CHECK(fixture.update({"x:a", "x:b"}) ==
+        Texts{"timer deactivation/p1 900s", "publish CONNECTING", "applied 2"});
+  SECTION("and stopped") {
+    CHECK(fixture.policy.advance(15min) == Texts{"stop p1", "publish CONNECTING"});
+    CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "queue");
+  }
+  SECTION("unless it is wanted again") {
+    fixture.tiers = {{0, kHealthyHosts}, {1, kHealthyHosts}};
+    CHECK(fixture.update({"x:a", "x:b"}) ==
+          Texts{"cancel deactivation/p1", "publish READY", "applied 3"});
+    CHECK(fixture.policy.advance(15min).empty());
+  }
+  SECTION("its report counts as long as it runs") {
+    fixture.say("p1", kFailure, fit(0, 1));
+    CHECK(fixture.report() == "1+0/1 0+0/1");
+    fixture.policy.advance(15min);
+    CHECK(fixture.report() == "1+0/1 1+0/1");
+  }
+  SECTION("and stopped at once, where its endpoints are gone") {
+    CHECK(fixture.update({"x:a"}) ==
+          Texts{"cancel deactivation/p1", "stop p1", "publish CONNECTING", "applied 3"});
+  }
+}
+
+TEST_CASE("leaf_tiers: while a configuration is half applied report and tiers stay",
+          "[lb][leaf_tiers]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {1, kHealthyHosts}};
+  fixture.update({"x:a", "y:b"});
+  fixture.policy.applied("p0");
+  fixture.policy.applied("p1");
+  fixture.say("p0", kReady, fit(1, 1));
+  fixture.say("p1", kReady, fit(1, 1));
+  // The priorities change places, and one has more endpoints.
+  fixture.update({"y:b,c,d", "x:a"}, {"p1", "p0"});
+  fixture.say("p1", kReady, fit(1, 3));
+  CHECK(fixture.report() == "1+0/1 1+0/1");
+  CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: p0");
+  SECTION("until all have answered") {
+    fixture.policy.applied("p1");
+    CHECK(fixture.report() == "1+0/3 1+0/1");
+    CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: p1");
+  }
+  SECTION("or had their time") {
+    fixture.policy.advance(10s);
+    CHECK(fixture.report() == "1+0/3 1+0/1");
+  }
+  SECTION("a child that dies holds nobody up") {
+    fixture.policy.step(ChildDied{ChildName("p1")});
+    CHECK(fixture.report() == "1+0/3 1+0/1");
+  }
+}
+
+TEST_CASE("leaf_tiers: its state is the best of the tiers that are wanted", "[lb][leaf_tiers]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {1, kHealthyHosts}};
+  fixture.update({"x:a", "x:b"});
+  fixture.policy.applied("p0");
+  fixture.policy.applied("p1");
+  const auto say = [&](ConnectivityState first, ConnectivityState second) {
+    fixture.say("p0", first);
+    fixture.say("p1", second);
+    return fixture.policy.published()->state;
+  };
+  CHECK(say(kReady, kFailure) == kReady);
+  CHECK(say(kConnecting, kIdle) == kConnecting);
+  CHECK(say(kIdle, kIdle) == kIdle);
+  CHECK(say(kFailure, kFailure) == kFailure);
+  CHECK(fixture.policy.published()->status.message() == "priority 1: p1 failed");
+  CHECK(fixture.policy.step(IdleExitRequested{}) == Texts{"exit-idle p0", "exit-idle p1"});
+}
+
+TEST_CASE("leaf_tiers: without endpoints calls fail", "[lb][leaf_tiers][ENV-6]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}};
+  fixture.update({""});
+  CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: there is no endpoint");
+  CHECK(fixture.policy.published()->state == kFailure);
+  CHECK(fixture.report() == "0+0/0");
+}
+
+TEST_CASE("leaf_tiers: who asks for a name to be resolved again is heard where there is one",
+          "[lb][leaf_tiers][A37-33]") {
+  LeafTiersConfig config;
+  config.ignore_reresolution_requests = true;
+  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("p0")));
+  config.ignore_reresolution_requests = false;
+  CHECK(forwards_reresolution(LbConfig{config}, ChildName("p0")));
+}
+
+TEST_CASE("leaf_tiers: an explained pick tells the tier, and why another one", "[lb][leaf_tiers]") {
+  struct Told final : PickTrace {
+    std::vector<PickStep> steps;
+
+    void tell(PickStep step) override { steps.push_back(std::move(step)); }
+  };
+
+  const PickerPtr picker = make_leaf_tiers_picker(
+      {{named_picker("a"), true}, {}, {}, {}, {named_picker("b"), false}, {}});
+  const auto explain = [&](std::optional<Tier> tier) {
+    Told told;
+    PickArgs args;
+    args.tier = tier;
+    picker->explain(args, told);
+    CHECK(told.steps.front().room == "leaf_tiers");
+    return told.steps.front().decision + ": " + told.steps.front().reason;
+  };
+  CHECK(explain(Tier{0, kHealthyHosts}) == "priority 0: as tiered chose");
+  CHECK(explain(Tier{1, kDegradedHosts}) ==
+        "priority 1, degraded endpoints: as tiered chose; it is not started yet, the call waits");
+  CHECK(explain(Tier{0, kAllHosts}) ==
+        "priority 0: priority 0, all endpoints (panic) has no endpoints: the nearest");
+  CHECK(explain(std::nullopt) == "priority 0: the call is for no tier: the first");
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/policy/tiered.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "lb/pickers.hpp"
+#include "lb/policy/tiered_picker.hpp"
+#include "lb/policy/tiered_rules.hpp"
+#include "tests/support/policy_harness.hpp"
+#include "tests/support/property.hpp"
+#include "tests/support/tiered_tree.hpp"
+
+using namespace signalbox;
+using namespace signalbox::lb;
+using namespace signalbox::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr auto kHealthyHosts = Tier::Hosts::kHealthy;
+constexpr auto kDegradedHosts = Tier::Hosts::kDegraded;
+constexpr auto kAllHosts = Tier::Hosts::kAll;
+
+HostTally hosts(std::uint64_t number) {
+  return {number, number};
+}
+
+HostReportPtr report(std::vector<PriorityHosts> priorities) {
+  auto made = std::make_shared<HostReport>();
+  made->priorities = std::move(priorities);
+  return made;
+}
+
+/// So many healthy of so many.
+HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
+  return report({{hosts(healthy), {}, hosts(total)}});
+}
+
+/// Answers with the tier that it was asked for.
+class TierEcho final : public Picker {
+ public:
+  explicit TierEcho(std::string name) : name_(std::move(name)) {}
+
+  PickResult pick(const PickArgs& args) const override {
+    PickResult result;
+    const std::string text =
+        absl::StrCat(name_,
+                     args.tier ? absl::StrCat("/", args.tier->priority, "/", int(args.tier->hosts))
+                               : " no tier");
+    result.outcome = Fail{absl::UnavailableError(text)};
+    return result;
+  }
+
+ private:
+  std::string name_;
+};
+
+/// tiered with its options, and what its leaves say.
+struct Fixture {
+  explicit Fixture(PolicyOptions options = {}) : policy(make_tiered(std::move(options))) {}
+
+  PolicyHarness policy;
+
+  Texts update(const std::vector<std::string>& leaves) {
+    TieredConfig config;
+    config.cluster = ClusterName("orders");
+    for (const std::string& leaf : leaves)
+      config.leaves.emplace_back(leaf);
+    return policy.update(make_lb_config(config));
+  }
+
+  Texts say(const std::string& leaf,
+            ConnectivityState state,
+            HostReportPtr hosts,
+            const std::string& why = "it failed") {
+    const auto status = state == kFailure ? absl::UnavailableError(why) : absl::OkStatus();
+    return policy.step(ChildStateChanged{ChildName(leaf),
+                                         state,
+                                         status,
+                                         std::make_shared<const TierEcho>(leaf),
+                                         policy.generation(),
+                                         std::move(hosts)});
+  }
+
+  /// What picks with each draw answered, as often as they did.
+  std::map<std::string, int> picks() const {
+    std::map<std::string, int> answers;
+    for (const std::uint64_t seed : seeds_of_all_draws())
+      ++answers[policy.pick("orders", seed)];
+    return answers;
+  }
+
+  /// The tiers that the leaf was told last, as "0/0 1/2": priority and hosts.
+  std::string told(const std::string& leaf) const {
+    std::string text = "nothing";
+    const auto read = [&](const ChildName& child, const ConfigUpdated& update) {
+      if (child != ChildName(leaf)) return;
+      text.clear();
+      for (const Tier& tier : *std::get<CdsConfig>(*update.config).tiers)
+        absl::StrAppend(&text, text.empty() ? "" : " ", tier.priority, "/", int(tier.hosts));
+    };
+    for (const LbEffect& effect : policy.effects()) {
+      if (const auto* start = std::get_if<StartChild>(&effect)) read(start->child, start->update);
+      if (const auto* sent = std::get_if<UpdateChild>(&effect)) read(sent->child, sent->update);
+    }
+    return text;
+  }
+
+  /// The loads observed last, "primary/0=70".
+  std::map<std::string, std::string> loads() const {
+    std::map<std::string, std::string> loads;
+    for (const LbEffect& effect : policy.effects()) {
+      const auto* observed = std::get_if<Observe>(&effect);
+      const auto* load =
+          observed == nullptr ? nullptr : std::get_if<TierLoad>(&observed->observation);
+      if (load == nullptr) continue;
+      const std::string place = absl::StrCat(load->leaf.str(), "/", load->priority);
+      loads[place] = load->percent ? absl::StrCat(*load->percent) : "none";
+    }
+    return loads;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tiered: calls wait until the leaves have answered the first configuration",
+          "[lb][tiered][ENV-6]") {
+  Fixture fixture;
+  CHECK(fixture.update({"one", "two"}) ==
+        Texts{"start one", "start two", "timer answers 10s", "publish CONNECTING"});
+  CHECK(fixture.say("one", kConnecting, fit(1, 1)).empty());
+  CHECK(fixture.policy.pick() == "queue");
+  fixture.policy.applied("one");
+  SECTION("all of them") {
+    fixture.say("two", kConnecting, fit(1, 1));
+    CHECK(fixture.policy.applied("two") == Texts{"cancel answers",
+                                                 "update one",
+                                                 "load orders one/0 100",
+                                                 "load orders two/0 0",
+                                                 "publish CONNECTING",
+                                                 "applied 1"});
+    CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: one/0/0", 100}});
+  }
+  SECTION("or for one failover window: who is late is skipped") {
+    fixture.policy.advance(10s);
+    CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: one/0/0", 100}});
+    CHECK(fixture.told("two").empty());
+  }
+}
+
+TEST_CASE(
+    "tiered: while a configuration is half applied the loads stay, and pickers are the newest",
+    "[lb][tiered][ENV-19]") {
+  Fixture fixture;
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(1, 2));
+  fixture.say("two", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("two");
+  const std::map<std::string, int> before{{"fail UNAVAILABLE: one/0/0", 70},
+                                          {"fail UNAVAILABLE: two/0/0", 30}};
+  REQUIRE(fixture.picks() == before);
+  fixture.update({"two", "three"});
+  fixture.say("two", kReady, fit(1, 2));
+  fixture.say("three", kReady, fit(1, 1));
+  CHECK(fixture.picks() == before);
+  fixture.policy.step(ChildStateChanged{ChildName("one"), kReady, {}, named_picker("newer"), 1});
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: newer", 70},
+                                                      {"fail UNAVAILABLE: two/0/0", 30}});
+  fixture.policy.applied("three");
+  const Texts done = fixture.policy.applied("two");
+  CHECK(std::ranges::count(done, "stop one") == 1);
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: two/0/0", 70},
+                                                      {"fail UNAVAILABLE: three/0/0", 30}});
+  CHECK(fixture.loads() ==
+        std::map<std::string, std::string>{{"one/0", "none"}, {"two/0", "70"}, {"three/0", "30"}});
+}
+
+TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of others",
+          "[lb][tiered][ENV-25]") {
+  Fixture fixture;
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(1, 1));
+  fixture.say("two", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("two");
+  CHECK(fixture.told("one") == "0/0");
+  CHECK(fixture.told("two").empty());
+  CHECK(fixture.say("one", kReady, fit(1, 2)) ==
+        Texts{"update two", "load orders one/0 70", "load orders two/0 30", "publish READY"});
+  CHECK(fixture.told("two") == "0/0");
+  // The same shares: nobody hears of it.
+  CHECK(fixture.say("two", kReady, fit(3, 3)) == Texts{"publish READY"});
+}
+
+TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]") {
+  Fixture fixture;
+  fixture.update({"one", "two", "three"});
+  const auto say = [&](ConnectivityState one, ConnectivityState two, ConnectivityState three) {
+    fixture.say("one", one, fit(1, 2));
+    fixture.say("two", two, fit(1, 1));
+    fixture.say("three", three, fit(1, 1));
+    for (const char* leaf : {"one", "two", "three"})
+      fixture.policy.applied(leaf);
+    return fixture.policy.published()->state;
+  };
+  CHECK(say(kConnecting, kConnecting, kReady) == kConnecting);  // The third has none.
+  CHECK(say(kIdle, kConnecting, kReady) == kConnecting);
+  CHECK(say(kIdle, kIdle, kReady) == kIdle);
+  CHECK(say(kIdle, kReady, kIdle) == kReady);
+  CHECK(say(kFailure, kReady, kIdle) == kReady);
+  CHECK(say(kFailure, kFailure, kReady) == kFailure);
+  CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
+}
+
+TEST_CASE("tiered: a leaf that begins anew counts as before, one that cannot be had is skipped",
+          "[lb][tiered][ENV-6]") {
+  Fixture fixture;
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(1, 2));
+  fixture.say("two", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("two");
+  fixture.say("one", kConnecting, nullptr);
+  CHECK(fixture.loads().at("one/0") == "70");
+  fixture.say("one", kFailure, nullptr);
+  CHECK(fixture.loads() == std::map<std::string, std::string>{{"one/0", "none"}, {"two/0", "100"}});
+  fixture.say("two", kFailure, fit(0, 1), "refused");
+  CHECK(fixture.policy.pick() ==
+        "fail UNAVAILABLE: no endpoint is healthy: one (it failed), two 0 of 1 (refused)");
+  CHECK(fixture.policy.published()->state == kFailure);
+}
+
+TEST_CASE("tiered: an aggregate without clusters", "[lb][tiered][A75-12]") {
+  Fixture fixture;
+  fixture.update({});
+  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: the aggregate has no clusters");
+  fixture.update({"one"});
+  fixture.say("one", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  CHECK(fixture.policy.pick("orders", 1) == "fail UNAVAILABLE: one/0/0");
+  fixture.update({});
+  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: the aggregate has no clusters");
+}
+
+TEST_CASE("tiered: who wants it out of IDLE wants it of the leaves", "[lb][tiered]") {
+  Fixture fixture;
+  fixture.update({"one"});
+  fixture.say("one", kIdle, fit(1, 1));
+  fixture.policy.applied("one");
+  CHECK(fixture.policy.step(IdleExitRequested{}) == Texts{"exit-idle one"});
+}
+
+TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[lb][tiered]") {
+  Fixture fixture;
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(1, 2));
+  fixture.say("two", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("two");
+
+  struct Told final : PickTrace {
+    std::vector<PickStep> steps;
+
+    void tell(PickStep step) override { steps.push_back(std::move(step)); }
+  } told;
+
+  PickArgs args;
+  args.seed = seeds_of_all_draws()[70];
+  const PickResult result = fixture.policy.published()->picker->explain(args, told);
+  CHECK(to_text(result) == "fail UNAVAILABLE: two/0/0");
+  CHECK(told.steps == std::vector<PickStep>{{"tiered",
+                                             "two priority 0",
+                                             "drew 71 of 100; loads: one priority 0 70 %; two "
+                                             "priority 0 30 %",
+                                             ""}});
+}
+
+// --- the rules ---
+
+namespace {
+
+std::string text_of(const std::vector<TierShare>& shares) {
+  std::string text;
+  for (const TierShare& share : shares)
+    absl::StrAppend(&text,
+                    text.empty() ? "" : " ",
+                    share.leaf,
+                    "/",
+                    share.tier.priority,
+                    "/",
+                    int(share.tier.hosts),
+                    "=",
+                    share.percent);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("tiered_rules: who is connected: all up to where the scores reach 100",
+          "[lb][tiered][ENV-25]") {
+  const std::vector<HostReportPtr> leaves{
+      report({{hosts(1), hosts(1), hosts(2)}, {hosts(1), hosts(0), hosts(1)}}),
+      report({{hosts(1), {}, hosts(1)}})};
+  TierPlan plan = plan_tiers(leaves, 0);
+  CHECK(text_of(plan.shares) == "0/0/0=70 0/1/0=30");
+  CHECK(plan.connected == std::vector<TierSet>{{{0, kHealthyHosts}, {1, kHealthyHosts}}, {}});
+  // A priority in the middle that has failed is tried all the time; who is degraded comes last.
+  const std::vector<HostReportPtr> failing{
+      report({{hosts(1), hosts(1), hosts(4)}, {hosts(0), hosts(0), hosts(1)}}),
+      report({{hosts(1), hosts(0), hosts(4)}, {hosts(0), hosts(4), hosts(4)}})};
+  plan = plan_tiers(failing, 0);
+  CHECK(text_of(plan.shares) == "0/0/0=35 1/0/0=35 0/0/1=30");
+  CHECK(plan.connected ==
+        std::vector<TierSet>{{{0, kHealthyHosts}, {1, kHealthyHosts}, {0, kDegradedHosts}},
+                             {{0, kHealthyHosts}, {1, kHealthyHosts}}});
+}
+
+TEST_CASE("tiered_rules: a priority in panic has its calls at all of its hosts, and is judged on",
+          "[lb][tiered][ENV-17]") {
+  const std::vector<HostReportPtr> leaves{report({{hosts(0), {}, hosts(3)}}), fit(1, 2)};
+  const TierPlan plan = plan_tiers(leaves, 30);
+  CHECK(text_of(plan.shares) == "1/0/0=100");
+  const std::vector<HostReportPtr> nobody{report({{hosts(0), {}, hosts(3)}}), fit(0, 1)};
+  const TierPlan total = plan_tiers(nobody, 30);
+  CHECK(text_of(total.shares) == "0/0/2=75 1/0/2=25");
+  CHECK(total.connected[1] == TierSet{{0, kHealthyHosts}, {0, kDegradedHosts}, {0, kAllHosts}});
+}
+
+TEST_CASE("tiered_rules: weights count where the leaf says so", "[lb][tiered][ENV-7][ENV-9]") {
+  auto weighted = std::make_shared<HostReport>();
+  weighted->priorities = {{{1, 7}, {}, {4, 10}}};
+  weighted->weighted = true;
+  CHECK(text_of(plan_tiers(std::vector<HostReportPtr>{weighted, fit(1, 1)}, 0).shares) ==
+        "0/0/0=98 1/0/0=2");
+  auto exact = std::make_shared<HostReport>(*fit(1, 2));
+  exact->overprovisioning_percent = 100;
+  CHECK(text_of(plan_tiers(std::vector<HostReportPtr>{exact, fit(1, 1)}, 0).shares) ==
+        "0/0/0=50 1/0/0=50");
+}
+
+TEST_CASE("tiered_rules: shares are 100 or none, and whoever has one is connected",
+          "[lb][tiered][ENV-14][ENV-23][ENV-25]") {
+  CHECK(holds("shares", 1'000, [] {
+    const auto number = [] { return *rc::gen::inRange<std::uint64_t>(0, 8); };
+    std::vector<HostReportPtr> leaves;
+    const auto size = *rc::gen::inRange<std::size_t>(0, 5);
+    for (std::size_t leaf = 0; leaf < size; ++leaf) {
+      auto made = std::make_shared<HostReport>();
+      const auto priorities = *rc::gen::inRange<std::size_t>(0, 4);
+      for (std::size_t at = 0; at < priorities; ++at) {
+        const auto healthy = number();
+        const auto degraded = number();
+        made->priorities.push_back(
+            {hosts(healthy), hosts(degraded), hosts(healthy + degraded + number())});
+      }
+      leaves.push_back(number() == 0 ? nullptr : made);
+    }
+    const auto threshold = *rc::gen::element<std::uint32_t>(0, 50, 100);
+    const TierPlan plan = plan_tiers(leaves, threshold);
+    std::uint32_t all = 0;
+    bool is_any_fit = false;
+    bool is_any_there = false;
+    for (const TierRow& row : plan.rows) {
+      RC_ASSERT(row.health.total > 0U);
+      is_any_there = true;
+      is_any_fit |= row.health.healthy + row.health.degraded > 0;
+    }
+    for (const TierShare& share : plan.shares) {
+      RC_ASSERT(share.percent > 0U);
+      all += share.percent;
+      RC_ASSERT(plan.connected[share.leaf].contains(share.tier));
+      const bool panics = share.tier.hosts == kAllHosts;
+      RC_ASSERT(!panics || threshold > 0);
+    }
+    RC_ASSERT(all == ((threshold > 0 ? is_any_there : is_any_fit) ? 100U : 0U));
+  }));
+}
+
+TEST_CASE("tiered_picker: each draw has its share, in order", "[lb][tiered][ENV-18]") {
+  const TierTable table(
+      {{1, {0, kHealthyHosts}, 16}, {0, {2, kHealthyHosts}, 42}, {1, {0, kDegradedHosts}, 42}},
+      {ClusterName("one"), ClusterName("two")});
+  CHECK(table.at(0).tier == Tier{0, kHealthyHosts});
+  CHECK(table.at(15).percent == 16);
+  CHECK(table.at(16).leaf == 0);
+  CHECK(table.at(57).leaf == 0);
+  CHECK(table.at(58).tier == Tier{0, kDegradedHosts});
+  CHECK(table.at(99).tier == Tier{0, kDegradedHosts});
+  CHECK_THROWS(TierTable({{0, {}, 99}}, {ClusterName("one")}));
+  CHECK_THROWS(TierTable({{0, {}, 101}}, {ClusterName("one")}));
+}
