@@ -9,6 +9,7 @@
 // plane serves and the addresses that are down.
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>

@@ -5,13 +5,10 @@
 
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include <nlohmann/json.hpp>
 
 #include "actors/io/watched_file.hpp"

@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include <nlohmann/json.hpp>
 
 #include "lb/health/plan.hpp"

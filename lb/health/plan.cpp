@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
