@@ -3,8 +3,7 @@
 // Plan — how the calls to a cluster spread over its endpoints, and how they would spread if some of
 // these were not well.
 //
-//   clusters, endpoints, assumptions ─▶ lb/health/plan ─▶ [Plan] ─▶ signalbox/plan.hpp, `signalbox
-//   plan`
+//   clusters, endpoints, assumptions ─▶ lb/health/plan ─▶ [Plan] ─▶ plan_file, Runtime::plan
 //
 //   Plan ▷ leaves ▷ priorities ▷ localities ▷ endpoints          each with its share of all calls
 //

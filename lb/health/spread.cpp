@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/endpoint_weights.hpp"
-#include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {

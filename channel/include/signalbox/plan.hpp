@@ -5,10 +5,10 @@
 // an aggregate cluster can run in.
 //
 //   signalbox::PlanRequest request;
-//   request.assumptions.down = {"zone-a"};                     // what if this zone died?
+//   request.assumptions.down = {"zone-a"};               // what if this zone died?
 //   auto plan = signalbox::plan_file("resources.yaml", request);
-//   if (!plan.ok()) return plan.status();                      // names what is wrong, and what
-//   there is plan->leaves[0].shares.priority.now                        // of a million calls
+//   if (!plan.ok()) return plan.status();                // what is wrong, and what there is
+//   use(plan->leaves[0].shares.priority.then);           // of a million calls
 //
 //   a file or a text of resources ─▶ plan_file, plan_text ─┐
 //   a running Runtime ─────────────▶ Runtime::plan ────────┴▶ Plan (messages/plan.hpp)
