@@ -25,6 +25,7 @@
 #include "channel/grpc_channel.hpp"
 #include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
+#include "channel/plan_world.hpp"
 #include "channel/policy_options.hpp"
 #include "channel/session_cookies.hpp"
 #include "channel/target.hpp"
@@ -196,36 +197,44 @@ struct DecoderTerms {
   xds::NameSet certificate_providers;
 };
 
-// The environment is asked at each response (A75-8). Each session has a decoder of its own, which
-// knows what its own server sent.
-xds::ResponseDecoder make_decoder(std::shared_ptr<const DecoderTerms> terms, bool trusted_server) {
-  return [terms = std::move(terms), trusted_server, known = xds::KnownResources()](
-             absl::string_view bytes) mutable {
-    auto options =
-        xds::parse_options_from([](const char* name) { return std::getenv(name); }, trusted_server);
-    options.limits = terms->limits;
-    options.custom_lb_policies = terms->custom;
-    options.custom_http_filters = terms->filters;
-    options.certificate_providers = terms->certificate_providers;
-    return xds::decode_response(bytes, options, &known);
-  };
-}
+using DecoderTermsPtr = std::shared_ptr<const DecoderTerms>;
 
-std::function<xds::ResponseDecoder(ServerId)> decoders(
-    const xds::Limits& limits,
-    const channel::RegisteredLbPolicies& custom,
-    std::shared_ptr<const xds::CustomFilters> filters,
-    const xds::Bootstrap& bootstrap) {
+DecoderTermsPtr decoder_terms(const xds::Limits& limits,
+                              const channel::RegisteredLbPolicies& custom,
+                              std::shared_ptr<const xds::CustomFilters> filters,
+                              const xds::Bootstrap& bootstrap) {
   auto terms = std::make_shared<DecoderTerms>();
   terms->limits = limits;
   terms->custom = custom.parsers;
   terms->filters = std::move(filters);
   for (const auto& [name, files] : bootstrap.certificate_providers)
     terms->certificate_providers.insert(name);
-  return [terms = std::shared_ptr<const DecoderTerms>(std::move(terms)),
-          servers = xds::client_options(bootstrap).servers](ServerId server) {
-    return make_decoder(terms, servers.at(server).trusted);
+  return terms;
+}
+
+// The environment is asked at each response (A75-8).
+xds::ParseOptions parse_options(const DecoderTerms& terms, bool trusted_server) {
+  auto options =
+      xds::parse_options_from([](const char* name) { return std::getenv(name); }, trusted_server);
+  options.limits = terms.limits;
+  options.custom_lb_policies = terms.custom;
+  options.custom_http_filters = terms.filters;
+  options.certificate_providers = terms.certificate_providers;
+  return options;
+}
+
+// Each session has a decoder of its own, which knows what its own server sent.
+xds::ResponseDecoder make_decoder(DecoderTermsPtr terms, bool trusted_server) {
+  return [terms = std::move(terms), trusted_server, known = xds::KnownResources()](
+             absl::string_view bytes) mutable {
+    return xds::decode_response(bytes, parse_options(*terms, trusted_server), &known);
   };
+}
+
+std::function<xds::ResponseDecoder(ServerId)> decoders(DecoderTermsPtr terms,
+                                                       const xds::Bootstrap& bootstrap) {
+  return [terms = std::move(terms), servers = xds::client_options(bootstrap).servers](
+             ServerId server) { return make_decoder(terms, servers.at(server).trusted); };
 }
 
 std::uint64_t some_seed() {
@@ -245,6 +254,9 @@ std::string authority_of(const std::string& target) {
 struct Runtime::State {
   xds::Bootstrap bootstrap;
   EndpointTransport transport = EndpointTransport::kGrpc;
+  DecoderTermsPtr decoding;
+  AggregateMode aggregate_mode = AggregateMode::kPriority;
+  std::uint32_t panic_threshold = 0;
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
@@ -365,8 +377,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  environment.make_decoder =
-      decoders(options.limits, *custom, *std::move(filters), state->bootstrap);
+  state->decoding = decoder_terms(options.limits, *custom, *std::move(filters), state->bootstrap);
+  environment.make_decoder = decoders(state->decoding, state->bootstrap);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
@@ -376,6 +388,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.policy = channel::policy_options(
       options, [](const char* name) -> const char* { return std::getenv(name); });
+  state->aggregate_mode = environment.policy.aggregate_mode;
+  state->panic_threshold = environment.policy.panic_threshold;
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = state->instruments;
   environment.policy.custom = custom->policies;
@@ -475,6 +489,16 @@ absl::StatusOr<std::string> Runtime::explain_json(
     const std::vector<std::pair<std::string, std::string>>& headers,
     std::optional<std::uint64_t> seed) const {
   return state_->explain({target, method, headers, seed});
+}
+
+absl::StatusOr<Plan> Runtime::plan(PlanRequest request) const {
+  const auto dump = state_->dump();
+  if (!dump.ok()) return dump.status();
+  request.aggregate_mode = state_->aggregate_mode;
+  if (request.assumptions.panic_threshold == 0)
+    request.assumptions.panic_threshold = state_->panic_threshold;
+  return channel::plan_of(
+      *dump, request, parse_options(*state_->decoding, /*trusted_server=*/false));
 }
 
 absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {

@@ -70,8 +70,11 @@ std::string version_text();
 
 int run_version(const VersionOptions& options);
 
+inline constexpr absl::string_view kControlPlaneDrill = "control-plane";
+inline constexpr absl::string_view kTieredDrill = "tiered";
+
 struct DemoOptions {
-  std::string drill;         ///< Empty: clusters fail over. `control-plane`.
+  std::string drill;         ///< Empty: clusters fail over. Else the name of one.
   double seconds = 30;       ///< Of a drill: at least.
   double kill_seconds = 10;  ///< How long the drill's control plane is dead,
   double stop_seconds = 10;  ///< and how long it is stopped.
@@ -84,6 +87,24 @@ struct DemoOptions {
 };
 
 int run_demo(const DemoOptions& options);
+
+struct PlanOptions {
+  std::string resources;
+  std::string bootstrap;  ///< Of the resources: for the names of its certificate providers.
+  std::string cluster;    ///< Or target; neither: the only one.
+  std::string target;
+  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as `degraded`.
+  std::vector<std::string> degraded;
+  std::vector<std::string> down;  ///< Zones and endpoints.
+  std::string mode = "both";      ///< `priority`, `tiered`, `both`.
+  std::uint32_t panic_threshold = 0;
+  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
+  std::string html;                      ///< Empty: no page.
+  bool json = false;
+};
+
+/// How the calls of a cluster would spread.
+int run_plan(const PlanOptions& options);
 
 struct DumpOptions {
   std::string admin;

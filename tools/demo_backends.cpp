@@ -67,11 +67,26 @@ void DemoBackends::kill(const std::string& cluster) {
   }
 }
 
+void DemoBackends::kill_one(const std::string& name) {
+  for (Backend& backend : backends_) {
+    if (backend.place.name != name || !backend.process) continue;
+    backend.process->send_signal(SIGKILL);
+    backend.process.reset();  // Waits for its end.
+  }
+}
+
+std::string DemoBackends::address_of(const std::string& name) const {
+  for (const Backend& backend : backends_) {
+    if (backend.place.name == name) return address_of(backend);
+  }
+  return "";
+}
+
 std::set<std::string> DemoBackends::addresses(const std::string& cluster) const {
   std::set<std::string> addresses;
   for (const Backend& backend : backends_) {
     if (backend.place.cluster == cluster) {
-      addresses.insert(absl::StrCat(backend.ip, ":", backend.port));
+      addresses.insert(address_of(backend));
     }
   }
   return addresses;
@@ -82,6 +97,10 @@ std::map<std::string, int> DemoBackends::ports() const {
   for (const Backend& backend : backends_)
     ports.emplace(backend.place.name, backend.port);
   return ports;
+}
+
+std::string DemoBackends::address_of(const Backend& backend) {
+  return absl::StrCat(backend.ip, ":", backend.port);
 }
 
 absl::Status DemoBackends::launch(Backend& backend) {

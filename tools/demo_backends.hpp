@@ -42,6 +42,11 @@ class DemoBackends {
   /// SIGKILL to the backends of a cluster; returns when they are gone.
   void kill(const std::string& cluster);
 
+  /// The same to one backend; its name is one of the places'.
+  void kill_one(const std::string& name);
+
+  /// `ip:port` of the backend of this name.
+  std::string address_of(const std::string& name) const;
   /// `ip:port` of the backends of a cluster.
   std::set<std::string> addresses(const std::string& cluster) const;
   /// By name.
@@ -55,6 +60,7 @@ class DemoBackends {
     std::optional<ChildProcess> process;  // While it runs.
   };
 
+  static std::string address_of(const Backend& backend);
   absl::Status launch(Backend& backend);
   absl::Status await(Backend& backend);
 

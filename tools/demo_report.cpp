@@ -31,17 +31,6 @@ std::uint64_t calls_of(const std::map<std::string, std::uint64_t>& per_cluster,
   return place == per_cluster.end() ? 0 : place->second;
 }
 
-// What follows the dashed words that all of them begin with: `primary` of `orders-primary`.
-std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves) {
-  const auto dash = leaf.rfind('-');
-  if (dash == std::string::npos) return leaf;
-  const std::string prefix = leaf.substr(0, dash + 1);
-  const bool is_shared = std::all_of(leaves.begin(), leaves.end(), [&](const std::string& other) {
-    return absl::StartsWith(other, prefix);
-  });
-  return is_shared ? leaf.substr(prefix.size()) : leaf;
-}
-
 // Wide enough for the name and for "100 %".
 int column_width(const std::string& name) {
   return static_cast<int>(std::max<std::size_t>(name.size(), 5)) + 2;
@@ -52,6 +41,16 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 }  // namespace
+
+std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves) {
+  const auto dash = leaf.rfind('-');
+  if (dash == std::string::npos) return leaf;
+  const std::string prefix = leaf.substr(0, dash + 1);
+  const bool is_shared = std::all_of(leaves.begin(), leaves.end(), [&](const std::string& other) {
+    return absl::StartsWith(other, prefix);
+  });
+  return is_shared ? leaf.substr(prefix.size()) : leaf;
+}
 
 DemoResult make_result(const std::vector<std::string>& leaves,
                        const CallLog& log,

@@ -48,6 +48,9 @@ bool is_success(const DemoResult& result);
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
 
+/// What follows the dashed words that all leaves begin with: `primary` of `orders-primary`.
+std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves);
+
 /// The names of live_line()'s columns; `state` is that of the last but one.
 std::string live_header(const std::vector<std::string>& leaves, absl::string_view state);
 

@@ -2,7 +2,7 @@
 //
 // What the demo's scripts share: how they wait, tell what happens, and end.
 //
-//   run_demo ─▶ [play_failover | play_control_plane_drill] ─▶ exit status
+//   run_demo ─▶ [play_failover | play_…_drill] ─▶ exit status
 //                  └─▶ Narrator: acts, and a line a second in between ─▶ stdout
 
 #pragma once
@@ -27,6 +27,9 @@ int play_failover(const DemoOptions& options, DemoStage& stage);
 
 /// The control plane is killed, stopped and replaced.
 int play_control_plane_drill(const DemoOptions& options, DemoStage& stage);
+
+/// The first cluster's backends are killed one by one, and calls are spread by health.
+int play_tiered_drill(const DemoOptions& options, DemoStage& stage);
 
 // --- what they share -----------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ absl::Status DemoStage::set() {
   options.initial_backoff = kInitialBackoff;
   options.max_backoff = kMaxBackoff;
   options.seed = options_.seed;
+  if (options_.drill == kTieredDrill) options.aggregate_mode = AggregateMode::kTiered;
   auto runtime = Runtime::start(std::move(options));
   if (!runtime.ok()) return runtime.status();
   runtime_ = *std::move(runtime);

@@ -38,6 +38,7 @@ struct CommandLine {
   DemoOptions demo;
   DumpOptions dump;
   ExplainOptions explain;
+  PlanOptions plan;
   int status = kExitOk;
 };
 
@@ -65,9 +66,10 @@ CLI::Validator whole_number() {
   return {check, ""};
 }
 
-CLI::Validator exactly(const std::string& word) {
-  const auto check = [word](std::string& text) -> std::string {
-    return text == word ? "" : absl::StrCat("expected ", word, ", got '", text, "'");
+CLI::Validator one_of(absl::string_view word, absl::string_view other) {
+  const auto check = [=](std::string& text) -> std::string {
+    if (text == word || text == other) return "";
+    return absl::StrCat("expected ", word, " or ", other, ", got '", text, "'");
   };
   return {check, ""};
 }
@@ -178,14 +180,17 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "Starts a control plane and backends in processes of their own, "
       "calls them\nthrough the drop-in channel, and kills clusters by "
       "script. Ctrl-C stops all of\nit. With --drill control-plane the clusters live: the control "
-      "plane is killed,\nstopped and replaced, and no call may fail.\n"
+      "plane is killed,\nstopped and replaced, and no call may fail. With --drill tiered calls "
+      "spread by\nhealth: the first cluster's backends are killed one by one, and each cluster\n"
+      "must have the share that is computed.\n"
       "\nExamples:\n"
       "  signalbox demo\n"
       "  signalbox demo --seconds 30 --json result.json\n"
-      "  signalbox demo --drill control-plane\n");
-  command->add_option("--drill", options.drill, "Another script: control-plane")
+      "  signalbox demo --drill control-plane\n"
+      "  signalbox demo --drill tiered --json result.json\n");
+  command->add_option("--drill", options.drill, "Another script: control-plane or tiered")
       ->type_name("NAME")
-      ->check(exactly("control-plane"));
+      ->check(one_of(kControlPlaneDrill, kTieredDrill));
   command
       ->add_option(
           "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
@@ -232,7 +237,13 @@ void add_demo(CLI::App& app, CommandLine& line) {
           options.resources,
           "Resources of another topology; by default that of\nconf/demo, which is built in")
       ->type_name("FILE");
-  command->callback([&line] { line.status = run_demo(line.demo); });
+  command->callback([command, &line] {
+    for (const char* name : {"--kill-seconds", "--stop-seconds"}) {
+      if (line.demo.drill == kTieredDrill && command->count(name) > 0)
+        throw CLI::ValidationError(name, "is of --drill control-plane, got --drill tiered");
+    }
+    line.status = run_demo(line.demo);
+  });
 }
 
 void add_serve(CLI::App& app, CommandLine& line) {
@@ -422,6 +433,84 @@ void add_explain(CLI::App& app, CommandLine& line) {
   });
 }
 
+void add_plan(CLI::App& app, CommandLine& line) {
+  PlanOptions& options = line.plan;
+  CLI::App* command = add_command(
+      app,
+      "plan",
+      "Where calls would go if a zone died",
+      "The share of every cluster, priority, locality and endpoint in percent of the\n"
+      "calls to a cluster: now, and then, if what is said here were so; in both modes\n"
+      "of aggregate clusters, and what flipping the mode would change. Nothing is\n"
+      "connected to.\n"
+      "\nExamples:\n"
+      "  signalbox plan --resources resources.yaml --down zone-a\n"
+      "  signalbox plan --resources resources.yaml --health orders/0=50 --json\n"
+      "  signalbox plan --resources resources.yaml --down 10.0.0.1:80 --html plan.html\n");
+  const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
+  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* const cluster =
+      command
+          ->add_option(
+              "--cluster",
+              options.cluster,
+              "Whose calls; by default those of the one\ncluster that no aggregate leads to")
+          ->type_name("NAME");
+  command
+      ->add_option(
+          "--target", options.target, "Whose calls: xds:///NAME, whose routes lead to one\ncluster")
+      ->type_name("TARGET")
+      ->excludes(cluster);
+  many(command
+           ->add_option("--down",
+                        options.down,
+                        "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
+                        "endpoint's host:port.\nMay be said more than once, as the next two")
+           ->type_name("WHAT"));
+  many(command
+           ->add_option("--health",
+                        options.health,
+                        "CLUSTER/PRIORITY=PERCENT: so many of its endpoints\nare healthy, whatever "
+                        "EDS says")
+           ->type_name("HEALTH"));
+  many(command
+           ->add_option("--degraded",
+                        options.degraded,
+                        "CLUSTER/PRIORITY=PERCENT: so many are degraded;\nwithout --health the "
+                        "others are healthy")
+           ->type_name("HEALTH"));
+  command->add_option("--mode", options.mode, "Shown: priority, tiered or both")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"priority", "tiered", "both"}))
+      ->capture_default_str();
+  command
+      ->add_option("--panic-threshold",
+                   options.panic_threshold,
+                   "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics")
+      ->type_name("PERCENT")
+      ->check(number_between(0, 100))
+      ->capture_default_str();
+  many(command
+           ->add_option(
+               "--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
+           ->type_name("NAME")
+           ->check(lb_policy_name())
+           ->each(each_once("--lb-policy")));
+  command
+      ->add_option("--bootstrap",
+                   options.bootstrap,
+                   "Clusters may name the certificate providers of\nthis bootstrap")
+      ->type_name("FILE");
+  CLI::Option* const json =
+      command->add_flag("--json", options.json, "As data, in place of the table");
+  command->add_option("--html", options.html, "Write a page with bars to this file, too")
+      ->type_name("FILE")
+      ->excludes(json);
+  command->callback([&line] { line.status = run_plan(line.plan); });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "As data");
@@ -492,6 +581,7 @@ int run(int argc, char** argv) {
   add_serve(app, line);
   add_check(app, line);
   add_dump(app, line);
+  add_plan(app, line);
   add_explain(app, line);
   add_version(app, line);
   add_backend(app, line);

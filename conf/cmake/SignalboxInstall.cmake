@@ -62,4 +62,4 @@ install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/p
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES conf/README.md conf/bootstrap.example.json conf/bootstrap.file.example.json
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
-install(DIRECTORY conf/demo conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

@@ -25,6 +25,8 @@ namespace {
 const std::string kProgram = SIGNALBOX_PROGRAM;
 const std::string kConf = SIGNALBOX_CONF;
 
+const std::string kZones = kConf + "/plan/zones.yaml";
+
 constexpr const char* kOneCluster = R"(
 resources:
   - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -77,8 +79,11 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"demo", "--seconds", "1"}, "--seconds: expected a number from 4 to 3600, got '1'"},
       {{"demo", "--rps", "0"}, "--rps"},
       {{"demo", "--seed", "-1"}, "--seed: expected a whole number of 0 or more, got '-1'"},
-      {{"demo", "--drill", "backends"}, "--drill: expected control-plane, got 'backends'"},
+      {{"demo", "--drill", "backends"},
+       "--drill: expected control-plane or tiered, got 'backends'"},
       {{"demo", "--kill-seconds", "5"}, "--kill-seconds requires --drill"},
+      {{"demo", "--drill", "tiered", "--kill-seconds", "5"},
+       "--kill-seconds: is of --drill control-plane, got --drill tiered"},
       {{"demo", "--fast"}, "there is no option '--fast'"},
       {{"--fast"}, "there is no option '--fast'"},
       {{"check", "--fast"}, "there is no option '--fast'"},
@@ -135,6 +140,36 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
         "--method",
         "/m"},
        "there are: xds:///orders"},
+      {{"plan"}, "--resources is required"},
+      {{"plan", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
+      {{"plan", "--resources", kZones, "--down", "zone-d"},
+       "there is no zone or endpoint 'zone-d'; zones: north/zone-a, north/zone-b, north/zone-c, "
+       "zone-a, zone-b, zone-c; endpoints: 10.0.1.1:8080, "},
+      {{"plan", "--resources", kZones, "--cluster", "ordres"},
+       "there is no cluster 'ordres'; clusters: orders, orders-primary, orders-secondary"},
+      {{"plan", "--resources", kZones, "--target", "xds:///ordres"}, "listeners: orders"},
+      {{"plan", "--resources", kZones, "--target", "orders", "--cluster", "orders"}, "--target"},
+      {{"plan", "--resources", kZones, "--health", "orders-primary/0=101"},
+       "expected CLUSTER/PRIORITY=PERCENT with 0 to 100 percent, got 'orders-primary/0=101'"},
+      {{"plan", "--resources", kZones, "--health", "orders-primary/1=5"},
+       "there is: orders-primary/0, orders-secondary/0"},
+      {{"plan", "--resources", kZones, "--health", "orders/0=5"},
+       "there is: orders-primary/0, orders-secondary/0"},
+      {{"plan",
+        "--resources",
+        kZones,
+        "--health",
+        "orders-primary/0=60",
+        "--degraded",
+        "orders-primary/0=41"},
+       "0 to 100 percent together, found 60 and 41"},
+      {{"plan", "--resources", kZones, "--health", "orders-primary/0=5", "--down", "zone-a"},
+       "leave one of the two out"},
+      {{"plan", "--resources", kZones, "--mode", "failover"}, "--mode"},
+      {{"plan", "--resources", kZones, "--panic-threshold", "101"}, "--panic-threshold"},
+      {{"plan", "--resources", kZones, "--json", "--html", "p.html"}, "--html"},
+      {{"plan", "--resources", kZones, "--html", "/no/such/folder/p.html"},
+       "--html /no/such/folder/p.html: cannot be written"},
       {{"check"}, "FILE is required"},
       {{"check", "/no/such/file.yaml"}, "/no/such/file.yaml"},
   }));
@@ -164,7 +199,7 @@ TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --
 TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
   const Finished all = run({"--help"});
   CHECK(all.status == 0);
-  for (const char* command : {"demo", "serve", "check", "dump", "explain", "version"}) {
+  for (const char* command : {"demo", "serve", "plan", "check", "dump", "explain", "version"}) {
     CHECK(contains(all.output, command));
   }
   CHECK_FALSE(contains(all.output, "backend"));
@@ -176,7 +211,8 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 }
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
-  const std::string command = GENERATE("", "demo", "serve", "check", "dump", "explain", "version");
+  const std::string command =
+      GENERATE("", "demo", "serve", "plan", "check", "dump", "explain", "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);
@@ -226,6 +262,83 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
 
   CHECK(contains(explained({"--method", "/nowhere/M"}),
                  "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
+}
+
+TEST_CASE("signalbox plan: a zone that dies, as a table, as data and as a page",
+          "[e2e][tools][plan][ENV-22]") {
+  const Finished table = run({"plan", "--resources", kZones, "--down", "zone-a"});
+  INFO(table.output << table.errors);
+  CHECK(table.status == 0);
+  CHECK(contains(table.output, "orders: percent of its calls, now and if zone-a is down"));
+  CHECK(contains(table.output, "In tiered mode 50 % of the calls would move."));
+
+  const Finished json = run({"plan", "--resources", kZones, "--down", "zone-a", "--json"});
+  CHECK(json.status == 0);
+  const auto data = nlohmann::json::parse(json.output);
+  CHECK(
+      data["clusters"][0]["shares"] ==
+      nlohmann::json::parse(
+          R"({"priority": {"now": 100.0, "then": 100.0}, "tiered": {"now": 100.0, "then": 70.0}})"));
+  CHECK(data["clusters"][1]["shares"]["tiered"]["then"] == 30.0);
+  CHECK(data["flip"] == nlohmann::json({{"to", "tiered"}, {"moved", 30.0}}));
+
+  const TemporaryFolder folder;
+  const std::string page = folder.path("plan.html");
+  const Finished html =
+      run({"plan", "--resources", kZones, "--target", "xds:///orders", "--html", page});
+  CHECK(html.status == 0);
+  std::ifstream file(page);
+  std::stringstream text;
+  text << file.rdbuf();
+  CHECK(contains(text.str(), "<!DOCTYPE html>"));
+  CHECK(contains(text.str(), "orders-secondary"));
+}
+
+TEST_CASE("signalbox plan: health in percent, to the integer", "[e2e][tools][plan][ENV-22]") {
+  const Finished finished = run({"plan",
+                                 "--resources",
+                                 kZones,
+                                 "--health",
+                                 "orders-primary/0=20",
+                                 "--health",
+                                 "orders-secondary/0=20",
+                                 "--mode",
+                                 "tiered",
+                                 "--json"});
+  CHECK(finished.status == 0);
+  const auto data = nlohmann::json::parse(finished.output);
+  for (const auto& cluster : data["clusters"]) {
+    CHECK(cluster["priorities"][0]["health"]["then"]["healthy"] == 28);
+    CHECK(cluster["shares"] ==
+          nlohmann::json(
+              {{"tiered",
+                {{"now", cluster["name"] == "orders-primary" ? 100.0 : 0.0}, {"then", 50.0}}}}));
+  }
+}
+
+TEST_CASE("signalbox plan: names in a page are escaped", "[e2e][tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("evil.yaml", R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: "<script>alert(1)</script>"
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: "<script>alert(1)</script>"
+    endpoints:
+      - locality: {zone: "\"><img src=x>"}
+        load_balancing_weight: 1
+        lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}]
+)");
+  const std::string page = folder.path("plan.html");
+  CHECK(run({"plan", "--resources", file, "--html", page}).status == 0);
+  std::ifstream stream(page);
+  std::stringstream text;
+  text << stream.rdbuf();
+  CHECK(contains(text.str(), "&lt;script&gt;alert(1)&lt;/script&gt;"));
+  CHECK_FALSE(contains(text.str(), "<script"));
+  CHECK_FALSE(contains(text.str(), "<img"));
 }
 
 TEST_CASE("signalbox check: every error of a file has a line", "[e2e][tools]") {

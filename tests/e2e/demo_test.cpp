@@ -2,6 +2,7 @@
 //
 // The main job from outside: `signalbox demo` fails over and back, bears the loss of its control
 // plane, and leaves nothing behind.
+#include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
@@ -225,6 +226,37 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
   // No stream was broken there: whoever waits for a back-off would be late.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
+}
+
+TEST_CASE("demo: in tiered mode each cluster has the share that is computed while backends die",
+          "[e2e][demo][drill][tiered][ENV-4][ENV-11][ENV-24]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("result.json");
+  auto demo = start_demo({"--drill", "tiered", "--seconds", "10", "--rps", "300", "--json", file});
+  const Finished finished = finish(demo);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+
+  std::ifstream stream(file);
+  const auto data = nlohmann::json::parse(stream);
+  INFO(data.dump(2));
+  CHECK(data["drill"] == "tiered");
+  CHECK(data["failed_other"] == 0);
+  // Of four endpoints 4, 3, 2, 1, 0 are there: 140, 105, 70, 35, 0 percent.
+  const std::vector<double> primary{100, 100, 70, 35, 0};
+  REQUIRE(data["steps"].size() == primary.size());
+  for (std::size_t i = 0; i < primary.size(); ++i) {
+    const auto& step = data["steps"][i];
+    CHECK(step["step"] == i);
+    CHECK(step["killed"].is_null() == (i == 0));
+    CHECK(step["computed"]["orders-primary"] == primary[i]);
+    CHECK(step["computed"]["orders-secondary"] == 100 - primary[i]);
+    CHECK(step["computed"]["orders-legacy"] == 0);
+    CHECK(step["calls"] >= 100);
+    // Within five deviations is_as_computed() has said so; here only that they follow.
+    CHECK(std::abs(step["measured"]["orders-primary"].get<double>() - primary[i]) < 25);
+  }
+  CHECK(data["steps"][4]["measured"]["orders-secondary"] == 100);
 }
 
 TEST_CASE("demo: a drill in which calls fail ends with 1 and says why", "[e2e][demo][drill][S7]") {

@@ -103,6 +103,28 @@ TEST_CASE("runtime: the dump has every resource with its state, version, time an
                                          {ResourceType::kEndpoints, "c"}});
 }
 
+TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][plan][A75-1]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  RuntimeOptions options = options_for(plane->address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  const auto runtime = start_runtime(std::move(options));
+  CHECK(runtime->plan().status().code() == absl::StatusCode::kInvalidArgument);  // Nothing is.
+  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  for (const char* target : {"", "xds:///orders"}) {
+    PlanRequest request;
+    request.target = target;
+    request.assumptions.down = {backend.address};
+    const auto plan = runtime->plan(request);
+    INFO(plan.status().ToString());
+    REQUIRE(plan.ok());
+    CHECK(plan->cluster.str() == "c");
+    CHECK(plan->mode == AggregateMode::kPriority);  // A leaf.
+    CHECK(plan->leaves[0].shares.tiered == PlannedShare{kAllCalls, 0});
+    CHECK(plan->failing.priority == PlannedShare{0, kAllCalls});
+  }
+}
+
 TEST_CASE("runtime: both kinds of admin socket show what dump_json has, and no more",
           "[e2e][runtime][dump][admin][A40]") {
   const BackendProcess backend("good");

@@ -146,6 +146,16 @@ class ReadmeTest(unittest.TestCase):
                               timeout=PATIENCE, env={**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"})
         self.assertEqual(shown.text, told.stdout)
 
+    def test_what_a_dead_zone_means_is_planned_as_shown(self) -> None:
+        command, shown = blocks_of(README, "plan")
+        self.assertEqual(("sh", "text"), (command.language, shown.language))
+        folder = self.folder / "plan"
+        folder.mkdir()
+        with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}") as shell:
+            (folder / "work/conf").symlink_to(CHECKOUT / "conf")
+            shell.paste(command.text)
+            self.assertEqual(shown.text, shell.printed())
+
     def test_the_world_with_sessions_is_valid(self) -> None:
         world = self.folder / "session.yaml"
         world.write_text(blocks_of(README, "session")[0].text, encoding="utf-8")

@@ -38,6 +38,7 @@
 #include "messages/cluster.hpp"
 #include "messages/resource_dump.hpp"
 #include "signalbox/filter.hpp"
+#include "signalbox/plan.hpp"
 #include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
 #include "xds/limits.hpp"
@@ -286,6 +287,11 @@ class Runtime {
       const std::string& method,
       const std::vector<std::pair<std::string, std::string>>& headers = {},
       std::optional<std::uint64_t> seed = std::nullopt) const;
+
+  /// How the calls to a cluster would spread, by the resources that are in use now: plan.hpp.
+  /// `request` need name no policies and no providers, its mode is the runtime's, and so is a panic
+  /// threshold of 0. Errors as plan_text's and dump's; blocks as that does.
+  absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
   /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json),
   /// /explain (explain_json) and /metrics, read-only. Never opened unasked. `address`: "unix:PATH",

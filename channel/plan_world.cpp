@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/plan_world.hpp"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+#include "lb/health/plan.hpp"
+#include "messages/overloaded.hpp"
+#include "xds/depend/cluster_graph.hpp"
+#include "xds/depend/leaf_endpoints.hpp"
+#include "xds/depend/virtual_host.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/type_url.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+std::string names(const std::set<ClusterName>& clusters) {
+  return clusters.empty() ? "none" : absl::StrJoin(clusters, ", ", absl::StreamFormatter());
+}
+
+const AggregateDiscovery* aggregate_of(const Cluster& cluster) {
+  return std::get_if<AggregateDiscovery>(&cluster.discovery);
+}
+
+}  // namespace
+
+absl::Status PlanWorld::add(ResourceType type,
+                            const std::string& bytes,
+                            const xds::ParseOptions& options) {
+  const auto parsed = xds::parse_resource(type, xds::type_url_of(type), bytes, options);
+  if (!parsed.resource.ok()) return parsed.resource.status();
+  std::visit(
+      Overloaded{
+          [&](const std::shared_ptr<const Listener>& listener) {
+            listeners_[parsed.name] = listener;
+          },
+          [&](const std::shared_ptr<const RouteConfig>& routes) { routes_[parsed.name] = routes; },
+          [&](const ClusterPtr& cluster) { clusters_[ClusterName(parsed.name)] = cluster; },
+          [&](const EndpointsPtr& endpoints) { endpoints_[parsed.name] = endpoints; },
+      },
+      *parsed.resource);
+  return absl::OkStatus();
+}
+
+// --- whose calls -----------------------------------------------------------
+
+std::string PlanWorld::all_clusters() const {
+  std::set<ClusterName> all;
+  for (const auto& [name, cluster] : clusters_)
+    all.insert(name);
+  return names(all);
+}
+
+absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& target) const {
+  absl::string_view name = target;
+  absl::ConsumePrefix(&name, "xds:///");
+  const auto listener = listeners_.find(std::string(name));
+  if (listener == listeners_.end()) {
+    std::vector<std::string> there;
+    for (const auto& [known, value] : listeners_)
+      there.push_back(known);
+    return absl::InvalidArgumentError(
+        absl::StrCat("target: there is no listener '",
+                     name,
+                     "'; listeners: ",
+                     there.empty() ? "none" : absl::StrJoin(there, ", ")));
+  }
+  std::shared_ptr<const RouteConfig> routes;
+  if (const auto* own = std::get_if<std::shared_ptr<const RouteConfig>>(&listener->second->routes))
+    routes = *own;
+  if (const auto* rds = std::get_if<RdsName>(&listener->second->routes)) {
+    if (const auto found = routes_.find(rds->name); found != routes_.end()) routes = found->second;
+  }
+  const VirtualHost* host = routes == nullptr ? nullptr : xds::find_virtual_host(*routes, name);
+  std::set<ClusterName> clusters;
+  for (const Route& route : host == nullptr ? std::vector<Route>() : host->routes) {
+    if (const auto* forward = std::get_if<ForwardAction>(&route.action)) {
+      for (const WeightedCluster& weighted : forward->clusters)
+        clusters.insert(weighted.cluster);
+    }
+  }
+  if (clusters.size() == 1) return *clusters.begin();
+  return absl::InvalidArgumentError(absl::StrCat("target: the routes of ",
+                                                 name,
+                                                 " do not lead to one cluster; name one of them: ",
+                                                 names(clusters)));
+}
+
+absl::StatusOr<ClusterName> PlanWorld::only_root() const {
+  std::set<ClusterName> roots;
+  for (const auto& [name, cluster] : clusters_)
+    roots.insert(name);
+  for (const auto& [name, cluster] : clusters_) {
+    if (const auto* aggregate = aggregate_of(**cluster)) {
+      for (const ClusterName& child : aggregate->clusters)
+        roots.erase(child);
+    }
+  }
+  if (roots.size() == 1) return *roots.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is not one cluster that no aggregate leads to; name a cluster: ", all_clusters()));
+}
+
+absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request) const {
+  if (!request.cluster.empty() && !request.target.empty())
+    return absl::InvalidArgumentError("name a cluster or a target, not both");
+  if (!request.target.empty()) return cluster_of_target(request.target);
+  if (request.cluster.empty()) return only_root();
+  ClusterName name(request.cluster);
+  if (clusters_.contains(name)) return name;
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no cluster '", request.cluster, "'; clusters: ", all_clusters()));
+}
+
+// --- its leaves ------------------------------------------------------------
+
+absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
+  const auto root = cluster_of(request);
+  if (!root.ok()) return root.status();
+  const auto find = [&](const ClusterName& name) -> const absl::StatusOr<ClusterPtr>* {
+    const auto found = clusters_.find(name);
+    return found == clusters_.end() ? nullptr : &found->second;
+  };
+  const auto leaves = xds::flatten(*root, find, xds::MissingLeaf::kSkip);
+  if (!leaves.ok()) return absl::InvalidArgumentError(leaves.status().message());
+
+  std::vector<std::string> notes;
+  for (const ClusterName& reached : xds::explore({*root}, find).unanswered)
+    notes.push_back(absl::StrCat("cluster ", reached.str(), " is missing, and takes no calls"));
+  const Cluster& cluster = **clusters_.at(*root);
+  lb::PlanInput input{
+      *root, aggregate_of(cluster) != nullptr, cluster.aggregate_mode, request.aggregate_mode, {}};
+  for (const ClusterName& name : *leaves) {
+    const Cluster& leaf = **clusters_.at(name);
+    // A75-8: an aggregate has a policy only where that takes the place of its leaves' own.
+    const bool is_replaced = input.is_aggregate && cluster.lb_policy != nullptr;
+    lb::PlanLeaf& planned = input.leaves.emplace_back(
+        lb::PlanLeaf{name, is_replaced ? cluster.lb_policy : leaf.lb_policy, nullptr});
+    if (const auto* dns = std::get_if<DnsDiscovery>(&leaf.discovery)) {
+      planned.endpoints = xds::endpoints_from_dns(dns->name, {Address(dns->name.str())}, nullptr);
+    } else if (const auto* eds = std::get_if<EdsDiscovery>(&leaf.discovery)) {
+      const auto found = endpoints_.find(eds->service_name);
+      if (found != endpoints_.end())
+        planned.endpoints = found->second;
+      else
+        notes.push_back(absl::StrCat("the endpoints ",
+                                     eds->service_name,
+                                     " of cluster ",
+                                     name.str(),
+                                     " are missing: it takes no calls"));
+    }
+  }
+  auto plan = lb::make_plan(input, request.assumptions);
+  if (plan.ok()) plan->notes = std::move(notes);
+  return plan;
+}
+
+absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
+                             const PlanRequest& request,
+                             const xds::ParseOptions& options) {
+  PlanWorld world;
+  for (const ResourceState& state : dump.resources) {
+    if (state.bytes == nullptr) continue;
+    if (auto status = world.add(state.key.type, *state.bytes, options); !status.ok()) return status;
+  }
+  return world.plan(request);
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanWorld — the clusters and endpoints that a plan is made of, by name.
+//
+//   resource file ──┐
+//   ResourceDump ───┴▶ [PlanWorld] ─▶ lb/health/plan
+//
+// What is missing is no error: a leaf that is not there takes no calls, and the plan says so.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "messages/plan.hpp"
+#include "messages/resource.hpp"
+#include "messages/resource_dump.hpp"
+#include "signalbox/plan.hpp"
+#include "xds/parse/parse_options.hpp"
+
+namespace signalbox::channel {
+
+class PlanWorld {
+ public:
+  /// One resource of the four; INVALID_ARGUMENT where it is none.
+  absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
+
+  absl::StatusOr<Plan> plan(const PlanRequest& request) const;
+
+ private:
+  using ClusterPtr = std::shared_ptr<const Cluster>;
+
+  absl::StatusOr<ClusterName> cluster_of(const PlanRequest& request) const;
+  absl::StatusOr<ClusterName> cluster_of_target(const std::string& target) const;
+  absl::StatusOr<ClusterName> only_root() const;
+  std::string all_clusters() const;
+
+  std::map<std::string, std::shared_ptr<const Listener>> listeners_;
+  std::map<std::string, std::shared_ptr<const RouteConfig>> routes_;
+  std::map<ClusterName, absl::StatusOr<ClusterPtr>> clusters_;
+  std::map<std::string, EndpointsPtr> endpoints_;
+};
+
+/// Of all resources that are in use.
+absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
+                             const PlanRequest& request,
+                             const xds::ParseOptions& options);
+
+}  // namespace signalbox::channel

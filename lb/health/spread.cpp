@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/health/spread.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/endpoint_weights.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+using Weights = std::vector<std::uint64_t>;
+
+// What a policy does, as far as shares go.
+enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kUnknown };
+
+Rule rule_of(const LbConfigPtr& policy) {
+  if (policy == nullptr) return Rule::kAlike;
+  return std::visit(Overloaded{
+                        [](const WrrLocalityConfig&) { return Rule::kByLocality; },
+                        [](const RoundRobinConfig&) { return Rule::kAlike; },
+                        [](const LeastRequestConfig&) { return Rule::kAlike; },
+                        [](const RingHashConfig&) { return Rule::kByWeight; },
+                        // Each client's own order is drawn by weight (A113).
+                        [](const PickFirstConfig& first) {
+                          return first.shuffle_address_list ? Rule::kByWeight : Rule::kFirst;
+                        },
+                        [](const auto&) { return Rule::kUnknown; },
+                    },
+                    *policy);
+}
+
+LbConfigPtr child_of(const LbConfigPtr& policy) {
+  const auto* locality = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
+  return locality == nullptr ? nullptr : locality->child;
+}
+
+Weights weights_within(Rule rule,
+                       const std::vector<LocalityPtr>& localities,
+                       const std::vector<bool>& takes) {
+  Weights weights(takes.begin(), takes.end());
+  if (rule == Rule::kFirst) {
+    const auto first = std::ranges::find(weights, std::uint64_t{1});
+    if (first != weights.end()) std::fill(first + 1, weights.end(), 0);
+  }
+  if (rule != Rule::kByWeight) return weights;
+  Endpoints all;
+  all.priorities.push_back(Priority{localities});
+  const auto weighed = weigh(all, WeightRule::kShare);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] *= weighed[i].weight;
+  return weights;
+}
+
+std::vector<CallShare> spread_by_locality(const LbConfigPtr& child,
+                                          const std::vector<LocalityPtr>& localities,
+                                          const std::vector<bool>& takes,
+                                          CallShare share) {
+  using Offset = std::vector<bool>::difference_type;
+  std::vector<std::vector<bool>> takers;
+  Weights weights;
+  auto at = takes.begin();
+  for (const LocalityPtr& locality : localities) {
+    const auto end = at + static_cast<Offset>(locality->endpoints.size());
+    takers.emplace_back(at, end);
+    weights.push_back(std::find(at, end, true) == end ? 0 : locality->weight);
+    at = end;
+  }
+  const auto parts = apportion(share, weights);
+  std::vector<CallShare> shares;
+  for (std::size_t i = 0; i < localities.size(); ++i) {
+    const auto within = spread_calls(child, {localities[i]}, takers[i], parts[i]);
+    shares.insert(shares.end(), within.begin(), within.end());
+  }
+  return shares;
+}
+
+}  // namespace
+
+std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights) {
+  std::vector<CallShare> parts(weights.size(), 0);
+  Wide sum = 0;
+  for (const std::uint64_t weight : weights)
+    sum += weight;
+  if (sum == 0) return parts;
+  std::vector<Wide> lost(weights.size());
+  CallShare left = share;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Wide exact = Wide{share} * weights[i];
+    parts[i] = static_cast<CallShare>(exact / sum);
+    lost[i] = exact % sum;
+    left -= parts[i];
+  }
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](auto a, auto b) { return lost[a] > lost[b]; });
+  for (std::size_t i = 0; i < left; ++i)
+    ++parts[order[i]];  // Fewer are left than there are weights, and only for those that lost.
+  return parts;
+}
+
+std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
+                                    const std::vector<LocalityPtr>& localities,
+                                    const std::vector<bool>& takes,
+                                    CallShare share) {
+  const Rule rule = rule_of(policy);
+  if (rule == Rule::kByLocality)
+    return spread_by_locality(child_of(policy), localities, takes, share);
+  return apportion(share, weights_within(rule, localities, takes));
+}
+
+std::string policy_words(const LbConfigPtr& policy) {
+  if (policy == nullptr) return "";
+  const LbConfigPtr child = child_of(policy);
+  const std::string name(policy_name(*policy));
+  return child == nullptr ? name : absl::StrCat(name, ", ", policy_words(child));
+}
+
+std::string spread_note(const LbConfigPtr& policy) {
+  if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
+  switch (rule_of(policy)) {
+    case Rule::kByWeight:
+      return std::holds_alternative<RingHashConfig>(*policy)
+                 ? "ring_hash: by weight; what the calls' keys make of it is not known here"
+                 : "pick_first, shuffled: each client stays with one endpoint; on average over "
+                   "many clients";
+    case Rule::kFirst:
+      return "pick_first: each client stays with the first endpoint that connects";
+    case Rule::kUnknown:
+      return absl::StrCat(
+          policy_name(*policy),
+          ": only the policy knows how it shares out calls; shown as if to all alike");
+    default:
+      return "";
+  }
+}
+
+}  // namespace signalbox::lb

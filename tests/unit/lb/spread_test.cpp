@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/health/spread.hpp"
+
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/property.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Shares = std::vector<CallShare>;
+using Weights = std::vector<std::uint64_t>;
+
+LocalityPtr locality(const std::string& zone,
+                     std::uint32_t weight,
+                     const std::vector<std::uint32_t>& endpoints) {
+  Locality locality{{"", zone, ""}, weight, {}};
+  for (const std::uint32_t of : endpoints)
+    locality.endpoints.push_back({.addresses = {Address(zone)}, .weight = of});
+  return std::make_shared<const Locality>(std::move(locality));
+}
+
+LbConfigPtr by_locality(LbConfigPtr child) {
+  return make_lb_config(WrrLocalityConfig{std::move(child)});
+}
+
+const LbConfigPtr kRoundRobin = make_lb_config(RoundRobinConfig{});
+const std::vector<bool> kAll{true, true, true};
+
+TEST_CASE("spread: what rounding leaves goes to those that lost most", "[lb][spread]") {
+  CHECK(apportion(100, Weights{1, 1, 1}) == Shares{34, 33, 33});
+  CHECK(apportion(100, Weights{1, 2, 3}) == Shares{17, 33, 50});
+  CHECK(apportion(10, Weights{0, 1, 0}) == Shares{0, 10, 0});
+  CHECK(apportion(10, Weights{0, 0}) == Shares{0, 0});
+  CHECK(apportion(0, Weights{1, 2}) == Shares{0, 0});
+  CHECK(apportion(kAllCalls, Weights{UINT64_MAX, UINT64_MAX}) == Shares{500'000, 500'000});
+}
+
+TEST_CASE("spread: parts sum up, and differ from the exact ones by less than one",
+          "[lb][spread][property]") {
+  CHECK(test::holds("apportioned exactly", 500, [](const std::vector<std::uint16_t>& any) {
+    const Weights weights(any.begin(), any.end());
+    const auto sum = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
+    const Shares parts = apportion(kAllCalls, weights);
+    const auto total = std::accumulate(parts.begin(), parts.end(), CallShare{0});
+    RC_ASSERT(total == (sum == 0 ? 0 : kAllCalls));
+    for (std::size_t i = 0; i < parts.size() && sum > 0; ++i) {
+      const double exact = static_cast<double>(weights[i]) * kAllCalls / static_cast<double>(sum);
+      RC_ASSERT(std::abs(exact - parts[i]) < 1 + 1e-6);
+    }
+  }));
+}
+
+TEST_CASE("spread: localities by weight, endpoints in them alike", "[lb][spread][A52]") {
+  const std::vector<LocalityPtr> localities{locality("a", 3, {1, 9}), locality("b", 1, {5})};
+  CHECK(spread_calls(by_locality(kRoundRobin), localities, kAll, 400) == Shares{150, 150, 100});
+  // Where nobody takes any, the locality's weight does not count.
+  CHECK(spread_calls(by_locality(kRoundRobin), localities, {true, true, false}, 400) ==
+        Shares{200, 200, 0});
+  CHECK(spread_calls(by_locality(kRoundRobin), localities, {false, true, true}, 400) ==
+        Shares{0, 300, 100});
+  CHECK(spread_calls(by_locality(kRoundRobin), localities, {false, false, false}, 400) ==
+        Shares{0, 0, 0});
+}
+
+TEST_CASE("spread: each policy by its own rule", "[lb][spread][A42][A48][A62][A113]") {
+  const std::vector<LocalityPtr> localities{locality("a", 3, {1, 9}), locality("b", 1, {5})};
+  CHECK(spread_calls(kRoundRobin, localities, kAll, 300) == Shares{100, 100, 100});
+  CHECK(spread_calls(nullptr, localities, kAll, 300) == Shares{100, 100, 100});
+  CHECK(spread_calls(make_lb_config(LeastRequestConfig{}), localities, kAll, 300) ==
+        Shares{100, 100, 100});
+  const auto ring = make_lb_config(RingHashConfig{});
+  CHECK(spread_calls(ring, localities, kAll, 4000) == Shares{300, 2700, 1000});
+  CHECK(spread_calls(ring, localities, {true, false, true}, 1300) == Shares{300, 0, 1000});
+  const auto first = make_lb_config(PickFirstConfig{});
+  CHECK(spread_calls(first, localities, kAll, 300) == Shares{300, 0, 0});
+  CHECK(spread_calls(first, localities, {false, true, true}, 300) == Shares{0, 300, 0});
+  CHECK(spread_calls(make_lb_config(PickFirstConfig{true}), localities, kAll, 4000) ==
+        Shares{300, 2700, 1000});
+  CHECK(spread_calls(by_locality(first), localities, kAll, 400) == Shares{300, 0, 100});
+}
+
+TEST_CASE("spread: says what is not known", "[lb][spread]") {
+  CHECK(spread_note(by_locality(kRoundRobin)).empty());
+  CHECK(policy_words(by_locality(kRoundRobin)) == "wrr_locality, round_robin");
+  CHECK(policy_words(nullptr).empty());
+  CHECK_THAT(spread_note(make_lb_config(RingHashConfig{})),
+             Catch::Matchers::StartsWith("ring_hash: by weight"));
+  CHECK_THAT(spread_note(by_locality(make_lb_config(PickFirstConfig{}))),
+             Catch::Matchers::StartsWith("pick_first: each client"));
+  CHECK_THAT(spread_note(make_lb_config(PickFirstConfig{true})),
+             Catch::Matchers::StartsWith("pick_first, shuffled"));
+  CHECK_THAT(spread_note(make_lb_config(CustomConfig{"mine", "{}"})),
+             Catch::Matchers::StartsWith("mine: only the policy knows"));
+}
+
+}  // namespace
+}  // namespace signalbox::lb

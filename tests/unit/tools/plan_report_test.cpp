@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/plan_report.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "tools/plan_arguments.hpp"
+#include "tools/plan_html.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Endpoint endpoint(const std::string& address, HealthStatus health = HealthStatus::kUnknown) {
+  return {.addresses = {Address(address)}, .health = health};
+}
+
+LocalityPtr locality(const std::string& zone, std::vector<Endpoint> endpoints) {
+  return std::make_shared<const Locality>(Locality{{"north", zone, ""}, 1, std::move(endpoints)});
+}
+
+lb::PlanLeaf leaf(const std::string& name, std::vector<LocalityPtr> localities) {
+  auto endpoints = std::make_shared<Endpoints>();
+  endpoints->priorities.push_back({std::move(localities)});
+  return {ClusterName(name),
+          make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{})}),
+          std::move(endpoints)};
+}
+
+// Primary in a and b, secondary in c.
+lb::PlanInput input() {
+  return {ClusterName("orders"),
+          true,
+          std::nullopt,
+          AggregateMode::kPriority,
+          {leaf("primary", {locality("a", {endpoint("a:1")}), locality("b", {endpoint("b:1")})}),
+           leaf("secondary", {locality("c", {endpoint("c:1")})})}};
+}
+
+struct Planned {
+  Plan plan;
+  PlanView view;
+};
+
+Planned planned(const PlanAssumptions& assumptions, const lb::PlanInput& of = input()) {
+  auto plan = lb::make_plan(of, assumptions);
+  REQUIRE(plan.ok());
+  Planned planned{*std::move(plan), {}};
+  planned.view.assumptions = assumptions;
+  return planned;
+}
+
+PlanAssumptions down(const std::string& what) {
+  PlanAssumptions assumptions;
+  assumptions.down = {what};
+  return assumptions;
+}
+
+TEST_CASE("plan report: percent without needless digits", "[tools][plan]") {
+  CHECK(percent_text(0) == "0");
+  CHECK(percent_text(kAllCalls) == "100");
+  CHECK(percent_text(333'333) == "33.33");
+  CHECK(percent_text(105'000) == "10.5");
+  CHECK(percent_text(100'000) == "10");
+  CHECK(percent_text(1) == "<0.01");
+}
+
+TEST_CASE("plan report: the table has now and then, in both modes", "[tools][plan]") {
+  const auto [plan, view] = planned(down("a"));
+  CHECK(plan_table(plan, view) == R"(orders: percent of its calls, now and if a is down
+
+              priority (as it runs)   tiered
+                 now   then              now   then
+primary          100    100 ████████     100     70 █████▋    wrr_locality, round_robin
+  priority 0     100    100 ████████     100     70 █████▋    health 100 → 70
+    north/a       50      0               50      0           weight 1
+      a:1         50      0               50      0           down
+    north/b       50    100 ████████      50     70 █████▋    weight 1
+      b:1         50    100 ████████      50     70 █████▋
+secondary          0      0                0     30 ██▍       wrr_locality, round_robin
+  priority 0       0      0                0     30 ██▍       health 100
+    north/c        0      0                0     30 ██▍       weight 1
+      c:1          0      0                0     30 ██▍
+
+In priority mode 50 % of the calls would move.
+In tiered mode 50 % of the calls would move.
+It runs in priority mode, unless its runtime says otherwise.
+Flipped to tiered, 30 % of the calls would then go elsewhere.
+)");
+}
+
+TEST_CASE("plan report: without assumptions there is no then", "[tools][plan]") {
+  auto [plan, view] = planned({});
+  view.modes = {AggregateMode::kTiered};
+  CHECK_THAT(plan_table(plan, view),
+             Contains("              tiered\nprimary          100 ████████"));
+  CHECK_THAT(plan_table(plan, view), !Contains("then") && !Contains("would move"));
+}
+
+TEST_CASE("plan report: calls that fail have a line", "[tools][plan]") {
+  PlanAssumptions all;
+  all.down = {"a", "b", "c"};
+  const auto [plan, view] = planned(all);
+  CHECK_THAT(plan_table(plan, view), Contains("\n(nobody: calls fail)"));
+  CHECK_THAT(plan_table(plan, view),
+             Contains("In tiered mode 0 % of the calls would move, and 100 % fail."));
+  CHECK(plan_json(plan, view)["failing"]["tiered"]["then"] == 100.0);
+}
+
+TEST_CASE("plan report: of many endpoints the table has some, the data all", "[tools][plan]") {
+  std::vector<Endpoint> many;
+  for (int i = 0; i < 20; ++i)
+    many.push_back(endpoint("h" + std::to_string(i) + ":1"));
+  lb::PlanInput of = input();
+  of.leaves = {leaf("primary", {locality("a", many)})};
+  const auto [plan, view] = planned({}, of);
+  CHECK_THAT(plan_table(plan, view), Contains("… and 4 more") && !Contains("h16:1"));
+  CHECK(
+      plan_json(plan, view)["clusters"][0]["priorities"][0]["localities"][0]["endpoints"].size() ==
+      20);
+}
+
+TEST_CASE("plan report: the data", "[tools][plan]") {
+  PlanAssumptions assumptions;
+  assumptions.health = {{ClusterName("primary"), 0, 50, 10}};
+  const auto [plan, view] = planned(assumptions);
+  const auto data = plan_json(plan, view);
+  INFO(data.dump(2));
+  CHECK(data["cluster"] == "orders");
+  CHECK(data["is_aggregate"] == true);
+  CHECK(data["mode"] == "priority");
+  CHECK(data["mode_from"] == "default");
+  CHECK(data["assumed"] == nlohmann::json::parse(R"({"down": [], "panic_threshold": 0,
+    "health": [{"cluster": "primary", "priority": 0, "healthy": 50, "degraded": 10}]})"));
+  CHECK(data["failing"]["priority"] == nlohmann::json({{"now", 0.0}, {"then", 0.0}}));
+  CHECK(data["flip"]["to"] == "tiered");
+  const auto& primary = data["clusters"][0];
+  CHECK(primary["name"] == "primary");
+  CHECK(primary["lb_policy"] == "wrr_locality, round_robin");
+  CHECK(primary["shares"]["tiered"]["then"] == 70.0);
+  const auto& priority = primary["priorities"][0];
+  CHECK(priority["priority"] == 0);
+  CHECK(priority["assumed"] == true);
+  CHECK(priority["health"]["then"] ==
+        nlohmann::json({{"healthy", 70}, {"degraded", 14}, {"panic", false}}));
+  const auto& zone = priority["localities"][1];
+  CHECK(zone["region"] == "north");
+  CHECK(zone["zone"] == "b");
+  CHECK(zone["sub_zone"] == "");
+  CHECK(zone["weight"] == 1);
+  CHECK(zone["endpoints"][0] == nlohmann::json::parse(R"({"addresses": ["b:1"], "weight": 1,
+    "health": "UNKNOWN", "down": false, "shares": {
+      "priority": {"now": 50.0, "then": 50.0}, "tiered": {"now": 50.0, "then": 35.0}}})"));
+  // One mode where one was asked for.
+  const PlanView one{{AggregateMode::kTiered}, assumptions};
+  CHECK_FALSE(plan_json(plan, one)["failing"].contains("priority"));
+}
+
+TEST_CASE("plan page: names are escaped, nothing is fetched or run", "[tools][plan]") {
+  CHECK(escape_html("<b a=\"c\" d='e'>&") == "&lt;b a=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
+  lb::PlanInput of = input();
+  const std::string evil = "</style><script>alert(\"x\")</script>&'";
+  of.cluster = ClusterName(evil);
+  of.leaves = {leaf(evil, {locality(evil, {endpoint(evil), endpoint("b:1")})})};
+  const auto [plan, view] = planned(down(evil), of);
+  const std::string page = plan_html(plan, view);
+  CHECK_THAT(page, !Contains("<script") && !Contains("alert(\"") && !Contains("http"));
+  CHECK_THAT(page, Contains("&lt;/style&gt;&lt;script&gt;alert(&quot;x&quot;)"));
+  CHECK_THAT(page, Contains("prefers-color-scheme: dark"));
+}
+
+TEST_CASE("plan page: a part of each bar for each cluster", "[tools][plan]") {
+  const auto [plan, view] = planned(down("a"));
+  const std::string page = plan_html(plan, view);
+  CHECK_THAT(page,
+             Contains("<span class=\"c0\" style=\"width:70.0000%\" title=\"primary: 70 %\">70 %"));
+  CHECK_THAT(
+      page, Contains("<span class=\"c1\" style=\"width:30.0000%\" title=\"secondary: 30 %\">30 %"));
+  CHECK_THAT(page, Contains("Now, and then: if a is down."));
+}
+
+TEST_CASE("plan arguments: a cluster, a priority, a percentage", "[tools][plan]") {
+  const auto health = read_health({"orders/0=50", "a/b=c/2=100"}, {"orders/0=20", "late/1=30"});
+  REQUIRE(health.ok());
+  REQUIRE(health->size() == 3);
+  CHECK((*health)[0].leaf.str() == "a/b=c");
+  CHECK((*health)[0].priority == 2);
+  CHECK((*health)[0].healthy_percent == 100);
+  CHECK((*health)[1].leaf.str() == "late");
+  CHECK((*health)[1].healthy_percent == 70);
+  CHECK((*health)[1].degraded_percent == 30);
+  CHECK((*health)[2].healthy_percent == 50);
+  CHECK((*health)[2].degraded_percent == 20);
+
+  for (const char* wrong : {"orders",
+                            "orders=50",
+                            "orders/0",
+                            "orders/0=",
+                            "orders/=5",
+                            "/0=5",
+                            "orders/0=101",
+                            "orders/0=-1",
+                            "orders/-1=5",
+                            "orders/x=5",
+                            "=5",
+                            "orders/0=5x",
+                            ""}) {
+    const auto refused = read_health({wrong}, {});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.status().message() ==
+          "--health: expected CLUSTER/PRIORITY=PERCENT with 0 to 100 percent, got '" +
+              std::string(wrong) + "'");
+  }
+  CHECK_THAT(std::string(read_health({}, {"a/0=1", "a/0=2"}).status().message()),
+             Contains("--degraded: must be said once of each priority, got a/0 twice"));
+}
+
+}  // namespace
+}  // namespace signalbox::tools

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// signalbox plan: the load of every cluster, priority, locality and endpoint, before it happens.
+#include "signalbox/plan.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <nlohmann/json.hpp>
+
+#include "actors/io/watched_file.hpp"
+#include "tools/commands.hpp"
+#include "tools/plan_arguments.hpp"
+#include "tools/plan_html.hpp"
+#include "tools/plan_report.hpp"
+#include "xds/bootstrap.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+int refuse(absl::string_view why) {
+  say("plan", why);
+  return kExitUsage;
+}
+
+// Clusters may name the certificate providers of their bootstrap.
+absl::Status add_certificate_providers(const std::string& path, PlanRequest& request) {
+  if (path.empty()) return absl::OkStatus();
+  const auto text = actors::read_file(path);
+  if (!text.ok()) return text.status();
+  const auto bootstrap = xds::parse_bootstrap(*text, path);
+  if (!bootstrap.ok()) return bootstrap.status();
+  for (const auto& [name, files] : bootstrap->certificate_providers)
+    request.certificate_providers.push_back(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlanRequest> request_of(const PlanOptions& options) {
+  PlanRequest request;
+  request.cluster = options.cluster;
+  request.target = options.target;
+  request.lb_policies = options.lb_policies;
+  request.assumptions.panic_threshold = options.panic_threshold;
+  request.assumptions.down = options.down;
+  auto health = read_health(options.health, options.degraded);
+  if (!health.ok()) return health.status();
+  request.assumptions.health = *std::move(health);
+  if (auto status = add_certificate_providers(options.bootstrap, request); !status.ok())
+    return status;
+  return request;
+}
+
+std::vector<AggregateMode> modes_of(const std::string& mode) {
+  if (mode == "priority") return {AggregateMode::kPriority};
+  if (mode == "tiered") return {AggregateMode::kTiered};
+  return {AggregateMode::kPriority, AggregateMode::kTiered};
+}
+
+bool write(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  return file.good();
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& options) {
+  const auto request = request_of(options);
+  if (!request.ok()) return refuse(request.status().message());
+  const auto plan = plan_file(options.resources, *request);
+  if (!plan.ok()) return refuse(plan.status().message());
+  const PlanView view{modes_of(options.mode), request->assumptions};
+  if (options.json) {
+    // Names of files and zones need not be UTF-8: dump() would throw.
+    std::cout
+        << plan_json(*plan, view).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
+    return kExitOk;
+  }
+  if (!options.html.empty() && !write(options.html, plan_html(*plan, view)))
+    return refuse(absl::StrCat("--html ", options.html, ": cannot be written"));
+  std::cout << plan_table(*plan, view);
+  return kExitOk;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/plan_html.hpp"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace signalbox::tools {
+namespace {
+
+constexpr std::size_t kEndpointsOnPage = 200;
+constexpr std::size_t kColours = 7;  // c0 … c6 below.
+
+// Colours that differ for the colour-blind, too; parts of a bar carry their numbers as well.
+constexpr absl::string_view kStyle = R"(
+:root { color-scheme: light dark; --page: #fff; --text: #1c2024; --quiet: #5b646d; --line: #d7dce1;
+  --track: #e9edf0; --then: #0b6cb3; --now: #9aa5af; }
+@media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #9ba6b0;
+  --line: #333b43; --track: #262d34; --then: #5fb2ee; --now: #6c7884; } }
+* { box-sizing: border-box; }
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1.25rem; background: var(--page);
+  color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+p, ul { margin: .25rem 0 .75rem; } ul { padding-left: 1.2rem; }
+.quiet { color: var(--quiet); }
+.answer { display: grid; grid-template-columns: 11rem 1fr; align-items: center; gap: .75rem;
+  margin: .3rem 0; }
+.answer.gap { margin-top: .9rem; }
+.stack { display: flex; height: 2rem; border-radius: 4px; overflow: hidden;
+  background: var(--track); }
+.stack span { display: flex; align-items: center; justify-content: center; min-width: 1px;
+  overflow: hidden; white-space: nowrap; font-size: .85rem; }
+.stack span + span { border-left: 1px solid var(--page); }
+.key { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-style: none; }
+.key i { display: inline-block; width: .9rem; height: .9rem; border-radius: 3px;
+  margin-right: .4rem; vertical-align: -2px; }
+.c0 { background: #0072b2; color: #fff; } .c1 { background: #e69f00; color: #000; }
+.c2 { background: #009e73; color: #000; } .c3 { background: #cc79a7; color: #000; }
+.c4 { background: #56b4e9; color: #000; } .c5 { background: #8a6bbf; color: #fff; }
+.c6 { background: #b5a642; color: #000; }
+.failing { color: #fff;
+  background: repeating-linear-gradient(45deg, #b3261e, #b3261e 7px, #8c1d18 7px, #8c1d18 14px); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .2rem .6rem; white-space: nowrap; }
+thead th { font-weight: 600; } thead tr:last-child th { border-bottom: 1px solid var(--line); }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+tbody th { font-weight: 400; }
+tr.d0 th { font-weight: 650; } tr.d0 > * { border-top: 1px solid var(--line); }
+tr.d1 th { padding-left: 1.8rem; } tr.d2 th { padding-left: 3.2rem; }
+tr.d3 th { padding-left: 4.6rem; font-family: ui-monospace, monospace; font-size: .85rem; }
+td.bar { min-width: 9rem; width: 18%; }
+.bar div { height: .5rem; border-radius: 2px; background: var(--then); }
+.bar div.was { height: .25rem; margin-bottom: 1px; background: var(--now); }
+tr.d3 td, tr.d3 th { padding-top: 0; padding-bottom: 0; }
+@media (max-width: 40rem) { .answer { grid-template-columns: 1fr; gap: .1rem; } }
+)";
+
+std::string css_percent(CallShare share) {
+  return absl::StrFormat("%.4f%%", static_cast<double>(share) * 100 / kAllCalls);
+}
+
+// --- a bar for each answer -------------------------------------------------
+
+std::string part_of_stack(absl::string_view classes, const std::string& name, CallShare share) {
+  if (share == 0) return "";
+  const std::string text = absl::StrCat(percent_text(share), " %");
+  return absl::StrCat("<span class=\"",
+                      classes,
+                      "\" style=\"width:",
+                      css_percent(share),
+                      "\" title=\"",
+                      escape_html(absl::StrCat(name, ": ", text)),
+                      "\">",
+                      share >= kAllCalls / 20 ? text : "",
+                      "</span>");
+}
+
+std::string colour(std::size_t leaf) {
+  return absl::StrCat("c", leaf % kColours);
+}
+
+std::string answer_bar(const Plan& plan,
+                       lb::PlanAnswer answer,
+                       const std::string& label,
+                       bool is_apart) {
+  std::string parts;
+  for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
+    const PlannedLeaf& leaf = plan.leaves[i];
+    parts += part_of_stack(colour(i), leaf.name.str(), lb::share_in(leaf.shares, answer));
+  }
+  parts += part_of_stack("failing", "calls fail", lb::share_in(plan.failing, answer));
+  return absl::StrCat("<div class=\"answer",
+                      is_apart ? " gap" : "",
+                      "\"><div>",
+                      label,
+                      "</div><div class=\"stack\">",
+                      parts,
+                      "</div></div>\n");
+}
+
+std::string answer_bars(const Plan& plan, const PlanView& view) {
+  std::string text;
+  for (const AggregateMode mode : view.modes) {
+    const std::string word =
+        absl::StrCat(mode_word(mode), mode == plan.mode ? " (as it runs)" : "");
+    text += answer_bar(
+        plan,
+        {mode, false},
+        absl::StrCat(word, view.has_then() ? "<br><span class=\"quiet\">now</span>" : ""),
+        !text.empty());
+    if (view.has_then())
+      text += answer_bar(plan, {mode, true}, "<span class=\"quiet\">then</span>", false);
+  }
+  text += "<ul class=\"key\">";
+  for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
+    absl::StrAppend(&text,
+                    "<li><i class=\"",
+                    colour(i),
+                    "\"></i>",
+                    escape_html(plan.leaves[i].name.str()),
+                    "</li>");
+  }
+  if (plan.failing != PlannedShares{}) text += "<li><i class=\"failing\"></i>calls fail</li>";
+  return text + "</ul>\n";
+}
+
+// --- the tree --------------------------------------------------------------
+
+std::string number_cell(CallShare share) {
+  return absl::StrCat("<td class=\"number\">", escape_html(percent_text(share)), "</td>");
+}
+
+std::string bar_of(absl::string_view classes, CallShare share) {
+  return share == 0
+             ? ""
+             : absl::StrCat("<div", classes, " style=\"width:", css_percent(share), "\"></div>");
+}
+
+std::string cells(const PlannedShares& shares, const PlanView& view) {
+  std::string text;
+  for (const AggregateMode mode : view.modes) {
+    const CallShare now = lb::share_in(shares, {mode, false});
+    const CallShare then = lb::share_in(shares, {mode, true});
+    text += number_cell(now);
+    if (view.has_then()) text += number_cell(then);
+    absl::StrAppend(&text,
+                    "<td class=\"bar\">",
+                    view.has_then() ? bar_of(" class=\"was\"", now) : "",
+                    bar_of("", then),
+                    "</td>");
+  }
+  return text;
+}
+
+std::string tree(const Plan& plan, const PlanView& view) {
+  const int columns = view.has_then() ? 3 : 2;
+  const std::string number = "<th class=\"number\">";
+  std::string modes = "<tr><th></th>";
+  std::string times = "<tr><th></th>";
+  for (const AggregateMode mode : view.modes) {
+    absl::StrAppend(&modes, "<th colspan=\"", columns, "\">", mode_word(mode), "</th>");
+    times += view.has_then() ? number + "now</th>" + number + "then</th><th></th>"
+                             : number + "now</th><th></th>";
+  }
+  std::string text = absl::StrCat("<div class=\"scroll\"><table><thead>",
+                                  modes,
+                                  "<th></th></tr>\n",
+                                  times,
+                                  "<th></th></tr></thead>\n<tbody>\n");
+  for (const PlanRow& row : plan_rows(plan, view, kEndpointsOnPage)) {
+    absl::StrAppend(
+        &text, "<tr class=\"d", row.depth, "\"><th scope=\"row\">", escape_html(row.name), "</th>");
+    const auto empty = absl::StrCat("<td colspan=\"", columns * view.modes.size(), "\"></td>");
+    absl::StrAppend(&text,
+                    row.has_shares ? cells(row.shares, view) : empty,
+                    "<td class=\"quiet\">",
+                    escape_html(row.detail),
+                    "</td></tr>\n");
+  }
+  return text + "</tbody></table></div>\n";
+}
+
+std::string sentences(const Plan& plan, const PlanView& view) {
+  std::string text = "<ul>";
+  const auto add = [&](const std::string& line) {
+    absl::StrAppend(&text, "<li>", escape_html(line), "</li>");
+  };
+  for (const std::string& line : plan_summary(plan, view))
+    add(line);
+  for (const PlannedLeaf& leaf : plan.leaves) {
+    if (!leaf.note.empty()) add(absl::StrCat(leaf.name.str(), ": ", leaf.note, "."));
+  }
+  for (const std::string& note : plan.notes)
+    add(absl::StrCat("Note: ", note, "."));
+  return text + "</ul>\n";
+}
+
+}  // namespace
+
+std::string escape_html(absl::string_view text) {
+  return absl::StrReplaceAll(
+      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+}
+
+std::string plan_html(const Plan& plan, const PlanView& view) {
+  const std::string name = escape_html(plan.cluster.str());
+  const std::string assumed =
+      view.has_then() ? absl::StrCat("Now, and then: if ", assumption_text(view.assumptions), ".")
+                      : "As the resources have it; nothing is assumed.";
+  return absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+      name,
+      ": where its calls go</title>\n<style>",
+      kStyle,
+      "</style></head>\n<body>\n<h1>Where the calls to ",
+      name,
+      " go</h1>\n<p>",
+      escape_html(assumed),
+      "</p>\n",
+      answer_bars(plan, view),
+      sentences(plan, view),
+      "<h2>By cluster, priority, locality and endpoint, in percent of all calls</h2>\n",
+      tree(plan, view),
+      "<p class=\"quiet\">Made by signalbox plan.</p>\n</body></html>\n");
+}
+
+}  // namespace signalbox::tools

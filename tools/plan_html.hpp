@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan as a page: one file, which fetches nothing and runs nothing.
+//
+//   Plan, PlanView ─▶ [plan_html] ─▶ a file for any browser, light and dark
+//
+// First a bar for each answer, with a part for each cluster; then the whole tree. Names come from
+// resources, and are escaped.
+
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/plan.hpp"
+#include "tools/plan_report.hpp"
+
+namespace signalbox::tools {
+
+/// For text and for attributes in double quotes.
+std::string escape_html(absl::string_view text);
+
+std::string plan_html(const Plan& plan, const PlanView& view);
+
+}  // namespace signalbox::tools
