@@ -254,18 +254,23 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
   struct Row {
     std::string cookie;
     std::string why;
+    AffinityResult result = AffinityResult::kUnhealthy;
   };
 
   const Hosts hosts({HealthStatus::kHealthy});
   const auto row = GENERATE(values<Row>({
-      {"nobody", "nobody cannot be used: no endpoint of the cluster has this address"},
+      {"nobody",
+       "nobody cannot be used: no endpoint of the cluster has this address",
+       AffinityResult::kUnknownHost},
       {"failed", "failed cannot be used: refused"},
       {"ejected", "ejected cannot be used: it was ejected"},
       {"unknown",
        "unknown cannot be used: its health is UNKNOWN, which override_host_status does not name"},
   }));
   const std::string expected = "drop UNAVAILABLE: the session is strict, and its host " + row.why;
-  CHECK(to_text(hosts.pick(row.cookie, true)) == expected);
+  const PickResult refused = hosts.pick(row.cookie, true);
+  CHECK(to_text(refused) == expected);
+  CHECK(refused.affinity.result == row.result);
   CHECK(hosts.used().empty());
   CHECK(to_text(hosts.pick("ready", true)) == "complete ready");
   CHECK(to_text(hosts.pick("connecting", true)) == "queue");
