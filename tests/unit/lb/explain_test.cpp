@@ -100,9 +100,9 @@ TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][expl
   const std::string cluster = "orders";
   const std::string service = "orders-eds";
   const std::string none;
-  lb::ClusterTrace eds(log, cluster, service);
-  lb::ClusterTrace dns(log, cluster, none);
-  for (lb::ClusterTrace* trace : {&eds, &dns}) {
+  lb::TimedTrace eds = lb::cluster_trace(log.trace, cluster, service);
+  lb::TimedTrace dns = lb::cluster_trace(log.trace, cluster, none);
+  for (PickTrace* trace : {&eds, &dns}) {
     for (const char* source : {"CDS", "EDS", "RDS r", ""})
       trace->tell({"room", "it", "", source});
   }
