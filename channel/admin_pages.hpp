@@ -6,7 +6,7 @@
 //
 //   GET /              lists these
 //   GET /config_dump   JSON (xds/dump_json.hpp); ?type=LDS|RDS|CDS|EDS, ?name=NAME: only these
-//   GET /explain       JSON (explain_page.hpp): where a call would go, and why
+//   GET /explain       JSON (xds/explanation_json.hpp): where a call would go, and why
 //   GET /metrics       Prometheus' text
 //
 // Invariants

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/explain_page.hpp"
 
-#include <chrono>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include <nlohmann/json.hpp>
 
 #include "messages/header_rules.hpp"
 
@@ -20,20 +17,6 @@ constexpr const char* kKeys = "target, method, header, cookie, seed";
 absl::Status wrong(absl::string_view key, absl::string_view expected, absl::string_view found) {
   return absl::InvalidArgumentError(
       absl::StrCat(key, ": expected ", expected, ", got '", found, "'"));
-}
-
-const char* word_of(PickOutcome outcome) {
-  switch (outcome) {
-    case PickOutcome::kComplete:
-      return "complete";
-    case PickOutcome::kQueue:
-      return "queue";
-    case PickOutcome::kFail:
-      return "fail";
-    case PickOutcome::kDrop:
-      return "drop";
-  }
-  return "";
 }
 
 // One key of the query.
@@ -93,32 +76,6 @@ absl::StatusOr<ExplainQuestion> parse_explain_query(
       return absl::InvalidArgumentError(absl::StrCat(key, " is missing; there are: ", kKeys));
   }
   return question;
-}
-
-std::string to_json_text(const ExplainQuestion& question,
-                         std::uint64_t seed,
-                         const Explanation& explanation) {
-  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (const PickStep& step : explanation.steps) {
-    steps.push_back({{"room", step.room},
-                     {"decision", step.decision},
-                     {"reason", step.reason},
-                     {"source", step.source}});
-  }
-  const nlohmann::ordered_json answer{
-      {"target", question.target},
-      {"method", question.method},
-      {"seed", seed},
-      {"outcome", word_of(explanation.outcome)},
-      {"cluster", explanation.cluster},
-      {"address", explanation.address},
-      {"delay_seconds", std::chrono::duration<double>(explanation.delay).count()},
-      {"status",
-       {{"code", absl::StatusCodeToString(explanation.status.code())},
-        {"message", std::string(explanation.status.message())}}},
-      {"steps", std::move(steps)}};
-  // What a control plane, or a call, names need not be UTF-8: dump() would throw.
-  return answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 void QuestionHeaders::each(absl::string_view name,

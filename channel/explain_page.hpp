@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain_page — a question about one call, and its answer as JSON: GET /explain.
+// explain_page — a question about one call: the query of GET /explain.
 //
 //   ?target=xds:///orders&method=/shop.Orders/Place&header=x-user:7&cookie=s=…&seed=42
-//      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation ─▶ [to_json_text]
-//
-//   {"target": "xds:///orders", "method": "/shop.Orders/Place", "seed": 42,
-//    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "address": "ip:port",
-//    "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
-//    "steps": [{"room": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
-//
-// Strings are "" where there is none. No value of a header or a cookie is in the answer.
+//      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation ─▶
+//      xds/explanation_json
 
 #pragma once
 
@@ -23,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "messages/explanation.hpp"
+#include "messages/pick.hpp"
 
 namespace signalbox::channel {
 
@@ -42,11 +36,6 @@ absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::stri
 /// INVALID_ARGUMENT: what is wrong, and what would be right.
 absl::StatusOr<ExplainQuestion> parse_explain_query(
     const std::multimap<std::string, std::string>& query);
-
-/// `seed`: with which the question was answered.
-std::string to_json_text(const ExplainQuestion& question,
-                         std::uint64_t seed,
-                         const Explanation& explanation);
 
 /// The headers of the question.
 class QuestionHeaders final : public HeaderSource {

@@ -22,6 +22,7 @@
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
+#include "channel/explain_page.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
@@ -34,6 +35,7 @@
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
 #include "xds/dump_json.hpp"
+#include "xds/explanation_json.hpp"
 #include "xds/node.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/server_uri.hpp"
@@ -323,8 +325,8 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const std::uint64_t seed = question.seed.value_or(next_seed());
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  return channel::to_json_text(
-      question, seed, found->router().explain({question.method, &headers, seed}, now));
+  return xds::to_json_text({question.target, question.method, seed},
+                           found->router().explain({question.method, &headers, seed}, now));
 }
 
 // Far more than an actor takes that is alive.

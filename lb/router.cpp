@@ -101,21 +101,6 @@ FilterVerdict ask_filters(const PickArgs& args,
   return explain_filters(args, selection, terms, sink.trace());
 }
 
-class Steps final : public TimedTrace {
- public:
-  explicit Steps(Instant now) : now_(now) {}
-
-  void tell(PickStep step) override { steps_.push_back(std::move(step)); }
-
-  Instant now() const override { return now_; }
-
-  std::vector<PickStep> take() { return std::move(steps_); }
-
- private:
-  const Instant now_;
-  std::vector<PickStep> steps_;
-};
-
 }  // namespace
 
 void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view source) {
@@ -213,9 +198,9 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
 }
 
 Explanation Router::explain(const CallArgs& call, Instant now) const {
-  Steps steps(now);
-  const Telling sink{steps};
   Explanation explanation;
+  TimedTrace trace(now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); });
+  const Telling sink{trace};
   Pick pick;
   look(pick, call, sink);
   if (pick.delay() > Duration::zero()) {
@@ -223,7 +208,6 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
     pick.end_delay();
     look(pick, call, sink);
   }
-  explanation.steps = steps.take();
   explanation.outcome = pick.outcome();
   if (pick.cluster() != nullptr) explanation.cluster = pick.cluster()->name().str();
   if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();

@@ -2,6 +2,7 @@
 #include "lb/trace.hpp"
 
 #include <chrono>
+#include <typeinfo>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -30,22 +31,30 @@ class ToldPicker final : public Picker {
   PickNotePtr note_;
 };
 
+// Null: it is none.
+const ToldPicker* told_picker(const PickerPtr& picker) {
+  const Picker* const any = picker.get();
+  if (any == nullptr || typeid(*any) != typeid(ToldPicker)) return nullptr;
+  return static_cast<const ToldPicker*>(any);
+}
+
 }  // namespace
 
 std::optional<Instant> now_of(const PickTrace& trace) {
-  const auto* timed = dynamic_cast<const TimedTrace*>(&trace);
-  if (timed == nullptr) return std::nullopt;
-  return timed->now();
+  if (typeid(trace) != typeid(TimedTrace)) return std::nullopt;
+  return static_cast<const TimedTrace&>(trace).now();
 }
 
-void ClusterTrace::tell(PickStep step) {
-  const bool is_of_eds = step.source == "EDS" && !service_.empty();
-  if (is_of_eds) {
-    absl::StrAppend(&step.source, " ", service_);
-  } else if (step.source == "CDS" || step.source == "EDS") {
-    step.source = absl::StrCat("CDS ", cluster_);
-  }
-  to_.tell(std::move(step));
+TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service) {
+  return {now_of(to), [&](PickStep step) {
+            const bool is_of_eds = step.source == "EDS" && !service.empty();
+            if (is_of_eds) {
+              absl::StrAppend(&step.source, " ", service);
+            } else if (step.source == "CDS" || step.source == "EDS") {
+              step.source = absl::StrCat("CDS ", cluster);
+            }
+            to.tell(std::move(step));
+          }};
 }
 
 PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note) {
@@ -53,14 +62,14 @@ PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note) {
 }
 
 const Picker* picked(const PickerPtr& picker) {
-  const Picker* asked = picker.get();
-  while (const auto* told = dynamic_cast<const ToldPicker*>(asked))
-    asked = told->inner().get();
-  return asked;
+  const PickerPtr* asked = &picker;
+  while (const ToldPicker* const told = told_picker(*asked))
+    asked = &told->inner();
+  return asked->get();
 }
 
 PickerPtr told_as(const PickerPtr& told, PickerPtr picker) {
-  const auto* outer = dynamic_cast<const ToldPicker*>(told.get());
+  const ToldPicker* const outer = told_picker(told);
   if (outer == nullptr) return picker;
   return make_told_picker(told_as(outer->inner(), std::move(picker)), outer->note());
 }

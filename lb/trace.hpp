@@ -20,11 +20,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -76,31 +76,29 @@ class Telling {
 };
 
 /// A trace that knows the time, for those who tell how long something is going on.
-class TimedTrace : public PickTrace {
+class TimedTrace final : public PickTrace {
  public:
-  virtual Instant now() const = 0;
+  using To = std::function<void(PickStep)>;
+
+  /// nullopt: nobody knows it.
+  TimedTrace(std::optional<Instant> now, To to) : now_(now), to_(std::move(to)) {}
+
+  void tell(PickStep step) override { to_(std::move(step)); }
+
+  std::optional<Instant> now() const { return now_; }
+
+ private:
+  const std::optional<Instant> now_;
+  const To to_;
 };
 
-/// What `trace` says, or nothing if it is no TimedTrace.
+/// What a TimedTrace says; nullopt: it is none.
 std::optional<Instant> now_of(const PickTrace& trace);
 
 /// Completes the sources of one cluster's steps, whose pickers say only what kind of resource it
-/// is: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints".
-class ClusterTrace final : public TimedTrace {
- public:
-  /// All are borrowed. `service`: of EDS; empty for LOGICAL_DNS: its endpoints are CDS's.
-  ClusterTrace(PickTrace& to, const std::string& cluster, const std::string& service)
-      : to_(to), cluster_(cluster), service_(service) {}
-
-  void tell(PickStep step) override;
-
-  Instant now() const override { return now_of(to_).value_or(Instant()); }
-
- private:
-  PickTrace& to_;
-  const std::string& cluster_;
-  const std::string& service_;
-};
+/// is: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints". All are borrowed.
+/// `service`: of EDS; empty for LOGICAL_DNS: its endpoints are CDS's.
+TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);
 
 /// What a policy knows of the choice that its picker stands for, as it was when that was built.
 /// Immutable; made once for each publication, of pointers: texts are made when they are asked for.

@@ -106,7 +106,11 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   if (!runtime.ok()) return runtime.status();
   const auto router = (*runtime)->router(options.target);
   if (!router.ok()) return router.status();
-  const channel::QuestionHeaders headers(*question);
+  // What is wrong with a cookie is a step of the explanation, and nothing to be logged beside it.
+  channel::ExplainQuestion without_cookies = *question;
+  std::erase_if(without_cookies.headers,
+                [](const auto& header) { return header.first == "cookie"; });
+  const channel::QuestionHeaders headers(without_cookies);
   settle(**router, {.path = question->method, .headers = &headers, .seed = seed});
   return (*runtime)->explain_json(question->target, question->method, question->headers, seed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain_text — an explanation (channel/explain_page.hpp) for people.
+// explain_text — an explanation (xds/explanation_json.hpp) for people.
 //
 //   GET /explain, Runtime::explain_json ─▶ JSON ─▶ [explain_text] ─▶ `signalbox explain`
 //

@@ -22,7 +22,7 @@ class ClusterImplPicker final : public Picker {
 
   // It names no trackers: nothing is to be begun.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
-    ClusterTrace own(trace, rules_->cluster, rules_->service);
+    TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
     PickResult result = decide(args, Telling{own});
     result.trackers = {};
     return result;

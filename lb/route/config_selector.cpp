@@ -134,23 +134,6 @@ std::string shown(const RouteMatch& match) {
   return text;
 }
 
-// Says whose routes they are.
-class RouteTrace final : public TimedTrace {
- public:
-  RouteTrace(PickTrace& to, const std::string& source) : to_(to), source_(source) {}
-
-  void tell(PickStep step) override {
-    step.source = source_;
-    to_.tell(std::move(step));
-  }
-
-  Instant now() const override { return now_of(to_).value_or(Instant()); }
-
- private:
-  PickTrace& to_;
-  const std::string& source_;
-};
-
 class RouteSelector final : public ConfigSelector {
  public:
   RouteSelector(const VirtualHost& host,
@@ -195,7 +178,10 @@ class RouteSelector final : public ConfigSelector {
   std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                 PickTrace& trace) const override {
     const std::string source = routes_ == nullptr ? "RDS" : "RDS " + routes_->name;
-    RouteTrace own(trace, source);
+    TimedTrace own(now_of(trace), [&](PickStep step) {
+      step.source = source;
+      trace.tell(std::move(step));
+    });
     own.tell({"route", "virtual host \"" + host_name_ + "\"", why_host(), ""});
     auto answer = decide(args, Telling{own});
     if (const auto* failed = std::get_if<absl::Status>(&answer))

@@ -20,18 +20,12 @@ inline std::string to_line(const PickStep& step) {
   return line;
 }
 
-class StepLog final : public lb::TimedTrace {
- public:
-  explicit StepLog(Instant now = Instant()) : now_(now) {}
-
-  void tell(PickStep step) override { lines.push_back(to_line(step)); }
-
-  Instant now() const override { return now_; }
+struct StepLog {
+  explicit StepLog(Instant now = Instant())
+      : trace(now, [this](const PickStep& step) { lines.push_back(to_line(step)); }) {}
 
   std::vector<std::string> lines;
-
- private:
-  const Instant now_;
+  lb::TimedTrace trace;
 };
 
 /// What the picker says of a call.
@@ -39,7 +33,7 @@ inline std::vector<std::string> steps_of(const PickerPtr& picker,
                                          const PickArgs& args = {},
                                          Instant now = Instant()) {
   StepLog log(now);
-  picker->explain(args, log);
+  picker->explain(args, log.trace);
   return log.lines;
 }
 

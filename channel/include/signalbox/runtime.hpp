@@ -278,7 +278,7 @@ class Runtime {
   /// in them is "[redacted]". The form: xds/dump_json.hpp.
   absl::StatusOr<std::string> dump_json() const;
 
-  /// Why a call would go where it would, as JSON (channel/explain_page.hpp), to a target that a
+  /// Why a call would go where it would, as JSON (xds/explanation_json.hpp), to a target that a
   /// channel or a router of this runtime has. `headers`: names in lower case, cookies among them;
   /// their values are not in the answer. `seed`: of its chance; unset: any. INVALID_ARGUMENT: there
   /// is no such target; it lists them.

@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "xds/explanation_json.hpp"
+
 namespace signalbox::channel {
 namespace {
 
@@ -33,7 +35,8 @@ AdminSources sources() {
             told.cluster = "c";
             told.address = "10.0.0.1:80";
             told.outcome = PickOutcome::kComplete;
-            return to_json_text(question, question.seed.value_or(7), told);
+            return xds::to_json_text({question.target, question.method, question.seed.value_or(7)},
+                                     told);
           }};
 }
 

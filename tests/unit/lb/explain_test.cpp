@@ -100,9 +100,9 @@ TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][expl
   const std::string cluster = "orders";
   const std::string service = "orders-eds";
   const std::string none;
-  lb::ClusterTrace eds(log, cluster, service);
-  lb::ClusterTrace dns(log, cluster, none);
-  for (lb::ClusterTrace* trace : {&eds, &dns}) {
+  lb::TimedTrace eds = lb::cluster_trace(log.trace, cluster, service);
+  lb::TimedTrace dns = lb::cluster_trace(log.trace, cluster, none);
+  for (PickTrace* trace : {&eds, &dns}) {
     for (const char* source : {"CDS", "EDS", "RDS r", ""})
       trace->tell({"room", "it", "", source});
   }
@@ -313,6 +313,47 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   CHECK(of_room(visited(world.tree, ""), "override_host").back() ==
         "override_host: a session begins; the call has no cookie that names a host; CDS orders");
   CHECK(of_room(explained(world.tree), "override_host").empty());
+}
+
+TEST_CASE("explain: a session's host is not marked as used, and not asked for", "[lb][explain]") {
+  struct Asks final : AskTarget {
+    void tell(const PickAsk& /*ask*/) const override {}
+  };
+
+  Locality locality;
+  for (const char* address : {"a", "b"})
+    locality.endpoints.push_back({.addresses = {Address(address)}});
+  Endpoints endpoints;
+  endpoints.priorities.push_back({{std::make_shared<const Locality>(locality)}});
+  const auto table =
+      std::make_shared<const lb::HostTable>(std::make_shared<const Endpoints>(endpoints),
+                                            HealthStatusSet{HealthStatus::kUnknown},
+                                            nullptr);
+  lb::HostStates states(2);
+  states[0] = SubchannelStateChanged{.address = Address("a"), .status = absl::OkStatus()};
+  states[0]->state = kReady;
+  states[0]->connection = std::make_shared<const Connection>(Address("a"));
+  const auto child = lb::make_connection_picker(states[0]->connection);
+  const auto picker = lb::make_override_host_picker(
+      child, lb::make_host_slots(table, states), std::make_shared<const Asks>());
+  const auto used = [&] { return (*table)[0].mark->used_after(Instant()); };
+  const auto args_of = [](const SessionArgs& session) {
+    PickArgs args;
+    args.session = &session;
+    return args;
+  };
+  const SessionArgs on_host{"a", false, Instant(1s)};
+  const SessionArgs unheld{"b", false, Instant(1s)};
+  const SessionArgs fresh{"", false, Instant(1s)};
+  for (const SessionArgs* session : {&on_host, &fresh}) {
+    CHECK_FALSE(steps_of(picker, args_of(*session)).empty());
+    CHECK_FALSE(used());
+  }
+  testing::StepLog log;
+  CHECK_FALSE(picker->explain(args_of(unheld), log.trace).ask);
+  CHECK(picker->pick(args_of(unheld)).ask);
+  picker->pick(args_of(on_host));
+  CHECK(used());
 }
 
 TEST_CASE("explain: least_request says whom it drew, and how many calls they have",
