@@ -502,6 +502,12 @@ resources:
   const Finished beside = run({"check", resources, kConf + "/bootstrap.example.json"});
   INFO(beside.output);
   CHECK(beside.status == 0);
+  const Finished plan = run({"plan", "--resources", resources});
+  CHECK(plan.status == 2);
+  CHECK(contains(plan.errors, "certificate_providers (none), found \"mesh\""));
+  const std::string bootstrap = kConf + "/bootstrap.example.json";
+  CHECK(run({"plan", "--resources", resources, "--bootstrap", bootstrap}).status == 0);
+  CHECK(run({"plan", "--resources", resources, "--bootstrap", "/no/such.json"}).status == 2);
 }
 
 TEST_CASE("signalbox check: what is shipped is right", "[e2e][tools]") {
@@ -509,12 +515,14 @@ TEST_CASE("signalbox check: what is shipped is right", "[e2e][tools]") {
                                  kConf + "/demo/resources.yaml",
                                  kConf + "/bootstrap.example.json",
                                  kConf + "/quickstart/resources.yaml",
+                                 kZones,
                                  kConf + "/bootstrap.file.example.json"});
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
   CHECK(contains(finished.output, "resources.yaml: ok: resources, 8 resources"));
   CHECK(contains(finished.output, "bootstrap.example.json: ok: bootstrap, 1 server"));
   CHECK(contains(finished.output, "quickstart/resources.yaml: ok: resources, 3 resources"));
+  CHECK(contains(finished.output, "zones.yaml: ok: resources, 6 resources"));
   CHECK(contains(finished.output, "bootstrap.file.example.json: ok: bootstrap, a resource file"));
 }
 

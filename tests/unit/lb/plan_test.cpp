@@ -388,6 +388,15 @@ TEST_CASE("plan: what is not there is refused, with what is", "[lb][plan]") {
         "secondary/0");
 }
 
+TEST_CASE("plan: a priority without endpoints has no health to assume", "[lb][plan][ENV-6]") {
+  PlanInput input = three_zones();
+  auto endpoints = std::make_shared<Endpoints>(*input.leaves[0].endpoints);
+  endpoints->priorities.emplace_back();
+  input.leaves[0].endpoints = std::move(endpoints);
+  CHECK_THAT(refused(input, healthy("primary", {1, 1})),
+             Catch::Matchers::Contains("health of primary/1: there is no such priority"));
+}
+
 TEST_CASE("plan: what cannot be is refused", "[lb][plan]") {
   const PlanInput input = three_zones();
   CHECK_THAT(refused(input, healthy("primary", {101})),
