@@ -70,6 +70,16 @@ std::map<std::string, double> Books::by_label(Metric metric, std::size_t place) 
   return values;
 }
 
+std::map<metrics::LabelValues, double> Books::series(Metric metric) const {
+  std::map<metrics::LabelValues, double> values;
+  for (const metrics::Family& family : families_) {
+    if (family.row->metric != metric) continue;
+    for (const metrics::Series& series : family.series)
+      values[series.labels] = series.value;
+  }
+  return values;
+}
+
 void gauges_are_what_lives(const Books& books,
                            const Setting& setting,
                            const Stage& stage,
@@ -136,12 +146,46 @@ void active_priorities_are_the_best(const Books& books,
   };
   for (const std::string& root : routed(topology)) {
     const auto leaf = serving_leaf(topology, root);
-    if (!leaf) continue;
+    if (!leaf || is_tiered(topology, root)) continue;
     const ClusterModel& model = topology.clusters.at(*leaf);
     require(*leaf, model.kind == ClusterKind::kDns ? 0 : *best_priority(model));
     if (*leaf == root) continue;
     const auto leaves = leaves_of(topology, root);
     require(root, static_cast<std::size_t>(std::ranges::find(leaves, *leaf) - leaves.begin()));
+  }
+}
+
+void loads_are_of_a_hundred(const Books& books,
+                            const Setting& setting,
+                            const Topology& topology,
+                            FakeComplaints& complaints) {
+  const std::map<Address, int> connected = setting.connector->wanted();
+  std::map<std::string, double> sums;
+  for (const std::string& root : routed(topology)) {
+    if (is_tiered(topology, root)) sums[root] = 0;
+  }
+  for (const auto& [labels, percent] : books.series(Metric::kTierLoad)) {
+    const std::string text = absl::StrCat(labels[0], ": ", labels[1], "/", labels[2]);
+    complaints.require(sums.contains(labels[0]), "only tiered aggregates have loads [ENV]", text);
+    sums[labels[0]] += percent;
+    const Place place{labels[1], static_cast<std::size_t>(std::stoul(labels[2]))};
+    if (percent == 0 || !topology.clusters.contains(place.leaf)) continue;
+    const std::vector<Place> places = serving_places(topology, labels[0]);
+    complaints.require(std::ranges::count(places, place) != 0,
+                       "calls are for those up to whom the scores reach 100 [ENV-11]",
+                       text);
+    const ClusterModel& model = topology.clusters.at(place.leaf);
+    if (model.kind == ClusterKind::kDns || model.policy->connects != Connects::kAll) continue;
+    for (const Address& host : hosts_at(topology, place)) {
+      const auto found = connected.find(host);
+      complaints.require(found != connected.end() && found->second > 0,
+                         "every tier that has a load is connected [ENV-25]",
+                         absl::StrCat(text, ": ", host.str()));
+    }
+  }
+  for (const auto& [root, sum] : sums) {
+    const double is = serving_places(topology, root).empty() ? 0 : 100;
+    require_equal(Metric::kTierLoad, root, sum, is, complaints);
   }
 }
 
@@ -179,7 +223,8 @@ void gauges_end(const Books& books, FakeComplaints& complaints) {
     for (const auto& [label, value] : books.by_label(metric, 0))
       require_equal(metric, label, value, 0, complaints);
   }
-  for (const Metric metric : {Metric::kEndpoints, Metric::kPriorityActive, Metric::kXdsConnected}) {
+  for (const Metric metric :
+       {Metric::kEndpoints, Metric::kPriorityActive, Metric::kTierLoad, Metric::kXdsConnected}) {
     complaints.require(
         books.count(metric) == 0, "gauges end with what they tell of [I10]", name_of(metric));
   }

@@ -29,6 +29,9 @@ class Books {
   /// How many series there are.
   std::size_t count(metrics::Metric metric) const;
 
+  /// By all labels.
+  std::map<metrics::LabelValues, double> series(metrics::Metric metric) const;
+
   /// By the value of the label at this place.
   std::map<std::string, double> by_label(metrics::Metric metric, std::size_t place) const;
 
@@ -51,6 +54,13 @@ void deaths_are_those_that_happened(const Books& books,
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
+
+/// ENV-14, ENV-25: in tiered mode the loads of an aggregate are 100 together where anybody is fit,
+/// and whoever has one is connected.
+void loads_are_of_a_hundred(const Books& books,
+                            const Setting& setting,
+                            const Topology& topology,
+                            FakeComplaints& complaints);
 
 /// Picks by result, calls under way, cookies given: as the data planes counted them, all targets
 /// together.

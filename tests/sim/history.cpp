@@ -365,6 +365,7 @@ Touched mutate_settings(Topology& topology, FakeChance& chance) {
 // Sessions are switched on and off, or are another path's.
 Touched mutate_sessions(Topology& topology, FakeChance& chance) {
   TargetModel& target = any_target(topology, chance);
+  if (topology.tiered) return {};
   if (target.sessions && chance.percent(50)) {
     target.cookie_path = target.cookie_path.empty() ? "/a" : "";
   } else {

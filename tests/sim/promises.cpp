@@ -105,6 +105,31 @@ void check_cluster(const Picker& picker,
   if (drops < 100) check_choice(seen, leaf, model, complaints);
 }
 
+// Which tier a call is for is not seen from outside; what is: nobody else's host takes it.
+void check_tiers(const Picker& picker,
+                 const std::string& cluster,
+                 const Topology& topology,
+                 FakeComplaints& complaints) {
+  const auto places = serving_places(topology, cluster);
+  if (places.empty()) return;
+  std::set<Address> hosts;
+  for (const Place& place : places) {
+    for (const Address& host : hosts_at(topology, place))
+      hosts.insert(host);
+  }
+  const Seen seen = ask_often(picker, ClusterName(cluster), kPicks);
+  complaints.require(
+      seen.failed.empty(), "no pick fails where hosts are up", cluster + ": " + seen.failed);
+  complaints.require(seen.queued == 0,
+                     "no pick is queued where hosts are up",
+                     absl::StrCat(cluster, ": ", seen.queued, " of ", kPicks));
+  for (const auto& [host, calls] : seen.chosen) {
+    complaints.require(hosts.contains(host),
+                       "a pick stays in the tiers that have a load [ENV-4]",
+                       absl::StrCat(cluster, ": ", host.str()));
+  }
+}
+
 // Calls reach it in numbers, and its policy leaves out who is ejected.
 bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
   if (!model.ejects || model.kind != ClusterKind::kEds || drop_percent(model) >= 100) return false;
@@ -122,6 +147,7 @@ std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
   if (snapshot.picker == nullptr) return std::nullopt;
   for (const std::string& cluster : routed(target)) {
     const auto leaf = serving_leaf(topology, cluster);
+    if (is_tiered(topology, cluster)) continue;
     if (!leaf || !minds_ejection(*leaf, topology.clusters.at(*leaf))) continue;
     const Seen seen = ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
     const auto most =
@@ -149,8 +175,9 @@ void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   FakeComplaints& complaints) {
   if (snapshot.picker == nullptr) return;
   for (const std::string& cluster : routed(target)) {
+    if (is_tiered(topology, cluster)) check_tiers(*snapshot.picker, cluster, topology, complaints);
     const auto leaf = serving_leaf(topology, cluster);
-    if (!leaf) continue;
+    if (!leaf || is_tiered(topology, cluster)) continue;
     check_cluster(*snapshot.picker, cluster, *leaf, topology.clusters.at(*leaf), complaints);
   }
 }

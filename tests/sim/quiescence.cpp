@@ -75,6 +75,9 @@ std::map<std::string, int> trees_by_leaf(const Topology& topology) {
       if (const auto leaf = serving_leaf(topology, cluster)) ++trees[*leaf];
     }
   }
+  // Below a tiered aggregate other priorities are connected, too; see loads_are_of_a_hundred().
+  for (const std::string& leaf : tiered_leaves(topology))
+    trees.erase(leaf);
   return trees;
 }
 
@@ -132,12 +135,20 @@ void calls_go_to_the_best_hosts(const Calls& calls,
         absl::StrCat("call ", number, ": ", ending.cluster, " ", ending.status.ToString()));
     if (!names.contains(ending.cluster)) continue;
     const std::set<Address> kept = hosts_of_session(ending, target, topology);
-    const auto leaf =
-        kept.empty() ? serving_leaf(topology, ending.cluster) : owner_of(*kept.begin());
+    std::set<std::string> leaves;
+    std::set<Address> hosts;
+    if (!kept.empty()) leaves.insert(owner_of(*kept.begin()));
+    for (const Place& place : serving_places(topology, ending.cluster)) {
+      if (kept.empty()) leaves.insert(place.leaf);
+      const std::vector<Address> there = hosts_at(topology, place);
+      hosts.insert(there.begin(), there.end());
+    }
     const bool completed = ending.state == CallState::kCompleted;
-    const bool refused =
-        leaf && ending.state == CallState::kDropped && may_refuse(topology.clusters.at(*leaf));
-    complaints.require(completed == leaf.has_value() || refused,
+    const bool refused = ending.state == CallState::kDropped &&
+                         std::ranges::any_of(leaves, [&](const std::string& leaf) {
+                           return may_refuse(topology.clusters.at(leaf));
+                         });
+    complaints.require(completed == !leaves.empty() || refused,
                        "calls complete exactly where somebody can serve them",
                        absl::StrCat("call ",
                                     number,
@@ -147,15 +158,15 @@ void calls_go_to_the_best_hosts(const Calls& calls,
                                     static_cast<int>(ending.state),
                                     " ",
                                     ending.status.ToString()));
-    if (!completed || !leaf) continue;
-    const ClusterModel& model = topology.clusters.at(*leaf);
-    complaints.require(
-        drop_percent(model) < 100, "nothing of what is to be dropped completes [A32]", *leaf);
+    if (!completed || leaves.empty()) continue;
+    const std::string leaf = owner_of(*ending.address);
+    complaints.require(drop_percent(topology.clusters.at(leaf)) < 100,
+                       "nothing of what is to be dropped completes [A32]",
+                       leaf);
     if (!kept.empty()) continue;  // See sessions_stay_where_they_may().
-    const std::vector<Address> hosts = best_hosts(*leaf, model);
     complaints.require(
-        std::ranges::count(hosts, *ending.address) != 0,
-        "calls go to the best hosts that are up [A56]",
+        hosts.contains(*ending.address),
+        "calls go to the best hosts that are up, those of tiers to theirs [A56, ENV-4]",
         absl::StrCat("call ", number, " to ", ending.cluster, " chose ", ending.address->str()));
   }
 }
@@ -210,7 +221,10 @@ void connections_are_those_that_are_needed(const Setting& setting,
   std::map<Address, int> wanted = setting.connector->wanted();
   for (const auto& [leaf, count] : trees_by_leaf(topology))
     take_what_is_needed(leaf, topology.clusters.at(leaf), count, wanted, complaints);
+  const std::set<std::string> tiered = tiered_leaves(topology);
+  const std::set<Address> served = all_served(topology);
   for (const auto& [address, count] : wanted) {
+    if (tiered.contains(owner_of(address)) && served.contains(address)) continue;
     complaints.require(
         count == 0, "no connection is leaked", absl::StrCat(address.str(), ": ", count));
   }

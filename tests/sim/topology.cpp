@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "lb/health/priority_load.hpp"
+
 namespace signalbox::sim {
 
 const char kGhost[] = "ghost";
@@ -114,7 +116,7 @@ std::vector<Address> dns_answer(const std::string& cluster, const std::string& d
 }
 
 std::string text_of(const Topology& topology) {
-  std::string text;
+  std::string text = topology.tiered ? " tiered" : "";
   for (const TargetModel& target : topology.targets)
     absl::StrAppend(&text, text_of(target));
   for (const auto& [name, cluster] : topology.clusters)
@@ -163,13 +165,13 @@ std::optional<std::size_t> best_priority(const ClusterModel& leaf) {
   return static_cast<std::size_t>(best - leaf.priorities.begin());
 }
 
-std::vector<std::vector<Address>> best_localities(const std::string& leaf,
-                                                  const ClusterModel& model) {
-  if (model.kind == ClusterKind::kDns) return {dns_answer(leaf, model.dns_name)};
+namespace {
+
+std::vector<std::vector<Address>> localities_at(const std::string& leaf,
+                                                const ClusterModel& model,
+                                                std::size_t priority) {
   std::vector<std::vector<Address>> localities;
-  const auto best = best_priority(model);
-  if (!best) return localities;
-  for (const LocalityModel& locality : model.priorities[*best]) {
+  for (const LocalityModel& locality : model.priorities[priority]) {
     std::vector<Address> hosts;
     for (const HostModel& host : locality.hosts) {
       if (is_served(host)) hosts.push_back(address_of(leaf, host.number));
@@ -177,6 +179,26 @@ std::vector<std::vector<Address>> best_localities(const std::string& leaf,
     if (!hosts.empty()) localities.push_back(std::move(hosts));
   }
   return localities;
+}
+
+std::uint32_t score_of(const PriorityModel& priority) {
+  std::uint64_t fit = 0;
+  std::uint64_t all = 0;
+  for (const LocalityModel& locality : priority) {
+    all += locality.hosts.size();
+    fit += static_cast<std::uint64_t>(std::ranges::count_if(locality.hosts, is_served));
+  }
+  return lb::health_score(fit, all, 140);
+}
+
+}  // namespace
+
+std::vector<std::vector<Address>> best_localities(const std::string& leaf,
+                                                  const ClusterModel& model) {
+  if (model.kind == ClusterKind::kDns) return {dns_answer(leaf, model.dns_name)};
+  const auto best = best_priority(model);
+  if (!best) return {};
+  return localities_at(leaf, model, *best);
 }
 
 std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& model) {
@@ -191,6 +213,52 @@ std::optional<std::string> serving_leaf(const Topology& topology, const std::str
     if (!best_hosts(leaf, topology.clusters.at(leaf)).empty()) return leaf;
   }
   return std::nullopt;
+}
+
+bool is_tiered(const Topology& topology, const std::string& cluster) {
+  const auto found = topology.clusters.find(cluster);
+  return topology.tiered && found != topology.clusters.end() &&
+         found->second.kind == ClusterKind::kAggregate;
+}
+
+std::vector<Place> serving_places(const Topology& topology, const std::string& cluster) {
+  if (!is_tiered(topology, cluster)) {
+    const auto leaf = serving_leaf(topology, cluster);
+    if (!leaf) return {};
+    return {{*leaf, best_priority(topology.clusters.at(*leaf)).value_or(0)}};
+  }
+  std::vector<Place> places;
+  std::uint32_t reached = 0;
+  for (const std::string& leaf : leaves_of(topology, cluster)) {
+    const ClusterModel& model = topology.clusters.at(leaf);
+    const bool by_name = model.kind == ClusterKind::kDns;
+    for (std::size_t at = 0; at < (by_name ? 1 : model.priorities.size()); ++at) {
+      const std::uint32_t score = by_name ? 100 : score_of(model.priorities[at]);
+      if (reached < 100 && score > 0) places.push_back({leaf, at});
+      reached += score;
+    }
+  }
+  return places;
+}
+
+std::vector<Address> hosts_at(const Topology& topology, const Place& place) {
+  const ClusterModel& model = topology.clusters.at(place.leaf);
+  if (model.kind == ClusterKind::kDns) return dns_answer(place.leaf, model.dns_name);
+  std::vector<Address> all;
+  if (place.priority >= model.priorities.size()) return all;
+  for (const auto& hosts : localities_at(place.leaf, model, place.priority))
+    all.insert(all.end(), hosts.begin(), hosts.end());
+  return all;
+}
+
+std::set<std::string> tiered_leaves(const Topology& topology) {
+  std::set<std::string> leaves;
+  for (const std::string& cluster : routed(topology)) {
+    if (!is_tiered(topology, cluster)) continue;
+    for (const std::string& leaf : leaves_of(topology, cluster))
+      leaves.insert(leaf);
+  }
+  return leaves;
 }
 
 const HostModel* find_host(const ClusterModel& leaf, const Address& address) {

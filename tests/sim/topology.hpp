@@ -79,6 +79,17 @@ struct TargetModel {
 struct Topology {
   std::vector<TargetModel> targets;
   std::map<std::string, ClusterModel> clusters;
+  /// The runtime spreads the calls of aggregates by health (ENV). Then nobody has sessions: they
+  /// would go with the draw.
+  bool tiered = false;
+};
+
+/// A priority of a leaf.
+struct Place {
+  std::string leaf;
+  std::size_t priority = 0;
+
+  friend auto operator<=>(const Place&, const Place&) = default;
 };
 
 /// "10.1.2.3:80": the address of a host of the cluster.
@@ -123,6 +134,19 @@ std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& mod
 
 /// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
 std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster);
+
+/// Whether the cluster is an aggregate whose calls are spread over priorities (ENV).
+bool is_tiered(const Topology& topology, const std::string& cluster);
+
+/// Where calls of a cluster may go when everything is up: to the best priority of the best leaf; in
+/// tiered mode to each one up to which health scores reach 100. Empty: nobody can take them.
+std::vector<Place> serving_places(const Topology& topology, const std::string& cluster);
+
+/// The hosts that are served there.
+std::vector<Address> hosts_at(const Topology& topology, const Place& place);
+
+/// The leaves of tiered aggregates that are routed.
+std::set<std::string> tiered_leaves(const Topology& topology);
 
 /// The host of this address in the leaf; null: EDS does not name it.
 const HostModel* find_host(const ClusterModel& leaf, const Address& address);

@@ -54,7 +54,12 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       setting_(seed, menu ? FakeFaults(seed, *menu) : FakeFaults(seed), out),
       stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
-      faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {}
+      faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
+  // By dice of its own, so that other worlds are as they were.
+  topology_.tiered = FakeChance(~seed).percent(30);
+  for (TargetModel& target : topology_.targets)
+    target.sessions = target.sessions && !topology_.tiered;
+}
 
 World::~World() {
   supervisor_ = nullptr;
@@ -114,6 +119,7 @@ void World::open() {
   environment.seed = seed_;
   environment.detached_lookups = false;
   environment.policy.request_limits = request_limits_;
+  if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   supervisor_ = actors::spawn_supervisor(
       stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   channels_.reserve(topology_.targets.size());
@@ -342,6 +348,7 @@ void World::check_books() {
   gauges_are_what_lives(books, setting_, stage_, setting_.complaints);
   deaths_are_those_that_happened(books, stage_, setting_.complaints);
   active_priorities_are_the_best(books, topology_, setting_.complaints);
+  loads_are_of_a_hundred(books, setting_, topology_, setting_.complaints);
   std::map<std::string, CallCounts> all;
   for (const Channel& channel : channels_) {
     for (const auto& [cluster, counts] : channel.calls->counts())

@@ -33,6 +33,8 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(ConnectionLost{cluster});
   instruments->observe(SessionsHeld{cluster, 1});
   instruments->observe(SessionsSwept{cluster, 1});
+  instruments->observe(TierLoad{cluster, ClusterName("leaf"), 1, 70});
+  instruments->observe(HealthProbed{cluster, true});
   instruments->observe(
       OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
   instruments->observe(OutliersDetected{

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An aggregate cluster in tiered mode, by real calls: they are spread as the loads say.
+#include <cmath>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+constexpr int kCalls = 4'000;
+
+/// What the metrics say of the aggregate "both": a tier's load in percent.
+std::optional<double> load(const Runtime& runtime, const std::string& leaf, int priority) {
+  return metric(runtime,
+                "signalbox_tier_load_percent",
+                {"cluster=\"both\"",
+                 absl::StrCat("leaf=\"", leaf, "\""),
+                 absl::StrCat("priority=\"", priority, "\"")});
+}
+
+std::map<std::string, int> clusters_of_calls(
+    const std::shared_ptr<grpc::ChannelInterface>& channel) {
+  const auto stub = demo::v1::Orders::NewStub(channel);
+  std::map<std::string, int> clusters;
+  for (int i = 0; i < kCalls; ++i) {
+    const Answer answer = call(*stub);
+    ++clusters[answer.ok() ? answer.cluster : answer.text()];
+  }
+  return clusters;
+}
+
+/// So many of all calls are what the share says, within five standard deviations.
+void check_share(int calls, double percent) {
+  const double share = percent / 100;
+  const double sigma = std::sqrt(kCalls * share * (1 - share));
+  INFO(calls << " of " << kCalls << " calls for " << percent << " %");
+  CHECK(std::abs(calls - kCalls * share) <= 5 * sigma);
+}
+
+/// primary has two priorities, secondary one; each priority's backends call themselves by its name.
+struct World {
+  BackendProcess first{"primary/0"};
+  BackendProcess second{"primary/1"};
+  BackendProcess third{"secondary/0"};
+  RefusingAddress refusing;
+  RefusingAddress refusing_too;
+  RefusingAddress refusing_as_well;
+
+  std::string yaml(const std::string& endpoints) const {
+    return listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+           aggregate_yaml("both", {"primary", "secondary"}) + cluster_yaml("primary") +
+           cluster_yaml("secondary") + endpoints;
+  }
+
+  /// A quarter of the first priority answers, half of the second, all of the third.
+  std::string endpoints() const {
+    return endpoints_yaml("primary",
+                          {{first.address,
+                            refusing.address(),
+                            refusing_too.address(),
+                            refusing_as_well.address()},
+                           {second.address}}) +
+           endpoints_yaml("secondary", {{third.address}});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads say",
+          "[e2e][runtime][tiered][ENV-4][ENV-18][ENV-22]") {
+  const World world;
+  const auto plane = start_plane(world.yaml(world.endpoints()));
+  RuntimeOptions options = options_for(plane->address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  options.seed = 7;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel, {.wait_for_ready = true}).ok());
+  REQUIRE(eventually([&] { return load(*runtime, "primary", 0) == 35; }));
+  CHECK(load(*runtime, "primary", 1) == 65);
+  CHECK(load(*runtime, "secondary", 0) == 0);
+  REQUIRE(eventually([&] { return call(channel).cluster == "primary/1"; }));
+  auto calls = clusters_of_calls(channel);
+  CHECK(calls.size() == 2);
+  check_share(calls["primary/0"], 35);
+  check_share(calls["primary/1"], 65);
+
+  plane->update(resources(
+      endpoints_yaml("primary",
+                     {{world.first.address, world.refusing.address()},
+                      {world.refusing_too.address(), world.refusing_as_well.address()}})));
+  REQUIRE(eventually([&] {
+    return load(*runtime, "primary", 0) == 70 && load(*runtime, "primary", 1) == 0 &&
+           load(*runtime, "secondary", 0) == 30;
+  }));
+  REQUIRE(eventually([&] { return call(channel).cluster == "secondary/0"; }));
+  calls = clusters_of_calls(channel);
+  CHECK(calls.size() == 2);
+  check_share(calls["primary/0"], 70);
+  check_share(calls["secondary/0"], 30);
+
+  // A leaf that goes takes its gauges with it.
+  plane->update(resources(aggregate_yaml("both", {"secondary"})));
+  CHECK(eventually([&] { return !load(*runtime, "primary", 0).has_value(); }));
+  CHECK(eventually([&] { return load(*runtime, "secondary", 0) == 100; }));
+}
+
+TEST_CASE("runtime: without anybody who is fit calls say so, unless there is panic",
+          "[e2e][runtime][tiered][ENV-17]") {
+  const RefusingAddress refusing;
+  const RefusingAddress refusing_too;
+  const auto plane =
+      start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+                  aggregate_yaml("both", {"primary", "secondary"}) + cluster_yaml("primary") +
+                  cluster_yaml("secondary") + endpoints_yaml("primary", {{refusing.address()}}) +
+                  endpoints_yaml("secondary", {{refusing_too.address()}}));
+  RuntimeOptions options = options_for(plane->address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  const auto runtime = start_runtime(std::move(options));
+  const std::string text = wait_for_failure(runtime->channel("xds:///orders"));
+  INFO(text);
+  CHECK(text.find("no endpoint is healthy: primary 0 of 1 (") != std::string::npos);
+  CHECK(text.find("secondary 0 of 1 (") != std::string::npos);
+}
+
+TEST_CASE("runtime: a panic threshold is a percentage", "[e2e][runtime][tiered][ENV-17]") {
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  options.panic_threshold = 101;
+  const auto refused = Runtime::start(std::move(options));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status() ==
+        absl::InvalidArgumentError(
+            "RuntimeOptions::panic_threshold: must be at most 100 (percent), found 101"));
+}
+
+}  // namespace signalbox::test
