@@ -32,7 +32,8 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
   return same_but_localities() &&
          std::ranges::equal(
              left->priorities, right->priorities, [](const Priority& a, const Priority& b) {
-               return a.localities == b.localities;
+               return a.localities == b.localities && a.degraded == b.degraded &&
+                      a.unhealthy == b.unhealthy;
              });
 }
 
