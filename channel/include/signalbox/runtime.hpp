@@ -98,6 +98,11 @@ struct RuntimeOptions {
   /// only when none is left. On, as the older gRFC A37 has it: the whole aggregate fails.
   bool missing_cluster_fails_aggregate = false;
 
+  /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
+  /// or TCP, and sends no calls where probes fail: README, "Health checks". Off, as gRPC has it:
+  /// what clusters say of that is not read.
+  bool active_health_checks = true;
+
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);
   std::chrono::nanoseconds max_backoff = std::chrono::seconds(120);
