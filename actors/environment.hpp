@@ -12,6 +12,7 @@
 
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/connector.hpp"
+#include "actors/io/health_prober.hpp"
 #include "actors/io/name_lookup.hpp"
 #include "actors/reclaimer.hpp"
 #include "lb/policy.hpp"
@@ -26,6 +27,8 @@ namespace signalbox::actors {
 
 struct Environment {
   std::shared_ptr<Connector> connector;
+  /// Null: nothing is probed, whatever clusters have.
+  std::shared_ptr<HealthProber> health_prober;
   /// One for each distinct control-plane server of the bootstrap; by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;

@@ -59,8 +59,8 @@ protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);
 
-/// One per leaf cluster: who holds which subchannel. Owns the subchannels, and the sweeper where
-/// calls may be of sessions.
+/// One per leaf cluster: who holds which subchannel. Owns the subchannels, their health checkers
+/// where the cluster has health checks, and the sweeper where calls may be of sessions.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment);
 
@@ -75,5 +75,12 @@ protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            Address address,
                                            SubchannelSettings settings,
                                            protocol::SubchannelMapActor map);
+
+/// One per address of a leaf cluster that has health checks: probes it, and says whether it is fit.
+/// Precondition: the environment has a prober.
+protocol::HealthCheckerActor spawn_health_checker(caf::actor_system& system,
+                                                  EnvironmentPtr environment,
+                                                  StartHealthChecks order,
+                                                  protocol::SubchannelMapActor map);
 
 }  // namespace signalbox::actors

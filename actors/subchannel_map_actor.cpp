@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts lb::SubchannelMapCore: who holds which subchannel of one leaf cluster. The shell knows
-// the holders' actors, the subchannels' and the sweeper; the core knows everything else.
+// the holders' actors, the subchannels', the health checkers' and the sweeper; the core knows
+// everything else.
 
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "actors/seed.hpp"
@@ -20,6 +22,7 @@
 namespace signalbox::actors {
 namespace {
 
+using protocol::HealthCheckerActor;
 using protocol::RestartDue;
 using protocol::StopReason;
 using protocol::SubchannelActor;
@@ -27,8 +30,9 @@ using protocol::SubchannelMapActor;
 using protocol::SubchannelObserver;
 using protocol::SweeperActor;
 
-// No address looks like that.
+// No address looks like that, or begins so.
 const char kSweeperName[] = "sweeper";
+const char kCheckerPrefix[] = "health_checker ";
 
 struct MapState {
   MapState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
@@ -37,6 +41,9 @@ struct MapState {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
     for (auto& [address, subchannel] : subchannels)
       protocol::stop(subchannel, reason);
+    for (auto& [address, checks] : checked) {
+      if (checks.actor) protocol::stop(checks.actor, reason);
+    }
     if (sweeper) protocol::stop(sweeper, reason);
     if (counted)
       environment->instruments->observe(EndpointsCounted{counted->cluster, {}, counted->by_state});
@@ -99,6 +106,19 @@ struct MapState {
     if (sweeper) protocol::send(self, sweeper, SweepDone{order.next_due});
   }
 
+  void run(StartHealthChecks& order) {
+    if (environment->health_prober == nullptr) return;
+    stop_checks(order.address);
+    Checks& checks = checked[order.address];
+    checks.order = std::move(order);
+    launch_checker(checks);
+  }
+
+  void run(StopHealthChecks& order) {
+    stop_checks(order.address);
+    checked.erase(order.address);
+  }
+
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
       // The cluster's gauges stay for as long as there is something to take back.
@@ -109,6 +129,11 @@ struct MapState {
     environment->instruments->observe(order.observation);
   }
 
+  struct Checks;
+
+  void launch_checker(Checks& checks);
+  void stop_checks(const Address& address);
+  void checker_restart_due(const Address& address);
   void launch(const Address& address, const SubchannelSettings& settings);
   void lost(const Address& address, const SubchannelSettings& settings);
   void restart(const Address& address);
@@ -129,6 +154,14 @@ struct MapState {
     RestartDelay delay;
   };
 
+  // Of an address that is probed.
+  struct Checks {
+    StartHealthChecks order;
+    HealthCheckerActor actor;  // Null: it died, and is not made anew before its RestartDue.
+    RestartDelay delay;
+  };
+
+  std::map<Address, Checks> checked;
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   std::map<Holder, SubchannelObserver> holders;
@@ -173,6 +206,35 @@ void MapState::restart(const Address& address) {
   SubchannelStateChanged fresh;
   fresh.address = address;
   feed(std::move(fresh));
+}
+
+// What its predecessor said holds until it says something else.
+void MapState::launch_checker(Checks& checks) {
+  const Address& address = checks.order.address;
+  checks.actor = spawn_health_checker(
+      self->home_system(), environment, checks.order, SubchannelMapActor{self});
+  watches.add(self, checks.actor, [this, address](const caf::error& reason) {
+    environment->instruments->count_actor_death("health_checker", protocol::reason_text(reason));
+    Checks& dead = checked.at(address);
+    dead.actor = nullptr;
+    const Duration delay = dead.delay.next(protocol::now_of(self));
+    protocol::send_after(
+        self, SubchannelMapActor{self}, delay, RestartDue{kCheckerPrefix + address.str()});
+  });
+}
+
+void MapState::stop_checks(const Address& address) {
+  const auto found = checked.find(address);
+  if (found == checked.end() || !found->second.actor) return;
+  watches.remove(self, found->second.actor);
+  protocol::stop(found->second.actor);
+  found->second.actor = nullptr;
+}
+
+// By now it may not be probed any more, or anew.
+void MapState::checker_restart_due(const Address& address) {
+  const auto found = checked.find(address);
+  if (found != checked.end() && !found->second.actor) launch_checker(found->second);
 }
 
 void MapState::launch_sweeper() {
@@ -238,6 +300,12 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       [&state](const SweepAsked& event) {
         if (protocol::sent_by(state.self, state.sweeper)) state.feed(event);
       },
+      // The same of a health checker.
+      [&state](const HealthChecked& event) {
+        const auto found = state.checked.find(event.address);
+        if (found == state.checked.end()) return;
+        if (protocol::sent_by(state.self, found->second.actor)) state.feed(event);
+      },
       // A subchannel that was stopped may still be heard: only the present one counts.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);
@@ -248,6 +316,8 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       [&state](const RestartDue& event) {
         if (event.what == kSweeperName) {
           state.sweeper_restart_due();
+        } else if (absl::StartsWith(event.what, kCheckerPrefix)) {
+          state.checker_restart_due(Address(event.what.substr(sizeof(kCheckerPrefix) - 1)));
         } else {
           state.restart(Address(event.what));
         }

@@ -20,6 +20,7 @@
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/health_prober.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/explain_page.hpp"
@@ -151,25 +152,23 @@ absl::StatusOr<Transports> make_ads_transports(
   return transports;
 }
 
-absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
+using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
+
+absl::StatusOr<std::shared_ptr<actors::Connector>> make_tcp_connector(const RuntimeOptions& options,
+                                                                      Retire retire) {
+  actors::TcpConnectorOptions tcp{.retire = std::move(retire)};
+  if (options.keepalive_time) {
+    tcp.keepalive = {.time = std::chrono::ceil<std::chrono::seconds>(*options.keepalive_time),
+                     .timeout = std::chrono::ceil<std::chrono::seconds>(options.keepalive_timeout)};
+  }
+  return actors::TcpConnector::start(std::move(tcp));
+}
+
+std::shared_ptr<actors::Connector> make_grpc_connector(
     const RuntimeOptions& options,
     const xds::Bootstrap& bootstrap,
     const std::shared_ptr<metrics::Instruments>& instruments,
-    std::shared_ptr<actors::Reclaimer> reclaimer) {
-  const auto retire = [reclaimer = std::move(reclaimer)](std::unique_ptr<const Tracked> unused) {
-    reclaimer->retire(std::move(unused));
-  };
-  if (options.transport == EndpointTransport::kAssumed)
-    return std::make_shared<actors::AssumedConnector>(retire);
-  if (options.transport == EndpointTransport::kTcp) {
-    actors::TcpConnectorOptions tcp{.retire = retire};
-    if (options.keepalive_time) {
-      tcp.keepalive = {
-          .time = std::chrono::ceil<std::chrono::seconds>(*options.keepalive_time),
-          .timeout = std::chrono::ceil<std::chrono::seconds>(options.keepalive_timeout)};
-    }
-    return actors::TcpConnector::start(std::move(tcp));
-  }
+    Retire retire) {
   actors::GrpcConnectorOptions connector;
   if (!bootstrap.certificate_providers.empty())
     instruments->count_config_rejected("certificate", 0);
@@ -187,8 +186,34 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_connector(
         .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
         .without_calls = options.keepalive_without_calls};
   }
-  connector.retire = retire;
+  connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
+}
+
+// Calls go over one, the health checks by gRPC over the other: the same one where calls are gRPC's.
+absl::Status add_connectors(const RuntimeOptions& options,
+                            const xds::Bootstrap& bootstrap,
+                            const std::shared_ptr<metrics::Instruments>& instruments,
+                            actors::Environment& environment) {
+  const Retire retire = [reclaimer = environment.reclaimer](std::unique_ptr<const Tracked> unused) {
+    reclaimer->retire(std::move(unused));
+  };
+  if (options.transport == EndpointTransport::kAssumed) {
+    environment.connector = std::make_shared<actors::AssumedConnector>(retire);
+    return {};
+  }
+  const auto grpc = make_grpc_connector(options, bootstrap, instruments, retire);
+  environment.connector = grpc;
+  if (options.transport == EndpointTransport::kTcp) {
+    auto tcp = make_tcp_connector(options, retire);
+    if (!tcp.ok()) return tcp.status();
+    environment.connector = *std::move(tcp);
+  }
+  if (!options.active_health_checks) return {};
+  auto prober = actors::make_health_prober(grpc);
+  if (!prober.ok()) return prober.status();
+  environment.health_prober = *std::move(prober);
+  return {};
 }
 
 // What of the parsing is the same for the life of a runtime.
@@ -197,16 +222,18 @@ struct DecoderTerms {
   std::shared_ptr<const xds::CustomPolicyParsers> custom;
   std::shared_ptr<const xds::CustomFilters> filters;
   xds::NameSet certificate_providers;
+  bool health_checks = true;
 };
 
 using DecoderTermsPtr = std::shared_ptr<const DecoderTerms>;
 
-DecoderTermsPtr decoder_terms(const xds::Limits& limits,
+DecoderTermsPtr decoder_terms(const RuntimeOptions& options,
                               const channel::RegisteredLbPolicies& custom,
                               std::shared_ptr<const xds::CustomFilters> filters,
                               const xds::Bootstrap& bootstrap) {
   auto terms = std::make_shared<DecoderTerms>();
-  terms->limits = limits;
+  terms->limits = options.limits;
+  terms->health_checks = options.active_health_checks;
   terms->custom = custom.parsers;
   terms->filters = std::move(filters);
   for (const auto& [name, files] : bootstrap.certificate_providers)
@@ -222,6 +249,7 @@ xds::ParseOptions parse_options(const DecoderTerms& terms, bool trusted_server) 
   options.custom_lb_policies = terms.custom;
   options.custom_http_filters = terms.filters;
   options.certificate_providers = terms.certificate_providers;
+  options.health_checks = terms.health_checks;
   return options;
 }
 
@@ -351,7 +379,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
-  const auto node = xds::make_node(bootstrap->node);
+  lb::PolicyOptions policy = channel::policy_options(
+      options, [](const char* name) -> const char* { return std::getenv(name); });
+  const auto node =
+      xds::make_node(bootstrap->node, policy.aggregate_mode == AggregateMode::kTiered);
   if (!node.ok()) return node.status();
 
   auto state = std::make_unique<State>();
@@ -372,14 +403,13 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
-  auto connector =
-      make_connector(options, state->bootstrap, state->instruments, environment.reclaimer);
-  if (!connector.ok()) return connector.status();
-  environment.connector = *std::move(connector);
+  const absl::Status connectors =
+      add_connectors(options, state->bootstrap, state->instruments, environment);
+  if (!connectors.ok()) return connectors;
   environment.ads_transports = *std::move(ads_transports);
   environment.name_lookup = make_lookup(options);
   environment.instruments = state->instruments;
-  state->decoding = decoder_terms(options.limits, *custom, *std::move(filters), state->bootstrap);
+  state->decoding = decoder_terms(options, *custom, *std::move(filters), state->bootstrap);
   environment.make_decoder = decoders(state->decoding, state->bootstrap);
   environment.node_bytes = node->SerializeAsString();
   environment.node_id = state->bootstrap.node.id;
@@ -388,8 +418,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
-  environment.policy = channel::policy_options(
-      options, [](const char* name) -> const char* { return std::getenv(name); });
+  environment.policy = std::move(policy);
   state->aggregate_mode = environment.policy.aggregate_mode;
   state->panic_threshold = environment.policy.panic_threshold;
   environment.policy.request_limits = lb::RequestLimits::of_process();

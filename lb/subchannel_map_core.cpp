@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -57,6 +59,31 @@ CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& add
   return found == table->end() ? nullptr : found->second;
 }
 
+Address with_port(const Address& address, std::uint32_t port) {
+  return Address(absl::StrCat(address.str().substr(0, address.str().rfind(':') + 1), port));
+}
+
+// nullopt: it is not probed.
+std::optional<StartHealthChecks> probes_of(const SubchannelSettings& settings,
+                                           const Address& address) {
+  if (settings.health_checks == nullptr) return std::nullopt;
+  StartHealthChecks probes{
+      address, settings.health_checks, address, settings.cluster, settings.tls};
+  if (settings.probe_exceptions == nullptr) return probes;
+  const auto found = settings.probe_exceptions->find(address);
+  if (found == settings.probe_exceptions->end()) return probes;
+  if (found->second.is_exempt) return std::nullopt;
+  if (found->second.port != 0) probes.probed = with_port(address, found->second.port);
+  return probes;
+}
+
+bool same_probes(const std::optional<StartHealthChecks>& left,
+                 const std::optional<StartHealthChecks>& right) {
+  if (!left.has_value() || !right.has_value()) return left.has_value() == right.has_value();
+  return left->probed == right->probed && left->cluster == right->cluster &&
+         same_checks(left->checks, right->checks) && same_tls(left->tls, right->tls);
+}
+
 }  // namespace
 
 SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant now) {
@@ -88,6 +115,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
     ++counts_[index(entry.counted)];
     recount(event.address, entry);
     effects.push_back(SpawnSubchannel{event.address, settings_});
+    begin_probes(event.address, entry, effects);
   }
   const bool retaken = party->orphaned.erase(event.address) > 0;
   if (party->live.insert(event.address).second && !retaken) {
@@ -145,9 +173,10 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  const bool is_secured_anew = !same_tls(settings_.tls, event.settings.tls);
-  settings_ = event.settings;  // For those to come; who lives keeps his, but for I7.
-  if (is_secured_anew) replace_all(effects);
+  // For those to come; who lives keeps his, but for I7 and I10.
+  const SubchannelSettings before = std::exchange(settings_, event.settings);
+  if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
+  probe_anew(before, effects);
 }
 
 void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffects& effects) {
@@ -172,6 +201,15 @@ void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffe
     recount(address, found->second);
     notify(address, found->second, effects);
   }
+}
+
+void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end() || !found->second.is_probed) return;
+  Entry& entry = found->second;
+  if (std::exchange(entry.probed, event.status) == event.status) return;
+  recount(event.address, entry);
+  notify(event.address, entry, effects);
 }
 
 // Told only where there is a connection whose calls somebody else counts now.
@@ -384,24 +422,57 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
                       "I1: only what nobody holds is stopped");
   if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
   --counts_[index(found->second.counted)];
+  if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
   effects.push_back(StopSubchannel{address});
   entries_.erase(found);
   if (session_host(address) != nullptr) tell_keeper_of(address, effects);
 }
 
+std::vector<Address> SubchannelMapCore::addresses() const {
+  std::vector<Address> all;
+  for (const auto& [address, entry] : entries_)
+    all.push_back(address);
+  std::ranges::sort(all);  // I5: not as they are hashed.
+  return all;
+}
+
 // I7. To their holders it is as if the servers had closed their connections. Those of an IDLE one
 // are told too: what they asked of it may have been under way, and be lost.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
-  std::vector<Address> addresses;
-  for (const auto& [address, entry] : entries_)
-    addresses.push_back(address);
-  std::ranges::sort(addresses);  // I5: not as they are hashed.
-  for (const Address& address : addresses) {
+  for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
     effects.push_back(StopSubchannel{address});
     effects.push_back(SpawnSubchannel{address, settings_});
     entry.raw = SubchannelStateChanged{};
     entry.raw.address = address;
+    recount(address, entry);
+    notify(address, entry, effects);
+  }
+}
+
+void SubchannelMapCore::begin_probes(const Address& address,
+                                     Entry& entry,
+                                     SubchannelMapEffects& effects) const {
+  auto probes = probes_of(settings_, address);
+  entry.is_probed = probes.has_value();
+  if (probes.has_value()) effects.push_back(*std::move(probes));
+}
+
+// I10.
+void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
+                                   SubchannelMapEffects& effects) {
+  const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
+                            same_exceptions(before.probe_exceptions, settings_.probe_exceptions) &&
+                            same_tls(before.tls, settings_.tls);
+  if (is_as_before) return;
+  for (const Address& address : addresses()) {
+    Entry& entry = entries_.at(address);
+    if (same_probes(probes_of(before, address), probes_of(settings_, address))) continue;
+    const bool was_probed = entry.is_probed;
+    begin_probes(address, entry, effects);
+    if (entry.is_probed || !was_probed) continue;
+    effects.push_back(StopHealthChecks{address});
+    if (std::exchange(entry.probed, absl::OkStatus()).ok()) continue;
     recount(address, entry);
     notify(address, entry, effects);
   }
@@ -426,21 +497,30 @@ SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Ent
   SubchannelStateChanged change = entry.raw;
   if (change.state == ConnectivityState::kReady)
     change.tracker = tracker_in(trackers_.get(), address);
-  const absl::Status* verdict = verdict_on(address);
+  const absl::Status* verdict = verdict_on(address, entry);
   if (verdict == nullptr) return change;
   change.healthy = false;
   if (change.state != ConnectivityState::kTransientFailure) change.status = *verdict;
   return change;
 }
 
+// Null: the judge does not find it unfit.
+const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
+                                                  const Address& address,
+                                                  const Entry& entry) const {
+  if (judge == HealthJudge::kHealthChecks && !entry.probed.ok()) return &entry.probed;
+  const auto& table = unhealthy_[index(judge)];
+  if (table == nullptr) return nullptr;
+  const auto found = table->find(address);
+  return found == table->end() ? nullptr : &found->second;
+}
+
 // The first judge that finds the endpoint unfit says why; null: nobody does.
-const absl::Status* SubchannelMapCore::verdict_on(const Address& address) const {
-  for (const auto& table : unhealthy_) {
-    if (table == nullptr) continue;
-    const auto found = table->find(address);
-    if (found != table->end()) return &found->second;
-  }
-  return nullptr;
+const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
+                                                  const Entry& entry) const {
+  const absl::Status* const ejection = verdict_of(HealthJudge::kOutlierDetection, address, entry);
+  if (ejection != nullptr) return ejection;
+  return verdict_of(HealthJudge::kHealthChecks, address, entry);
 }
 
 void SubchannelMapCore::recount(const Address& address, Entry& entry) {
@@ -457,7 +537,10 @@ void SubchannelMapCore::recount_all(const SessionMarks& marks) {
 }
 
 EndpointState SubchannelMapCore::state_of(const Address& address, const Entry& entry) const {
-  if (verdict_on(address) != nullptr) return EndpointState::kEjected;
+  if (verdict_of(HealthJudge::kOutlierDetection, address, entry) != nullptr)
+    return EndpointState::kEjected;
+  if (verdict_of(HealthJudge::kHealthChecks, address, entry) != nullptr)
+    return EndpointState::kUnhealthy;
   const SessionHost* const host = session_host(address);
   if (host != nullptr && host->draining) return EndpointState::kDraining;
   return as_endpoint_state(entry.raw.state);
@@ -499,6 +582,9 @@ void SubchannelMapCore::check_invariants() const {
     }
     holds += entry.holds.size();
     ++counts[index(entry.counted)];
+    SIGNALBOX_INVARIANT(entry.is_probed == probes_of(settings_, address).has_value() &&
+                            (entry.is_probed || entry.probed.ok()),
+                        "I10: who is probed, and what came of it");
   }
   for (const auto& [path, party] : parties_) {
     SIGNALBOX_INVARIANT(party.present || party.live.empty(), "I4: who is gone holds as orphan");

@@ -5,7 +5,8 @@
 //   policies ─ acquire, release, settle ─▶ [subchannel_map_core] ─ spawn, stop, connect ─▶
 //   subchannels
 //            ◀──────────── NotifyHolder ◀─                       ◀─ SubchannelStateChanged
-//                             EndpointHealthChanged (ejection, health checks) ─▶
+//   outlier_detection ─ EndpointHealthChanged ─▶   ─ start, stop ─▶ health checkers
+//                                                  ◀─ HealthChecked
 //
 // A holder is a policy, known by its path; its incarnation rises when its actor restarts. A hold
 // is *live*, or *orphaned* when the incarnation that took it is gone: then it keeps the subchannel
@@ -37,6 +38,9 @@
 //       acquisition (A75-37); it ends in the step in which another holder acquires (A75-35), with
 //       the address's place in the table (A75-36), or with a sweep (A75-29). When the keeper dies,
 //       that goes on in the name of its successor.
+//   I10 While an address has a subchannel it is probed, if the newest settings say so and do not
+//       exempt it. What its probes made of it stays until they, or those that take their place,
+//       say something else, and ends when it is not probed any more.
 //
 // Precondition: the shell passes on what the *present* subchannel of an address says, not what a
 // stopped one of the same address had still under way.
@@ -92,6 +96,8 @@ class SubchannelMapCore {
     std::vector<Party*> holds;             ///< In order of path.
     std::optional<Generation> lingers_in;  ///< Set exactly while there are no holds.
     EndpointState counted = EndpointState::kIdle;
+    bool is_probed = false;
+    absl::Status probed;  ///< What came of it (I10); OK while nothing has.
   };
 
   using Entries = absl::flat_hash_map<Address, Entry>;
@@ -115,6 +121,7 @@ class SubchannelMapCore {
   void on(const EndpointsTracked& event, SubchannelMapEffects& effects);
   void on(const SessionsKept& event, SubchannelMapEffects& effects);
   void on(const SweepAsked& event, SubchannelMapEffects& effects);
+  void on(const HealthChecked& event, SubchannelMapEffects& effects);
 
   bool is_keeper(const Party& party) const { return keeper_ && keeper_->party == &party; }
 
@@ -135,11 +142,17 @@ class SubchannelMapCore {
   void forget_departed(SubchannelMapEffects& effects);
   void retire_unheld(SubchannelMapEffects& effects);
   void stop(const Address& address, SubchannelMapEffects& effects);
+  std::vector<Address> addresses() const;
   void replace_all(SubchannelMapEffects& effects);
+  void probe_anew(const SubchannelSettings& before, SubchannelMapEffects& effects);
+  void begin_probes(const Address& address, Entry& entry, SubchannelMapEffects& effects) const;
 
   void notify(const Address& address, const Entry& entry, SubchannelMapEffects& effects) const;
   SubchannelStateChanged told(const Address& address, const Entry& entry) const;
-  const absl::Status* verdict_on(const Address& address) const;
+  const absl::Status* verdict_of(HealthJudge judge,
+                                 const Address& address,
+                                 const Entry& entry) const;
+  const absl::Status* verdict_on(const Address& address, const Entry& entry) const;
   void recount(const Address& address, Entry& entry);
   void recount_all(const SessionMarks& marks);
   EndpointState state_of(const Address& address, const Entry& entry) const;

@@ -79,6 +79,7 @@ struct HealthCheck {
     std::string host;  ///< Empty: the cluster's name.
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
+    std::vector<Statuses> retriable = {};  ///< For others unhealthy_threshold does not hold.
 
     friend bool operator==(const Http&, const Http&) = default;
   };
@@ -97,8 +98,9 @@ struct HealthCheck {
   Duration initial_jitter{};                  ///< The first probe waits for up to so long.
   Duration interval_jitter{};                 ///< Each interval is longer by up to so much,
   std::uint32_t interval_jitter_percent = 0;  ///< and by up to so much of itself.
-  std::uint32_t unhealthy_threshold = 1;      ///< So many failures in turn; at least 1.
-  std::uint32_t healthy_threshold = 1;        ///< So many successes in turn; at least 1.
+  /// So many failures in turn; at least 1. An answer that says unfit is enough by itself.
+  std::uint32_t unhealthy_threshold = 1;
+  std::uint32_t healthy_threshold = 1;  ///< So many successes in turn; at least 1.
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };

@@ -24,6 +24,7 @@ bool operator==(const Endpoints& left, const Endpoints& right) {
   return left.drops == right.drops &&
          left.overprovisioning_percent == right.overprovisioning_percent &&
          left.weighted_priority_health == right.weighted_priority_health &&
+         same_exceptions(left.probe_exceptions, right.probe_exceptions) &&
          std::ranges::equal(left.priorities, right.priorities, same_priority);
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,24 @@ struct DropCategory {
   friend bool operator==(const DropCategory&, const DropCategory&) = default;
 };
 
+/// How one endpoint is probed in another way than its cluster's health_checks have it (EDS
+/// health_check_config).
+struct ProbeException {
+  bool is_exempt = false;  ///< It is not probed, and so is fit.
+  std::uint32_t port = 0;  ///< Where it is probed; 0: where its calls go.
+
+  friend bool operator==(const ProbeException&, const ProbeException&) = default;
+};
+
+/// By each of the endpoint's addresses.
+using ProbeExceptions = std::map<Address, ProbeException>;
+using ProbeExceptionsPtr = std::shared_ptr<const ProbeExceptions>;
+
+/// Whether both say the same of everybody.
+inline bool same_exceptions(const ProbeExceptionsPtr& left, const ProbeExceptionsPtr& right) {
+  return left == right || (left != nullptr && right != nullptr && *left == *right);
+}
+
 /// A whole cluster, or the slice of it that a policy was given.
 struct Endpoints {
   std::vector<Priority> priorities;
@@ -84,6 +103,8 @@ struct Endpoints {
   std::uint32_t overprovisioning_percent = 140;
   /// EDS policy.weighted_priority_health: health counts weights, not endpoints (ENV-9).
   bool weighted_priority_health = false;
+  /// Of a whole cluster; null: there is none. A slice need not have it.
+  ProbeExceptionsPtr probe_exceptions = nullptr;
 };
 
 using EndpointsPtr = std::shared_ptr<const Endpoints>;

@@ -198,10 +198,12 @@ struct SubchannelSettings {
   Duration connect_timeout = std::chrono::seconds(5);
   UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
   HealthChecksPtr health_checks = nullptr;
+  ProbeExceptionsPtr probe_exceptions = nullptr;
 
   friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
     return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
-           same_tls(left.tls, right.tls) && same_checks(left.health_checks, right.health_checks);
+           same_tls(left.tls, right.tls) && same_checks(left.health_checks, right.health_checks) &&
+           same_exceptions(left.probe_exceptions, right.probe_exceptions);
   }
 };
 

@@ -51,9 +51,10 @@ enum class EndpointState : std::uint8_t {
   kIdle,
   kTransientFailure,
   kDraining,
-  kEjected
+  kEjected,   ///< By outlier detection.
+  kUnhealthy  ///< By health checks alone.
 };
-inline constexpr std::size_t kEndpointStates = 6;
+inline constexpr std::size_t kEndpointStates = 7;
 
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
@@ -145,6 +146,7 @@ struct TierLoad {
 struct HealthProbed {
   ClusterName cluster;
   bool passed = false;
+  bool delayed = false;  ///< It waited for its turn: too many were under way.
 
   friend bool operator==(const HealthProbed&, const HealthProbed&) = default;
 };

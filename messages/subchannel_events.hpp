@@ -9,8 +9,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -64,6 +66,42 @@ struct NotifyState {
 using SubchannelEffect =
     std::variant<OpenConnection, DropConnection, NotifyState, StartTimer, CancelTimer, Observe>;
 using SubchannelEffects = std::vector<SubchannelEffect>;
+
+// --- the health checks of one address --------------------------------------
+
+enum class ProbeOutcome : std::uint8_t {
+  kPassed,
+  kFailed,   ///< No answer, or none that says whether the endpoint is fit.
+  kRefused,  ///< The answer says that it is not.
+  kUndone    ///< It could not be made here (no open files are left, say): it says nothing.
+};
+
+/// Each probe of a check has a number of its own: late answers are recognised.
+struct ProbeEnded {
+  std::size_t check = 0;  ///< Which of the cluster's health_checks.
+  std::uint64_t number = 0;
+  ProbeOutcome outcome = ProbeOutcome::kFailed;
+  std::string why;       ///< Of one that did not pass.
+  bool delayed = false;  ///< See HealthProbed.
+};
+
+struct HealthChecksBegun {};
+
+using HealthCheckEvent = std::variant<HealthChecksBegun, ProbeEnded, TimerFired>;
+
+/// Begins a probe; it answers ProbeEnded within the check's timeout of its turn.
+struct StartProbe {
+  std::size_t check = 0;
+  std::uint64_t number = 0;
+};
+
+/// Tells the map whether the endpoint is fit. Not OK: why it is not.
+struct ReportHealth {
+  absl::Status status;
+};
+
+using HealthCheckEffect = std::variant<StartProbe, ReportHealth, StartTimer, Observe>;
+using HealthCheckEffects = std::vector<HealthCheckEffect>;
 
 // --- the map: who holds what ----------------------------------------------
 
@@ -132,6 +170,12 @@ struct SessionsKept {
 /// The sweeper: release what no session used within idle_timeout (A75-29).
 struct SweepAsked {};
 
+/// What the health checks of an address make of it, by ReportHealth.
+struct HealthChecked {
+  Address address;
+  absl::Status status;
+};
+
 using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         SubchannelReleased,
                                         SubchannelConnectAsked,
@@ -143,6 +187,7 @@ using SubchannelMapEvent = std::variant<SubchannelAcquired,
                                         EndpointsTracked,
                                         SessionsKept,
                                         SweepAsked,
+                                        HealthChecked,
                                         SubchannelStateChanged>;
 
 struct SpawnSubchannel {
@@ -162,6 +207,19 @@ struct ConnectSubchannel {
 struct NotifyHolder {
   Holder holder;
   SubchannelStateChanged state;
+};
+
+/// From now on the address is probed, instead of any way before.
+struct StartHealthChecks {
+  Address address;
+  HealthChecksPtr checks;  ///< Neither null nor empty.
+  Address probed;          ///< Where the probes go.
+  ClusterName cluster;
+  UpstreamTlsPtr tls;
+};
+
+struct StopHealthChecks {
+  Address address;
 };
 
 /// Tells the keeper of sessions that the address has no subchannel any more.
@@ -187,6 +245,8 @@ using SubchannelMapEffect = std::variant<SpawnSubchannel,
                                          NotifyGone,
                                          ArmSweeper,
                                          FinishSweep,
+                                         StartHealthChecks,
+                                         StopHealthChecks,
                                          Observe>;
 using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 

@@ -29,7 +29,7 @@ constexpr std::array<absl::string_view, kAffinityResults> kAffinityWords{"",
                                                                          "fallback_cluster"};
 constexpr std::array<absl::string_view, kCookieSets> kCookieWords{"new", "moved"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
-    "ready", "connecting", "idle", "transient_failure", "draining", "ejected"};
+    "ready", "connecting", "idle", "transient_failure", "draining", "ejected", "unhealthy"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
 constexpr std::array<absl::string_view, 4> kReasons{
     "failed", "timed_out", "recovered", "reconfigured"};
@@ -197,6 +197,8 @@ void Instruments::observe(const Observation& observation) {
                    series_.add(Metric::kHealthProbes,
                                {seen.cluster.str(), seen.passed ? "success" : "failure"},
                                1);
+                   series_.add(
+                       Metric::kHealthProbesDelayed, {seen.cluster.str()}, seen.delayed ? 1 : 0);
                  },
              },
              observation);

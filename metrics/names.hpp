@@ -40,6 +40,7 @@ enum class Metric : std::uint8_t {
   kAffinityReleased,
   kTierLoad,
   kHealthProbes,
+  kHealthProbesDelayed,
   kDrops,
   kCircuitBreakerOpen,
   kCircuitBreakerLimit,
@@ -145,13 +146,15 @@ inline constexpr std::array kMetrics{
               "signalbox_failover_duration_seconds",
               {kCluster},
               "Time from losing the last usable priority to having one again."},
-    MetricRow{Metric::kEndpoints,
-              MetricKind::kGauge,
-              "signalbox_endpoints",
-              {kCluster, Label{"state"}},
-              "Addresses that policies hold, by state; once for each target that uses the "
-              "cluster. Those that outlier detection has set aside are ejected, whatever their "
-              "connection. DRAINING ones are held for sessions alone."},
+    MetricRow{
+        Metric::kEndpoints,
+        MetricKind::kGauge,
+        "signalbox_endpoints",
+        {kCluster, Label{"state"}},
+        "Addresses that policies hold, by state; once for each target that uses the "
+        "cluster. Those that outlier detection has set aside are ejected, those that fail their "
+        "health checks are unhealthy, whatever their connection. DRAINING ones are held for "
+        "sessions alone."},
     MetricRow{Metric::kConnectionsOpen,
               MetricKind::kGauge,
               "signalbox_connections_open",
@@ -199,6 +202,11 @@ inline constexpr std::array kMetrics{
               "signalbox_health_probes_total",
               {kCluster, Label{"result"}},
               "Probes of endpoints that ended (CDS health_checks): success, failure."},
+    MetricRow{Metric::kHealthProbesDelayed,
+              MetricKind::kCounter,
+              "signalbox_health_probes_delayed_total",
+              {kCluster},
+              "Those of them that waited for their turn, as 256 were under way in the runtime."},
     MetricRow{Metric::kDrops,
               MetricKind::kCounter,
               "signalbox_drops_total",

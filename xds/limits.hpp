@@ -28,6 +28,7 @@ inline constexpr std::size_t kMaxRegexMemory = std::size_t{1} << 20U;
 inline constexpr std::size_t kMostRegexMemory = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxAnyNesting = 32;
 inline constexpr std::size_t kMaxLbPolicyNesting = 16;
+inline constexpr std::size_t kMaxHealthChecks = 8;
 
 /// The name of a member is the name of the limit in errors.
 struct Limits {
@@ -49,6 +50,8 @@ struct Limits {
   std::size_t max_any_nesting = kMaxAnyNesting;
   /// A load_balancing_policy inside another (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
+  /// Of one cluster; each is done at each of its endpoints.
+  std::size_t max_health_checks = kMaxHealthChecks;
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -69,6 +72,7 @@ inline constexpr std::array kNamedLimits = {
     NamedLimit{"max_regex_memory", &Limits::max_regex_memory},
     NamedLimit{"max_any_nesting", &Limits::max_any_nesting},
     NamedLimit{"max_lb_policy_nesting", &Limits::max_lb_policy_nesting},
+    NamedLimit{"max_health_checks", &Limits::max_health_checks},
 };
 
 /// Of one resource; the rest is counted. A NACK must fit into a request.

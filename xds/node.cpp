@@ -6,7 +6,8 @@
 
 namespace signalbox::xds {
 
-absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config) {
+absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config,
+                                                        bool overprovisions) {
   envoy::config::core::v3::Node node;
   node.set_id(config.id);
   node.set_cluster(config.cluster);
@@ -25,7 +26,7 @@ absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config
   }
   node.set_user_agent_name("signalbox");
   node.set_user_agent_version(SIGNALBOX_VERSION);
-  node.add_client_features("envoy.lb.does_not_support_overprovisioning");
+  if (!overprovisions) node.add_client_features("envoy.lb.does_not_support_overprovisioning");
   node.add_client_features("xds.config.resource-in-sotw");
   return node;
 }

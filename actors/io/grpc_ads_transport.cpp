@@ -20,6 +20,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_poller.hpp"
 
 namespace signalbox::actors {
@@ -30,22 +31,6 @@ const char kMethod[] =
 
 // How gRPC 1.51 words a GOAWAY that says ENHANCE_YOUR_CALM, too_many_pings.
 const char kTooManyPings[] = "Too many pings";
-
-std::string to_bytes(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string bytes;
-  if (!buffer.Dump(&slices).ok()) return bytes;
-  bytes.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
-grpc::ByteBuffer to_buffer(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return grpc::ByteBuffer(&slice, 1);
-}
 
 // How often all streams to a server ping it. gRPC keeps count itself, but for one channel only.
 class KeepaliveTime {

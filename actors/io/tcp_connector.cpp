@@ -14,9 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -24,61 +22,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "actors/io/sockets.hpp"
+
 namespace signalbox::actors {
 namespace {
 
 Instant now() {
   return std::chrono::steady_clock::now();
-}
-
-// A file descriptor, closed with its owner.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  int operator*() const { return number_; }
-
- private:
-  int number_;
-};
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;  ///< 0: the text was no address.
-};
-
-SocketAddress parse(const std::string& text) {
-  SocketAddress parsed;
-  const auto colon = text.rfind(':');
-  std::uint32_t port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port) ||
-      port > 65535)
-    return parsed;
-  const std::string host = text.substr(0, colon);
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&parsed.storage);
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&parsed.storage);
-  if (::inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(static_cast<std::uint16_t>(port));
-    parsed.length = sizeof(*v4);
-  } else if (host.size() > 2 && host.front() == '[' &&
-             ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(static_cast<std::uint16_t>(port));
-    parsed.length = sizeof(*v6);
-  }
-  return parsed;
 }
 
 void set_keepalive(int socket, const TcpKeepalive& keepalive) {
@@ -93,12 +43,6 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, seconds(keepalive.time));
   set(IPPROTO_TCP, TCP_KEEPINTVL, seconds(keepalive.timeout / kProbes));
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-}
-
-int error_of(int socket) {
-  int error = 0;
-  socklen_t length = sizeof(error);
-  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
 // What one attempt wants, and how far it is. Its caller knows only `give_up()`.
@@ -222,7 +166,7 @@ class TcpConnector::Loop {
   }
 
   void open(const WishPtr& wish) {
-    const SocketAddress to = parse(wish->address.str());
+    const SocketAddress to = parse_socket_address(wish->address.str());
     if (to.length == 0) return lose(wish, "it is no IP address with a port");
     wish->socket =
         Descriptor(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

@@ -27,6 +27,15 @@ UpstreamTlsPtr tls_of(const Cluster& cluster) {
   return std::make_shared<const UpstreamTls>(*cluster.tls);
 }
 
+SubchannelSettings subchannel_settings(const Cluster& cluster, const LeafEndpoints& leaf) {
+  return {
+      .cluster = cluster.name,
+      .connect_timeout = cluster.connect_timeout,
+      .tls = tls_of(cluster),
+      .health_checks = cluster.health_checks,
+      .probe_exceptions = leaf.endpoints == nullptr ? nullptr : leaf.endpoints->probe_exceptions};
+}
+
 /// The endpoints as the tree wants them: where none are known, one priority without any, so that
 /// there is somebody to say so (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
@@ -111,8 +120,7 @@ class Cds final : public Policy {
   }
 
   void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
-    effects.push_back(ServeSubchannels{{cluster.name, cluster.connect_timeout, tls_of(cluster)},
-                                       children_.generation()});
+    effects.push_back(ServeSubchannels{subchannel_settings(cluster, leaf), children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;

@@ -23,11 +23,12 @@ namespace signalbox::lb {
 
 namespace {
 
-/// The endpoints of one priority: it and nothing else.
+/// The endpoints of one priority that get calls, and nothing else.
 EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
-  slice->priorities.push_back(exists ? endpoints->priorities[priority] : Priority{});
+  Priority& only = slice->priorities.emplace_back();
+  if (exists) only.localities = endpoints->priorities[priority].localities;
   return slice;
 }
 

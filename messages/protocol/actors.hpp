@@ -4,9 +4,9 @@
 //
 //   supervisor ─┬▶ xds_client ─▶ ads_stream
 //               └▶ channel ─┬▶ xds_watcher ─▶ dns
-//                           └▶ policy (cluster_manager) ─▶ policy … ─▶ subchannel_map ─┬▶
-//                           subchannel
-//                                                                                      └▶ sweeper
+//                           └▶ policy (cluster_manager) ─▶ policy … ─▶ subchannel_map
+//
+//   subchannel_map ─▶ subchannel, health_checker, sweeper
 //
 // The arrows are ownership: who spawns, monitors and restarts whom. actors/spawn.hpp makes them.
 
@@ -45,8 +45,12 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    EndpointsTracked,
                                    SessionsKept,
                                    SweepAsked,
+                                   HealthChecked,
                                    SubchannelStateChanged,
                                    RestartDue>;
+
+/// One beside each subchannel whose cluster has health checks.
+using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
 
 /// One beside each subchannel map that keeps sessions.
 using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;

@@ -238,6 +238,9 @@ class EchoServer {
 
   EchoService& service() { return service_; }
 
+  /// Null but where grpc::EnableDefaultHealthCheckService was on when it was made.
+  grpc::HealthCheckServiceInterface* health() { return server_->GetHealthCheckService(); }
+
   Address address() const { return Address("127.0.0.1:" + std::to_string(service_.port)); }
 
  private:

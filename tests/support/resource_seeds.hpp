@@ -89,6 +89,11 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
         circuit_breakers { thresholds { max_requests { value: 1 } } }
         outlier_detection { interval { seconds: 1 } enforcing_failure_percentage { value: 1 } }
         lrs_server { self {} } lrs_report_endpoint_metrics: "named_metrics.m"
+        health_checks { timeout { seconds: 1 } interval { seconds: 5 } interval_jitter { nanos: 5 }
+          initial_jitter { seconds: 1 } interval_jitter_percent: 10 unhealthy_threshold { value: 2 }
+          healthy_threshold { value: 3 } grpc_health_check { service_name: "s" authority: "a" } }
+        health_checks { timeout { seconds: 1 } interval { seconds: 5 } unhealthy_threshold { value: 2 }
+          healthy_threshold { value: 3 } tcp_health_check {} }
         upstream_config { typed_config {
           [type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions] {
             common_http_protocol_options { idle_timeout { seconds: 60 } } } } }
@@ -98,6 +103,20 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
               [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] {
                 common_tls_context { validation_context { system_root_certs {}
                   match_subject_alt_names { suffix: ".d" } } } } } } } } })"},
+    {"cluster with probes",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } }
+        health_checks { timeout { seconds: 1 } interval { seconds: 5 } unhealthy_threshold { value: 2 }
+          healthy_threshold { value: 3 } http_health_check { path: "/p" host: "h"
+            expected_statuses { start: 200 end: 300 } retriable_statuses { start: 500 end: 600 } } }
+        health_checks { timeout { seconds: 1 } interval { seconds: 5 } unhealthy_threshold { value: 2 }
+          healthy_threshold { value: 3 } tcp_health_check { send { text: "00ff" } receive { binary: "x" } } })"},
+    {"cluster in a mode",
+     ResourceType::kCluster,
+     R"(name: "c" cluster_type { typed_config {
+        [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] { clusters: "a" } } }
+        metadata { filter_metadata { key: "signalbox" value {
+          fields { key: "aggregate_mode" value { string_value: "tiered" } } } } })"},
     {"cluster with a policy",
      ResourceType::kCluster,
      R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
@@ -126,7 +145,11 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
              metadata { filter_metadata { key: "envoy.lb" value { fields { key: "hash_key" value { string_value: "k" } } } } }
              endpoint { hostname: "h" address { socket_address { address: "::1" port_value: 1 } }
                additional_addresses { address { socket_address { address: "10.0.0.2" port_value: 2 } } } } } }
-         endpoints { locality { zone: "z" sub_zone: "s" } load_balancing_weight { value: 4294967295 } }
+         endpoints { locality { zone: "z" sub_zone: "s" } load_balancing_weight { value: 4294967295 }
+           lb_endpoints { health_status: DEGRADED endpoint { health_check_config { port_value: 81 }
+             address { socket_address { address: "10.0.0.3" port_value: 1 } } } }
+           lb_endpoints { health_status: UNHEALTHY endpoint { health_check_config { disable_active_health_check: true }
+             address { socket_address { address: "10.0.0.4" port_value: 1 } } } } }
          policy { drop_overloads { category: "d" drop_percentage { numerator: 1 denominator: TEN_THOUSAND } }
                   overprovisioning_factor { value: 150 } weighted_priority_health: true })"},
     {"no endpoints", ResourceType::kEndpoints, R"(cluster_name: "e")"},

@@ -447,6 +447,8 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
             }
           },
           [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
+          [](const StartHealthChecks&) {},  // Nobody probes here.
+          [](const StopHealthChecks&) {},
           [&](const Observe& it) {
             const auto* swept = std::get_if<SessionsSwept>(&it.observation);
             if (std::holds_alternative<SessionsHeld>(it.observation) ||

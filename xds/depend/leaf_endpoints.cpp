@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/depend/leaf_endpoints.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -11,13 +12,20 @@ namespace {
 
 using KnownLocalities = std::multimap<LocalityName, LocalityPtr>;
 
+// Of all lists of a priority.
+template <typename Endpoints, typename Visit>
+void for_each_locality(Endpoints& endpoints, const Visit& visit) {
+  for (auto& priority : endpoints.priorities) {
+    for (auto* list : {&priority.localities, &priority.degraded, &priority.unhealthy})
+      std::for_each(list->begin(), list->end(), visit);
+  }
+}
+
 // A locality that moved to another priority is found as well.
 KnownLocalities localities_of(const Endpoints& endpoints) {
   KnownLocalities known;
-  for (const Priority& priority : endpoints.priorities) {
-    for (const LocalityPtr& locality : priority.localities)
-      known.emplace(locality->name, locality);
-  }
+  for_each_locality(endpoints,
+                    [&](const LocalityPtr& locality) { known.emplace(locality->name, locality); });
   return known;
 }
 
@@ -33,10 +41,7 @@ void reuse(LocalityPtr& locality, const KnownLocalities& known) {
 EndpointsPtr share(Endpoints fresh, const EndpointsPtr& before) {
   if (before == nullptr) return std::make_shared<const Endpoints>(std::move(fresh));
   const KnownLocalities known = localities_of(*before);
-  for (Priority& priority : fresh.priorities) {
-    for (LocalityPtr& locality : priority.localities)
-      reuse(locality, known);
-  }
+  for_each_locality(fresh, [&](LocalityPtr& locality) { reuse(locality, known); });
   if (fresh == *before) return before;
   return std::make_shared<const Endpoints>(std::move(fresh));
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -14,6 +15,7 @@
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
 #include "xds/parse/discovery.hpp"
 #include "xds/parse/extension.hpp"
+#include "xds/parse/health_check.hpp"
 #include "xds/parse/lb_policy.hpp"
 #include "xds/parse/outlier_detection.hpp"
 #include "xds/parse/transport_socket.hpp"
@@ -108,6 +110,29 @@ void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field
   }
 }
 
+// D1: an aggregate says itself how its calls are spread.
+void parse_aggregate_mode(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  constexpr absl::string_view kOurs = "signalbox";
+  const auto& all = proto.metadata().filter_metadata();
+  const auto ours = all.find(std::string(kOurs));
+  if (ours == all.end()) return;
+  const auto found = ours->second.fields().find("aggregate_mode");
+  if (found == ours->second.fields().end()) return;
+  const ::google::protobuf::Value& value = found->second;
+  if (value.string_value() == "priority") {
+    cluster.aggregate_mode = AggregateMode::kPriority;
+  } else if (value.string_value() == "tiered") {
+    cluster.aggregate_mode = AggregateMode::kTiered;
+  } else {
+    const bool is_text = value.kind_case() == ::google::protobuf::Value::kStringValue;
+    const Field metadata = top.at("metadata");
+    const Field entry = metadata.at_key("filter_metadata", kOurs);
+    entry.at("aggregate_mode")
+        .add(absl::StrCat("must be \"priority\" or \"tiered\", found ",
+                          is_text ? quoted(value.string_value()) : "no string"));
+  }
+}
+
 }  // namespace
 
 ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options) {
@@ -119,8 +144,9 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   cluster->name = ClusterName{proto.name()};
   require_name(proto.name(), top.at("name"));
   parse_discovery(proto, *cluster, top);
-  if (options.keep_aggregate_lb_policy ||
-      !std::holds_alternative<AggregateDiscovery>(cluster->discovery)) {
+  const bool is_aggregate = std::holds_alternative<AggregateDiscovery>(cluster->discovery);
+  if (is_aggregate) parse_aggregate_mode(proto, *cluster, top);
+  if (options.keep_aggregate_lb_policy || !is_aggregate) {
     cluster->lb_policy = parse_lb_policy(proto, top);
   }
   parse_connect_timeout(proto, *cluster, top);
@@ -133,6 +159,10 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   }
   if (proto.has_transport_socket())
     parse_transport_socket(proto.transport_socket(), *cluster, top.at("transport_socket"));
+  // Those of an aggregate are its leaves'.
+  if (!is_aggregate)
+    cluster->health_checks =
+        parse_health_checks(proto.health_checks(), cluster->tls.has_value(), top);
   parse_load_reports(proto, *cluster, top);
   if (!errors.empty()) return errors.refuse("CDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Cluster>(std::move(cluster))}};

@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/arena.h>
 
 #include "messages/endpoints.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
-#include "xds/parse/address.hpp"
 #include "xds/parse/endpoint_metadata.hpp"
+#include "xds/parse/lb_endpoint.hpp"
 #include "xds/parse/validation_errors.hpp"
 #include "xds/parse/well_known.hpp"
 
@@ -27,8 +26,7 @@ namespace {
 using AssignmentProto = envoy::config::endpoint::v3::ClusterLoadAssignment;
 using EndpointProto = envoy::config::endpoint::v3::LbEndpoint;
 using LocalityProto = envoy::config::endpoint::v3::LocalityLbEndpoints;
-using AddressSet = absl::flat_hash_set<std::string>;
-using PriorityMap = std::map<std::uint32_t, std::vector<LocalityPtr>>;
+using PriorityMap = std::map<std::uint32_t, Priority>;
 
 constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
 
@@ -48,56 +46,6 @@ std::optional<HealthStatus> usable_health(const EndpointProto& proto, const Pars
   }
 }
 
-// The address is its endpoint's alone, in the whole cluster.
-void add_address(const envoy::config::core::v3::Address& proto,
-                 Endpoint& endpoint,
-                 AddressSet& seen,
-                 const Field& field) {
-  const std::size_t errors_before = field.errors_so_far();
-  Address address = parse_address(proto, field);
-  if (field.errors_so_far() != errors_before) return;
-  if (!seen.insert(address.str()).second) {
-    field.add(absl::StrCat("must be unique in the cluster, found ", address.str(), " again"));
-  }
-  endpoint.addresses.push_back(std::move(address));
-}
-
-Endpoint parse_endpoint(const EndpointProto& proto,
-                        HealthStatus health,
-                        AddressSet& seen,
-                        const Field& field) {
-  Endpoint endpoint;
-  endpoint.health = health;
-  if (proto.has_load_balancing_weight()) {
-    endpoint.weight = proto.load_balancing_weight().value();
-    if (endpoint.weight == 0) {
-      field.at("load_balancing_weight").add("must be greater than 0, found 0");
-    }
-  }
-  const Field host = field.at("endpoint");
-  if (!proto.has_endpoint()) {
-    host.add("must be set, found none");
-    return endpoint;
-  }
-  const auto& addresses = proto.endpoint();
-  const int more = field.options().dualstack_endpoints ? addresses.additional_addresses_size() : 0;
-  endpoint.addresses.reserve(1 + static_cast<std::size_t>(more));
-  add_address(addresses.address(), endpoint, seen, host.at("address"));
-  for (int i = 0; i < more; ++i) {
-    const Field additional = host.at("additional_addresses", static_cast<std::size_t>(i));
-    add_address(
-        addresses.additional_addresses(i).address(), endpoint, seen, additional.at("address"));
-  }
-  require_name_length(addresses.hostname(), host.at("hostname"));
-  endpoint.hostname = addresses.hostname();
-  if (proto.has_metadata()) {
-    const Field metadata = field.at("metadata");
-    endpoint.hash_key = hash_key_of(proto.metadata(), metadata);
-    endpoint.http_proxy = http_proxy_of(proto.metadata(), metadata);
-  }
-  return endpoint;
-}
-
 void check_weights(const Locality& locality, const Field& field) {
   std::uint64_t sum = 0;
   for (const Endpoint& endpoint : locality.endpoints)
@@ -108,34 +56,120 @@ void check_weights(const Locality& locality, const Field& field) {
           "the sum of endpoint weights must be at most ", kMaxWeightSum, ", found ", sum));
 }
 
+/// What is known of a locality before its endpoints are.
+struct LocalityTerms {
+  LocalityName name;
+  std::uint32_t weight = 0;
+  std::string proxy;
+};
+
+std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
+  auto locality = std::make_shared<Locality>();
+  locality->name = terms.name;
+  locality->weight = terms.weight;
+  return locality;
+}
+
+void add_endpoint(const EndpointProto& proto,
+                  HealthStatus health,
+                  const LocalityTerms& terms,
+                  Locality& locality,
+                  EndpointsSoFar& so_far,
+                  const Field& field) {
+  Endpoint& endpoint =
+      locality.endpoints.emplace_back(parse_lb_endpoint(proto, health, so_far, field));
+  // A86: an endpoint's own proxy, else its locality's.
+  if (endpoint.http_proxy.empty()) endpoint.http_proxy = terms.proxy;
+}
+
+/// Endpoints that get no calls are read behind all others.
+struct Unfit {
+  const LocalityProto* proto = nullptr;
+  LocalityTerms terms;
+};
+
 void parse_locality(const LocalityProto& proto,
                     PriorityMap& priorities,
-                    AddressSet& seen,
+                    std::vector<Unfit>& unfit,
+                    EndpointsSoFar& so_far,
                     const Field& field) {
-  auto locality = std::make_shared<Locality>();
-  locality->weight = proto.load_balancing_weight().value();
+  LocalityTerms terms;
+  terms.weight = proto.load_balancing_weight().value();
   // Without a weight, no call goes there (A27).
-  if (locality->weight == 0) return;
+  if (terms.weight == 0) return;
   const Field name = field.at("locality");
   if (!proto.has_locality()) name.add("must be set, found none");
-  locality->name = {
-      proto.locality().region(), proto.locality().zone(), proto.locality().sub_zone()};
-  std::string proxy;
-  if (proto.has_metadata()) proxy = http_proxy_of(proto.metadata(), field.at("metadata"));
+  terms.name = {proto.locality().region(), proto.locality().zone(), proto.locality().sub_zone()};
+  if (proto.has_metadata()) terms.proxy = http_proxy_of(proto.metadata(), field.at("metadata"));
+  auto locality = begin_locality(terms);
   locality->endpoints.reserve(static_cast<std::size_t>(proto.lb_endpoints_size()));
+  bool all_fit = true;
   for (int i = 0; i < proto.lb_endpoints_size(); ++i) {
-    const auto health = usable_health(proto.lb_endpoints(i), field.options());
-    if (!health.has_value()) continue;
-    Endpoint& endpoint = locality->endpoints.emplace_back(
-        parse_endpoint(proto.lb_endpoints(i),
-                       *health,
-                       seen,
-                       field.at("lb_endpoints", static_cast<std::size_t>(i))));
-    // A86: an endpoint's own proxy, else its locality's.
-    if (endpoint.http_proxy.empty()) endpoint.http_proxy = proxy;
+    const EndpointProto& endpoint = proto.lb_endpoints(i);
+    const auto health = usable_health(endpoint, field.options());
+    if (health.has_value()) {
+      const Field place = field.at("lb_endpoints", static_cast<std::size_t>(i));
+      add_endpoint(endpoint, *health, terms, *locality, so_far, place);
+    }
+    all_fit &= health.has_value();
   }
   check_weights(*locality, field);
-  priorities[proto.priority()].push_back(std::move(locality));
+  priorities[proto.priority()].localities.push_back(std::move(locality));
+  if (!all_fit) unfit.push_back({&proto, std::move(terms)});
+}
+
+// Which of the two lists; null: neither.
+std::vector<LocalityPtr>* unfit_list(HealthStatus health, Priority& priority) {
+  if (health == HealthStatus::kDegraded) return &priority.degraded;
+  const bool is_unhealthy = health == HealthStatus::kUnhealthy || health == HealthStatus::kTimeout;
+  return is_unhealthy ? &priority.unhealthy : nullptr;
+}
+
+HealthStatus health_of(const EndpointProto& proto) {
+  switch (proto.health_status()) {
+    case envoy::config::core::v3::DEGRADED:
+      return HealthStatus::kDegraded;
+    case envoy::config::core::v3::UNHEALTHY:
+      return HealthStatus::kUnhealthy;
+    case envoy::config::core::v3::TIMEOUT:
+      return HealthStatus::kTimeout;
+    default:
+      return HealthStatus::kUnknown;
+  }
+}
+
+// For A27 they are not there, so they are no reason to refuse anything: those that are wrong, or
+// have an address of another one, are left out.
+void read_unfit(const Unfit& unfit,
+                Priority& priority,
+                EndpointsSoFar& so_far,
+                const ParseOptions& options) {
+  std::map<std::vector<LocalityPtr>*, std::shared_ptr<Locality>> made;
+  for (const EndpointProto& proto : unfit.proto->lb_endpoints()) {
+    const HealthStatus health = health_of(proto);
+    auto* const list = unfit_list(health, priority);
+    if (list == nullptr) continue;
+    const ValidationErrors unsaid(options);
+    std::shared_ptr<Locality>& locality = made[list];
+    if (locality == nullptr) locality = begin_locality(unfit.terms);
+    add_endpoint(proto, health, unfit.terms, *locality, so_far, unsaid.top());
+    if (!unsaid.empty()) locality->endpoints.pop_back();
+  }
+  for (auto& [list, locality] : made) {
+    const ValidationErrors unsaid(options);
+    check_weights(*locality, unsaid.top());
+    if (unsaid.empty() && !locality->endpoints.empty()) list->push_back(std::move(locality));
+  }
+}
+
+// A limit says what is refused, and nothing of what is not: here nothing is.
+void read_all_unfit(const std::vector<Unfit>& unfit,
+                    PriorityMap& priorities,
+                    EndpointsSoFar& so_far,
+                    ParseOptions options) {
+  options.limits = {};
+  for (const Unfit& of : unfit)
+    read_unfit(of, priorities[of.proto->priority()], so_far, options);
 }
 
 // Within one priority, each locality stands once, and the weights fit into 32 bits.
@@ -165,14 +199,14 @@ void check_localities(std::uint32_t priority,
 
 std::vector<Priority> to_priorities(PriorityMap priorities, const Field& field) {
   std::vector<Priority> result;
-  for (auto& [priority, localities] : priorities) {
-    if (priority != result.size()) {
-      field.add(absl::StrCat(
-          "priorities must have no gaps, found ", priority, " but no ", result.size()));
+  for (auto& [number, priority] : priorities) {
+    if (number != result.size()) {
+      field.add(
+          absl::StrCat("priorities must have no gaps, found ", number, " but no ", result.size()));
       return result;
     }
-    check_localities(priority, localities, field);
-    result.push_back(Priority{std::move(localities)});
+    check_localities(number, priority.localities, field);
+    result.push_back(std::move(priority));
   }
   return result;
 }
@@ -226,11 +260,17 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
   const std::size_t count = count_endpoints(proto);
   if (!within_endpoint_limit(count, top)) return endpoints;
   PriorityMap priorities;
-  AddressSet seen;
-  seen.reserve(count);
+  EndpointsSoFar so_far;
+  std::vector<Unfit> unfit;
+  so_far.addresses.reserve(count);
   for (int i = 0; i < proto.endpoints_size(); ++i) {
-    parse_locality(
-        proto.endpoints(i), priorities, seen, top.at("endpoints", static_cast<std::size_t>(i)));
+    const Field place = top.at("endpoints", static_cast<std::size_t>(i));
+    parse_locality(proto.endpoints(i), priorities, unfit, so_far, place);
+  }
+  read_all_unfit(unfit, priorities, so_far, top.options());
+  if (!so_far.exceptions.empty()) {
+    endpoints.probe_exceptions =
+        std::make_shared<const ProbeExceptions>(std::move(so_far.exceptions));
   }
   endpoints.priorities = to_priorities(std::move(priorities), top.at("endpoints"));
   const Field policy = top.at("policy");

@@ -5,9 +5,13 @@
 //   bytes ─▶ [parse_endpoints] ─▶ Endpoints ─▶ dependency manager
 //
 //   locality without weight     left out, before anything else is looked at        (A27)
-//   endpoint neither HEALTHY, UNKNOWN nor DRAINING                    left out     (A55)
+//   endpoint neither HEALTHY, UNKNOWN nor DRAINING        no part of `localities`  (A55)
+//     DEGRADED                  into Priority::degraded; UNHEALTHY and TIMEOUT into
+//                               Priority::unhealthy; what is wrong with them is said by nobody,
+//                               it is left out                                       (ENV-9)
 //   priorities                  those with a weighted locality, without gaps       (A27)
 //
+//   health_check_config         Endpoints::probe_exceptions
 //   metadata                    envoy.lb hash_key (A76); the address of a proxy (A86)
 //
 // Source: gRFC A27 (EDS), A55 (health), A61 (several addresses), A76, A81 (hostname), A86; Envoy's

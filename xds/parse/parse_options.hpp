@@ -75,6 +75,8 @@ struct ParseOptions {
   bool dualstack_endpoints = true;
   /// The metadata envoy.lb hash_key of an endpoint (A76).
   bool endpoint_hash_key = true;
+  /// A cluster's health_checks.
+  bool health_checks = true;
   /// Http11ProxyUpstreamTransport and the addresses of proxies in metadata (A86).
   bool http_connect = false;
   /// auto_host_rewrite, which only servers that the bootstrap trusts may ask for (A81).

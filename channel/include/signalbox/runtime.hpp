@@ -119,6 +119,10 @@ struct RuntimeOptions {
   /// For tiered: an endpoint whose connection cannot be made is not healthy, until it can. Off, as
   /// in Envoy: only EDS, outlier detection and health checks say who is healthy.
   bool unreachable_is_unhealthy = true;
+  /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
+  /// or TCP, and sends no calls where probes fail: README, "Health checks". Off, as gRPC has it:
+  /// what clusters say of that is not read.
+  bool active_health_checks = true;
 
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
   std::chrono::nanoseconds initial_backoff = std::chrono::seconds(1);

@@ -24,6 +24,7 @@
 #include "metrics/exporter.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/fake_prober.hpp"
 #include "tests/support/xds_resources.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
@@ -155,6 +156,7 @@ class Shells {
     made.connector = connector;
     made.ads_transports = {transport, second};
     made.client = std::move(client);
+    made.health_prober = prober;
     made.name_lookup = lookup;
     made.reclaimer = std::make_shared<IgnoreRetired>();
     made.instruments = std::make_shared<metrics::Instruments>();
@@ -240,6 +242,7 @@ class Shells {
   std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>("second");
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
+  std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
   /// What else is to be read from which bytes.
   std::shared_ptr<Responses> responses = std::make_shared<Responses>();
   EnvironmentPtr environment;
@@ -882,6 +885,132 @@ TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soo
     shells.pass(milliseconds(50));
   shells.pass(milliseconds(350));
   CHECK(shells.connector->asked == before + 3);  // At once, after 0.1 and after 0.3 s.
+}
+
+TEST_CASE("health_checker: lives beside its subchannel, and says whether that is fit",
+          "[actors][health_checker][subchannel_map]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  const std::string here = "127.0.0.1:80";
+  const auto with_checks = [](Duration interval) {
+    const HealthCheck check{
+        .probe = HealthCheck::Tcp{}, .timeout = seconds(1), .interval = interval};
+    return std::make_shared<const std::vector<HealthCheck>>(1, check);
+  };
+  const auto start = [&](Generation generation, HealthChecksPtr checks, ProbeException how = {}) {
+    auto exceptions =
+        std::make_shared<const ProbeExceptions>(ProbeExceptions{{Address("127.0.0.1:80"), how}});
+    return MapGenerationStarted{{.cluster = ClusterName("orders"),
+                                 .health_checks = std::move(checks),
+                                 .probe_exceptions = std::move(exceptions)},
+                                generation};
+  };
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  const auto shows = [&](const std::string& line) {
+    return absl::StrContains(shells.metrics(), "signalbox_" + line + "\n");
+  };
+  const auto is_unhealthy = [&] {
+    return shows("endpoints{cluster=\"orders\",state=\"unhealthy\"} 1");
+  };
+  protocol::post(map, start(1, with_checks(seconds(5))));
+  shells.run();
+  const std::size_t before = shells.living();
+  shells.hold_one_of(map);
+  shells.run();
+  CHECK(shells.living() == before + 3);  // The holder, the subchannel, the checker.
+  REQUIRE(shells.prober->under_way(here) == 1);
+  CHECK_FALSE(is_unhealthy());
+  shells.prober->answer(here, ProbeOutcome::kFailed);
+  shells.run();
+  REQUIRE(is_unhealthy());
+  CHECK(shows("health_probes_total{cluster=\"orders\",result=\"failure\"} 1"));
+
+  SECTION("probe by probe, an interval apart") {
+    shells.pass(milliseconds(4950));
+    CHECK(shells.prober->begun == 1);
+    shells.pass(milliseconds(50));
+    CHECK(shells.prober->begun == 2);
+    shells.prober->answer(here, ProbeOutcome::kPassed);
+    shells.run();
+    CHECK_FALSE(is_unhealthy());
+    CHECK(shows("health_probes_total{cluster=\"orders\",result=\"success\"} 1"));
+  }
+  SECTION("one that dies is made anew, and what it said holds meanwhile") {
+    shells.pass(seconds(5));
+    shells.prober->answer(here, ProbeOutcome::kFailed);
+    shells.kill_next("signalbox.health_checker");
+    CHECK(shells.living() == before + 2);
+    CHECK(absl::StrContains(shells.metrics(),
+                            "signalbox_actor_deaths_total{actor=\"health_checker\""));
+    CHECK(is_unhealthy());
+    shells.pass(milliseconds(100));
+    CHECK(shells.living() == before + 3);
+    shells.prober->answer(here, ProbeOutcome::kPassed);
+    shells.run();
+    CHECK_FALSE(is_unhealthy());
+  }
+  SECTION("it ends with the last hold") {
+    protocol::post(map, MapGenerationApplied{1});
+    protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), 1}, Address(here)});
+    shells.run();
+    CHECK(shells.living() == before + 1);
+    CHECK(shells.prober->prepared(here) == 0);
+  }
+  SECTION("it ends with the map") {
+    protocol::stop(map);
+    shells.run();
+    CHECK(shells.prober->prepared(here) == 0);
+  }
+  SECTION("it ends where nothing is to be checked any more, and the endpoint is fit") {
+    protocol::post(map, start(2, nullptr));
+    shells.run();
+    CHECK(shells.living() == before + 2);
+    CHECK(shells.prober->prepared(here) == 0);
+    CHECK_FALSE(is_unhealthy());
+  }
+  SECTION("the same settings leave it alone") {
+    protocol::post(map, start(2, with_checks(seconds(5))));
+    shells.run();
+    CHECK(shells.prober->begun == 1);
+  }
+  SECTION("with other settings it begins anew, and what was said holds until it says more") {
+    protocol::post(map, start(2, with_checks(seconds(7))));
+    shells.run();
+    CHECK(shells.living() == before + 3);
+    CHECK(shells.prober->begun == 2);
+    CHECK(is_unhealthy());
+    shells.prober->answer(here, ProbeOutcome::kPassed);
+    shells.run();
+    CHECK_FALSE(is_unhealthy());
+  }
+  SECTION("it may be probed at another port") {
+    protocol::post(map, start(2, with_checks(seconds(5)), {.is_exempt = false, .port = 81}));
+    shells.run();
+    CHECK(shells.prober->prepared(here) == 0);
+    CHECK(shells.prober->under_way("127.0.0.1:81") == 1);
+    shells.prober->answer("127.0.0.1:81", ProbeOutcome::kPassed);
+    shells.run();
+    CHECK_FALSE(is_unhealthy());
+  }
+}
+
+TEST_CASE("health_checker: one that dies at birth comes back", "[actors][health_checker]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  shells.prober->deadly = 2;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  const HealthCheck check{
+      .probe = HealthCheck::Tcp{}, .timeout = seconds(1), .interval = seconds(5)};
+  const MapGenerationStarted order{
+      {.cluster = ClusterName("orders"),
+       .health_checks = std::make_shared<const std::vector<HealthCheck>>(1, check)},
+      1};
+  protocol::post(map, order);
+  shells.hold_one_of(map);
+  shells.run();
+  CHECK(shells.prober->begun == 0);
+  shells.pass(seconds(1));
+  CHECK(shells.prober->begun == 1);
 }
 
 TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becomes of it",

@@ -121,6 +121,8 @@ class Map {
                          ? std::string("next never")
                          : absl::StrCat("next in ", (it.next_due - now) / 1s, "s");
             },
+            [](const StartHealthChecks& it) { return "probe " + it.address.str(); },
+            [](const StopHealthChecks& it) { return "probe no more " + it.address.str(); },
             [&](const Observe& it) { return to_text(it.observation); },
         },
         effect);

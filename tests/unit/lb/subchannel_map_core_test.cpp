@@ -31,6 +31,7 @@ class MapHarness {
     SubchannelMapEffects effects = core.step(event, Instant{});
     core.check_invariants();
     notified.clear();
+    probed.clear();
     for (const SubchannelMapEffect& effect : effects)
       record(effect);
     return effects;
@@ -60,6 +61,22 @@ class MapHarness {
                                std::chrono::seconds(seconds),
                                std::make_shared<const UpstreamTls>(std::move(tls))},
                               generation});
+  }
+
+  /// As start(), with these health checks: probes every so many seconds; 0: none.
+  void check(Generation generation, int interval, const ProbeExceptions& exceptions = {}) {
+    SubchannelSettings settings{ClusterName{"orders"}, std::chrono::seconds(3)};
+    HealthCheck each;
+    each.interval = std::chrono::seconds(interval);
+    if (interval > 0)
+      settings.health_checks = std::make_shared<const std::vector<HealthCheck>>(1, each);
+    settings.probe_exceptions = std::make_shared<const ProbeExceptions>(exceptions);
+    step(MapGenerationStarted{std::move(settings), generation});
+  }
+
+  void checked(const std::string& address, const std::string& why) {
+    step(HealthChecked{Address{address},
+                       why.empty() ? absl::OkStatus() : absl::UnavailableError(why)});
   }
 
   void applied(Generation generation) { step(MapGenerationApplied{generation}); }
@@ -99,6 +116,7 @@ class MapHarness {
   int spawned = 0;
   Strings connects;
   SubchannelSettings last_settings;
+  Strings probed;  ///< What became of health checks in the last step.
 
  private:
   void record(const SubchannelMapEffect& effect) {
@@ -109,6 +127,10 @@ class MapHarness {
     }
     if (const auto* stopped = std::get_if<StopSubchannel>(&effect))
       CHECK(living.erase(stopped->address.str()) == 1);
+    if (const auto* started = std::get_if<StartHealthChecks>(&effect))
+      probed.push_back("start " + started->address.str() + " at " + started->probed.str());
+    if (const auto* ended = std::get_if<StopHealthChecks>(&effect))
+      probed.push_back("stop " + ended->address.str());
     if (const auto* connect = std::get_if<ConnectSubchannel>(&effect))
       connects.push_back(connect->address.str());
     if (const auto* notify = std::get_if<NotifyHolder>(&effect)) notified.push_back(*notify);
@@ -497,6 +519,109 @@ TEST_CASE("subchannel_map: a judge leaves the verdicts of another one alone",
   REQUIRE(map.notified.size() == 1);
   CHECK(map.notified.front().state.address == Address{"a"});
   CHECK(map.notified.front().state.healthy);
+}
+
+// I10.
+TEST_CASE("subchannel_map: who has a subchannel is probed", "[lb][subchannel_map][health_check]") {
+  MapHarness map;
+  map.check(1, 5, {{Address{"exempt:1"}, {true, 0}}, {Address{"[::1]:80"}, {false, 81}}});
+  map.acquire("a:1", holder("x"));
+  CHECK(map.probed == Strings{"start a:1 at a:1"});
+  map.acquire("a:1", holder("y"));
+  CHECK(map.probed.empty());
+  map.acquire("exempt:1", holder("x"));
+  CHECK(map.probed.empty());
+  map.acquire("[::1]:80", holder("x"));
+  CHECK(map.probed == Strings{"start [::1]:80 at [::1]:81"});
+  map.applied(1);
+  map.release("a:1", holder("x"));
+  CHECK(map.probed.empty());
+  map.release("a:1", holder("y"));
+  CHECK(map.probed == Strings{"stop a:1"});
+  map.release("exempt:1", holder("x"));
+  CHECK(map.probed.empty());
+}
+
+TEST_CASE("subchannel_map: an endpoint that fails its checks is unfit, and keeps its connection",
+          "[lb][subchannel_map][health_check][A61]") {
+  MapHarness map;
+  map.check(1, 5);
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("y"));
+  map.tell("a", ConnectivityState::kReady);
+  map.checked("a", "");
+  CHECK(map.notified.empty());  // It was fit for all that was known.
+  map.checked("a", "refused");
+  REQUIRE(map.notified.size() == 2);
+  for (const NotifyHolder& told : map.notified) {
+    CHECK_FALSE(told.state.healthy);
+    CHECK(told.state.state == ConnectivityState::kReady);
+    CHECK(told.state.connection != nullptr);
+    CHECK(told.state.status == absl::UnavailableError("refused"));
+  }
+  const auto counted = [&](EndpointState state) {
+    return map.counted.back().by_state.at(static_cast<std::size_t>(state));
+  };
+  CHECK(counted(EndpointState::kUnhealthy) == 1);
+  // Who is ejected as well counts as that, and stays unfit when it is not any more.
+  map.unhealthy({"a"});
+  CHECK(counted(EndpointState::kEjected) == 1);
+  CHECK(map.notified.front().state.status == absl::UnavailableError("ejected"));
+  map.unhealthy({});
+  CHECK_FALSE(map.notified.front().state.healthy);
+  CHECK(counted(EndpointState::kUnhealthy) == 1);
+  // Who takes it meanwhile hears so at once.
+  map.acquire("a", holder("z"));
+  CHECK_FALSE(map.notified.back().state.healthy);
+  map.checked("a", "");
+  CHECK(map.notified.size() == 3);
+  CHECK(map.notified.front().state.healthy);
+  CHECK(counted(EndpointState::kReady) == 1);
+  // Of nobody, and of one that is not probed, nothing is taken.
+  map.checked("b", "refused");
+  CHECK(map.notified.empty());
+}
+
+TEST_CASE("subchannel_map: other settings begin the probes anew, and only theirs",
+          "[lb][subchannel_map][health_check]") {
+  MapHarness map;
+  map.check(1, 5);
+  map.acquire("b:1", holder("x"));
+  map.acquire("a:1", holder("x"));
+  map.checked("a:1", "refused");
+  map.check(2, 5);
+  CHECK(map.probed.empty());
+  SECTION("of all") {
+    map.check(3, 7);
+    CHECK(map.probed == Strings{"start a:1 at a:1", "start b:1 at b:1"});
+    CHECK(map.notified.empty());  // Unfit until it is known to be fit.
+    map.checked("a:1", "");
+    CHECK(map.notified.size() == 1);
+  }
+  SECTION("of one that is probed elsewhere") {
+    map.check(3, 5, {{Address{"a:1"}, {false, 2}}});
+    CHECK(map.probed == Strings{"start a:1 at a:2"});
+  }
+  SECTION("of one that is exempt") {
+    map.check(3, 5, {{Address{"a:1"}, {true, 0}}});
+    CHECK(map.probed == Strings{"stop a:1"});
+    REQUIRE(map.notified.size() == 1);
+    CHECK(map.notified.front().state.healthy);
+    map.checked("a:1", "late");
+    CHECK(map.notified.empty());
+  }
+  SECTION("there are none any more") {
+    map.check(3, 0);
+    CHECK(map.probed == Strings{"stop a:1", "stop b:1"});
+    REQUIRE(map.notified.size() == 1);
+    CHECK(map.notified.front().state.healthy);
+    map.check(4, 5);
+    CHECK(map.probed == Strings{"start a:1 at a:1", "start b:1 at b:1"});
+  }
+  SECTION("TLS") {
+    map.secure(3, "s");
+    CHECK(map.probed == Strings{"stop a:1", "stop b:1"});
+  }
 }
 
 TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][subchannel_map]") {

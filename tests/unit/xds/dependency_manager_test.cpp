@@ -241,6 +241,28 @@ TEST_CASE("dependency manager: what did not change is the same pointer", "[xds][
   CHECK(localities()[0].localities[0] != y);
 }
 
+TEST_CASE("dependency manager: localities that get no calls are shared, too",
+          "[xds][depend][A74][ENV-9]") {
+  DependencyWorld world;
+  world.route_to({"a"});
+  world.set(cds("a"), eds_cluster("a", "e"));
+  const auto update = [&](const char* degraded, const char* unhealthy) {
+    auto made = std::make_shared<Endpoints>(*endpoints({{locality("x", {"1"})}}));
+    made->priorities[0].degraded = {std::make_shared<const Locality>(*locality("x", {degraded}))};
+    made->priorities[0].unhealthy = {std::make_shared<const Locality>(*locality("x", {unhealthy}))};
+    world.set(eds("e"), EndpointsPtr(std::move(made)));
+    return world.leaf("a").endpoints->priorities[0];
+  };
+  const Priority first = update("2", "3");
+  const Priority other_degraded = update("4", "3");
+  CHECK(other_degraded.localities == first.localities);
+  CHECK(other_degraded.degraded != first.degraded);
+  CHECK(other_degraded.unhealthy == first.unhealthy);
+  const Priority other_unhealthy = update("4", "5");
+  CHECK(other_unhealthy.degraded == other_degraded.degraded);
+  CHECK(other_unhealthy.unhealthy != other_degraded.unhealthy);
+}
+
 TEST_CASE("dependency manager: a leaf that moves in its aggregate is the same leaf",
           "[xds][depend][A75-13]") {
   DependencyWorld world;

@@ -30,6 +30,13 @@ TEST_CASE("node: carries the bootstrap's node and what every client adds", "[xds
   CHECK(node->client_features(1) == "xds.config.resource-in-sotw");
 }
 
+TEST_CASE("node: who spreads calls by health does not say that it cannot", "[xds][ENV-26]") {
+  const auto node = make_node({}, /*overprovisions=*/true);
+  REQUIRE(node.ok());
+  REQUIRE(node->client_features_size() == 1);
+  CHECK(node->client_features(0) == "xds.config.resource-in-sotw");
+}
+
 TEST_CASE("node: what the bootstrap leaves out stays unset", "[xds][A27]") {
   const auto node = make_node({});
   REQUIRE(node.ok());

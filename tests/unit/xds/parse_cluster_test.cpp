@@ -178,6 +178,40 @@ TEST_CASE("parse_cluster: an aggregate's LB policy is read only where it is to b
         std::string::npos);
 }
 
+TEST_CASE("parse_cluster: an aggregate says how its calls are spread", "[xds][parse][D1]") {
+  const std::string aggregate = R"(name: "orders" cluster_type { typed_config {
+      [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {
+        clusters: "primary" } } } )";
+  const auto with = [&](const std::string& value) {
+    return aggregate + R"(metadata { filter_metadata { key: "signalbox" value {
+        fields { key: "aggregate_mode" value { )" +
+           value + " } } } } }";
+  };
+  const auto mode = [](const std::string& text) {
+    return value_of<Cluster>(parse_cluster(serialise<ClusterProto>(text))).aggregate_mode;
+  };
+  const auto error = [](const std::string& text) {
+    return error_of(parse_cluster(serialise<ClusterProto>(text)));
+  };
+  CHECK(mode(with(R"(string_value: "priority")")) == AggregateMode::kPriority);
+  CHECK(mode(with(R"(string_value: "tiered")")) == AggregateMode::kTiered);
+  CHECK(mode(aggregate) == std::nullopt);
+  CHECK(mode(aggregate + R"(metadata { filter_metadata { key: "signalbox" value {} } })") ==
+        std::nullopt);
+  CHECK(mode(aggregate + R"(metadata { filter_metadata { key: "other" value { fields {
+                key: "aggregate_mode" value { string_value: "tiered" } } } } })") == std::nullopt);
+  const std::string place =
+      R"(CDS resource "orders": metadata.filter_metadata["signalbox"].aggregate_mode: )"
+      R"(must be "priority" or "tiered", found )";
+  CHECK(error(with(R"(string_value: "Tiered")")) == place + "\"Tiered\"");
+  CHECK(error(with("number_value: 1")) == place + "no string");
+  // It means nothing to others.
+  const std::string leaf = R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } }
+      metadata { filter_metadata { key: "signalbox" value {
+        fields { key: "aggregate_mode" value { string_value: "?" } } } } })";
+  CHECK(mode(leaf) == std::nullopt);
+}
+
 TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
           "[xds][parse][A61][A75-6]") {
   const auto received = parse_cluster(serialise<ClusterProto>(

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -262,6 +264,107 @@ TEST_CASE("parse_endpoints: keeps the healthy, the unknown and the draining",
         std::vector<Endpoint>{at("10.0.0.1:80", HealthStatus::kUnknown),
                               at("10.0.0.2:80", HealthStatus::kHealthy),
                               at("10.0.0.4:80", HealthStatus::kDraining)});
+}
+
+TEST_CASE("parse_endpoints: who is degraded or unhealthy stands in lists of their own",
+          "[xds][parse][ENV-9]") {
+  const auto received = parse(
+      locality("a",
+               0,
+               endpoint(1) +
+                   endpoint(2, "health_status: UNHEALTHY load_balancing_weight { value: 3 }") +
+                   endpoint(3, "health_status: TIMEOUT") + endpoint(4, "health_status: DEGRADED") +
+                   endpoint(5, "health_status: DRAINING") + endpoint(6, "health_status: 42"),
+               7) +
+      locality("b", 0, endpoint(7, "health_status: DEGRADED"), 8) + locality("c", 0, endpoint(8)) +
+      locality("d", 1, endpoint(9, "health_status: UNHEALTHY"), 9));
+  const Endpoints& endpoints = value_of<Endpoints>(received);
+  const auto is = [](const std::vector<LocalityPtr>& found, const std::vector<Locality>& expected) {
+    return std::ranges::equal(found, expected, {}, [](const LocalityPtr& each) { return *each; });
+  };
+  Endpoint weighted = at("10.0.0.2:80", HealthStatus::kUnhealthy);
+  weighted.weight = 3;
+  REQUIRE(endpoints.priorities.size() == 2);
+  const Priority& first = endpoints.priorities[0];
+  CHECK(is(first.localities,
+           {{{"", "a", ""}, 7, {at("10.0.0.1:80"), at("10.0.0.5:80", HealthStatus::kDraining)}},
+            {{"", "b", ""}, 8, {}},
+            {{"", "c", ""}, 1, {at("10.0.0.8:80")}}}));
+  CHECK(is(first.degraded,
+           {{{"", "a", ""}, 7, {at("10.0.0.4:80", HealthStatus::kDegraded)}},
+            {{"", "b", ""}, 8, {at("10.0.0.7:80", HealthStatus::kDegraded)}}}));
+  CHECK(is(first.unhealthy,
+           {{{"", "a", ""}, 7, {weighted, at("10.0.0.3:80", HealthStatus::kTimeout)}}}));
+  const Priority& second = endpoints.priorities[1];
+  CHECK(is(second.localities, {{{"", "d", ""}, 9, {}}}));
+  CHECK(second.degraded.empty());
+  CHECK(is(second.unhealthy, {{{"", "d", ""}, 9, {at("10.0.0.9:80", HealthStatus::kUnhealthy)}}}));
+}
+
+TEST_CASE("parse_endpoints: what is wrong with an endpoint that gets no calls refuses nothing",
+          "[xds][parse][ENV-9][A27][A55-2]") {
+  const std::string unhealthy = "health_status: UNHEALTHY";
+
+  struct Row {
+    const char* what;
+    std::string endpoints;
+    std::vector<Endpoint> kept;
+  };
+
+  const auto row = GENERATE_COPY(values<Row>({
+      {"no address", "lb_endpoints { health_status: UNHEALTHY }", {}},
+      {"no IP", "lb_endpoints { health_status: UNHEALTHY endpoint { " + address("h") + " } }", {}},
+      {"no weight", endpoint(2, unhealthy + " load_balancing_weight {}"), {}},
+      {"the address of a later one that gets calls", endpoint(2, unhealthy) + endpoint(2), {}},
+      {"the address of one like it",
+       endpoint(2, unhealthy) + endpoint(2, unhealthy),
+       {at("10.0.0.2:80", HealthStatus::kUnhealthy)}},
+      {"too much weight in all",
+       endpoint(2, unhealthy + " load_balancing_weight { value: 4294967295 }") +
+           endpoint(3, unhealthy),
+       {}},
+  }));
+  DYNAMIC_SECTION(row.what) {
+    const auto received = parse(locality("a", 0, endpoint(1) + row.endpoints));
+    const Priority& priority = value_of<Endpoints>(received).priorities.at(0);
+    std::vector<Endpoint> found;
+    for (const LocalityPtr& each : priority.unhealthy)
+      found.insert(found.end(), each->endpoints.begin(), each->endpoints.end());
+    CHECK(found == row.kept);
+    CHECK(priority.localities.at(0)->endpoints.front() == at("10.0.0.1:80"));
+  }
+}
+
+TEST_CASE("parse_endpoints: an endpoint may be probed elsewhere, or not at all", "[xds][parse]") {
+  const auto checked =
+      [](const std::string& ip, const std::string& config, const std::string& more = "") {
+        return "lb_endpoints { endpoint { " + address(ip) + " health_check_config { " + config +
+               " } " + more + " } } ";
+      };
+  CHECK(value_of<Endpoints>(parse(locality("a", 0, endpoint(1) + checked("1.1.1.1", ""))))
+            .probe_exceptions == nullptr);
+  const Endpoints endpoints = value_of<Endpoints>(
+      parse(locality("a",
+                     0,
+                     checked("1.1.1.1", "port_value: 81") +
+                         checked("1.1.1.2",
+                                 "disable_active_health_check: true",
+                                 "additional_addresses { " + address("::1") + " }"))));
+  REQUIRE(endpoints.probe_exceptions != nullptr);
+  CHECK(*endpoints.probe_exceptions == ProbeExceptions{{Address("1.1.1.1:80"), {false, 81}},
+                                                       {Address("1.1.1.2:80"), {true, 0}},
+                                                       {Address("[::1]:80"), {true, 0}}});
+  CHECK_FALSE(endpoints == value_of<Endpoints>(parse(locality("a", 0, endpoint(1)))));
+  CHECK(error_in(locality("a", 0, checked("1.1.1.1", "port_value: 65536"))) ==
+        kFirst + ".endpoint.health_check_config.port_value: must be at most 65535, found 65536");
+  // What is left out says nothing of whoever has its address.
+  CHECK(value_of<Endpoints>(
+            parse(locality("a",
+                           0,
+                           "lb_endpoints { health_status: UNHEALTHY endpoint { " +
+                               address("10.0.0.1") +
+                               " health_check_config { port_value: 81 } } } " + endpoint(1))))
+            .probe_exceptions == nullptr);
 }
 
 TEST_CASE("parse_endpoints: a weight is 1 where it is not set, and never 0", "[xds][parse][A27]") {

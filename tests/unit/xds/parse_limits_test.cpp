@@ -170,6 +170,18 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
                  list + " }",
              limits);
        }},
+      {"max_health_checks",
+       &Limits::max_health_checks,
+       2,
+       [](std::size_t size, const Limits& limits) {
+         return parse_cluster_with(
+             "type: EDS eds_cluster_config { eds_config { ads {} } } " +
+                 repeat("health_checks { timeout { seconds: 1 } interval { seconds: 1 } "
+                        "unhealthy_threshold { value: 1 } healthy_threshold { value: 1 } "
+                        "tcp_health_check {} } ",
+                        size),
+             limits);
+       }},
   }));
   DYNAMIC_SECTION(row.limit) {
     Limits limits;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers come from the poller's thread, never from a callback of the connector: whoever hears one
+// may begin other probes, which waits for callbacks of their attempts.
+#include "actors/io/grpc_prober.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/alarm.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include "actors/io/grpc_bytes.hpp"
+#include "actors/io/grpc_connector.hpp"
+#include "actors/io/grpc_poller.hpp"
+#include "messages/header_rules.hpp"
+#include "xds/health_message.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+const char kMethod[] = "/grpc.health.v1.Health/Check";
+
+/// What is asked, and of whom.
+struct Question {
+  std::string request;
+  std::string authority;  ///< Empty: the connection's own.
+  Duration timeout{};
+};
+
+Question question_of(const HealthProber::Target& target, const HealthCheck& check) {
+  const auto& grpc = std::get<HealthCheck::Grpc>(check.probe);
+  Question question{xds::health_request(grpc.service_name),
+                    grpc.authority,
+                    std::min<Duration>(check.timeout, std::chrono::hours(24))};
+  // A cluster may have a name that is none for gRPC.
+  if (question.authority.empty() && is_header_value("", target.cluster.str()))
+    question.authority = target.cluster.str();
+  return question;
+}
+
+ProbeAnswer answer_of(const grpc::Status& status, const grpc::ByteBuffer& response) {
+  if (status.ok()) {
+    if (xds::is_serving(to_bytes(response))) return {ProbeOutcome::kPassed, "", false};
+    return {ProbeOutcome::kRefused, "the server does not say SERVING", false};
+  }
+  const bool is_no_answer = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                            status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+                            status.error_code() == grpc::StatusCode::CANCELLED;
+  return {
+      is_no_answer ? ProbeOutcome::kFailed : ProbeOutcome::kRefused, status.error_message(), false};
+}
+
+/// One probe's calls and connection; outlives the Probe while something is under way.
+class Conversation : public std::enable_shared_from_this<Conversation> {
+ public:
+  explicit Conversation(Question question) : question_(std::move(question)) {}
+
+  /// Whether there is a connection, and so a call; else one is to be made.
+  bool ask(HealthProber::Answer answer) {
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+    if (connection_ != nullptr) call();
+    return connection_ != nullptr;
+  }
+
+  void connected(ConnectionPtr connection) {
+    const std::lock_guard lock(mutex_);
+    if (is_given_up_) return;
+    connection_ = std::move(connection);
+    call();
+  }
+
+  void failed(const absl::Status& why) {
+    // An alarm of now: see above.
+    struct Later final : GrpcPoller::Tag {
+      std::shared_ptr<Conversation> conversation;
+      ProbeAnswer answer;
+      grpc::Alarm alarm;
+
+      void done(bool /*ok*/) override {
+        const std::unique_ptr<Later> self(this);
+        conversation->tell(std::move(answer));
+      }
+    };
+
+    auto* const later = new Later;
+    later->conversation = shared_from_this();
+    later->answer = {ProbeOutcome::kFailed, std::string(why.message()), false};
+    later->alarm.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), later);
+  }
+
+  /// A call that is under way ends by itself.
+  void closed() {
+    const std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+  }
+
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    is_given_up_ = true;
+    answer_ = nullptr;
+    connection_ = nullptr;
+    if (call_ != nullptr) call_->context.TryCancel();
+  }
+
+ private:
+  struct Call final : GrpcPoller::Tag {
+    std::shared_ptr<Conversation> conversation;
+    std::shared_ptr<grpc::Channel> channel;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+
+    void done(bool /*ok*/) override {
+      const std::unique_ptr<Call> self(this);
+      conversation->ended(*this);
+    }
+  };
+
+  // Precondition: the mutex is held, and there is a connection.
+  void call() {
+    call_ = new Call;
+    call_->conversation = shared_from_this();
+    call_->channel = static_cast<const GrpcConnection&>(*connection_).channel();
+    call_->context.set_deadline(std::chrono::system_clock::now() + question_.timeout);
+    if (!question_.authority.empty()) call_->context.set_authority(question_.authority);
+    call_->reader =
+        grpc::GenericStub(call_->channel)
+            .PrepareUnaryCall(
+                &call_->context, kMethod, to_buffer(question_.request), &GrpcPoller::queue());
+    call_->reader->StartCall();
+    call_->reader->Finish(&call_->response, &call_->status, call_);
+  }
+
+  void ended(const Call& call) {
+    {
+      const std::lock_guard lock(mutex_);
+      call_ = nullptr;
+    }
+    tell(answer_of(call.status, call.response));
+  }
+
+  void tell(ProbeAnswer answer) {
+    HealthProber::Answer to;
+    {
+      const std::lock_guard lock(mutex_);
+      to = std::exchange(answer_, nullptr);
+    }
+    if (to) to(std::move(answer));
+  }
+
+  const Question question_;
+  std::mutex mutex_;  ///< Guards all below. Never held during an answer.
+  bool is_given_up_ = false;
+  HealthProber::Answer answer_;  ///< Of the probe that is under way.
+  ConnectionPtr connection_;
+  Call* call_ = nullptr;  ///< Under way; owns itself.
+};
+
+class GrpcProbe final : public HealthProber::Probe {
+ public:
+  GrpcProbe(std::shared_ptr<Connector> connector, Peer peer, Question question)
+      : connector_(std::move(connector)),
+        peer_(std::move(peer)),
+        timeout_(question.timeout),
+        conversation_(std::make_shared<Conversation>(std::move(question))) {}
+
+  ~GrpcProbe() override { conversation_->give_up(); }
+
+  void begin(HealthProber::Answer answer) override {
+    if (conversation_->ask(std::move(answer))) return;
+    Connector::Events events;
+    events.connected = [to = conversation_](ConnectionPtr made) { to->connected(std::move(made)); };
+    events.failed = [to = conversation_](const absl::Status& why) { to->failed(why); };
+    events.closed = [to = conversation_](const absl::Status& /*why*/) { to->closed(); };
+    attempt_ = nullptr;
+    attempt_ = connector_->connect(peer_, timeout_, std::move(events));
+  }
+
+ private:
+  const std::shared_ptr<Connector> connector_;
+  const Peer peer_;
+  const Duration timeout_;
+  const std::shared_ptr<Conversation> conversation_;
+  std::unique_ptr<Connector::Attempt> attempt_;  ///< Holds the connection (C3).
+};
+
+}  // namespace
+
+std::unique_ptr<HealthProber::Probe> GrpcProber::prepare(const Target& target,
+                                                         const HealthCheck& check) {
+  return std::make_unique<GrpcProbe>(connector_, target.peer, question_of(target, check));
+}
+
+}  // namespace signalbox::actors
