@@ -21,8 +21,8 @@
 // it may block: other actors wait for the thread. Pickers are immutable, and are asked by any
 // thread at any time, without a lock; they are destroyed on a thread of the runtime.
 //
-// Explanations (Router::explain) ask Picker::explain, which is pick() unless you write one: a picker
-// that marks, counts or asks should, and tell why it chose whom.
+// Explanations (Router::explain) ask Picker::explain, which is pick() unless you write one: a
+// picker that marks, counts or asks should, and tell why it chose whom.
 //
 // Endpoints. A picker that completes on a connection sets Complete::endpoint, a ChosenEndpoint that
 // it owns: locality and endpoint as they were given, and the tracker of SubchannelStateChanged.
