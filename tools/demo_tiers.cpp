@@ -49,7 +49,8 @@ class TieredDrill {
   TieredDrill& operator=(const TieredDrill&) = delete;
 
   void add(const FinishedCall& call) {
-    with_log([&](TierLog& log) { log.add(call); });
+    const std::lock_guard lock(mutex_);
+    log_.add(call);
   }
 
   /// Empty: nobody is killed yet.
@@ -59,7 +60,7 @@ class TieredDrill {
   // After the load has ended.
   TierResult result() {
     return stage_.with_log([this](const CallLog& calls) {
-      return with_log([&](TierLog& log) { return make_result(stage_.leaves(), calls, log); });
+      return make_result(stage_.leaves(), calls, log_);
     });
   }
 
