@@ -58,6 +58,23 @@ TEST_CASE("policy options: what the application says reaches every policy", "[ch
   CHECK(channel::policy_options(options, get).ring_size_cap == 100);
 }
 
+TEST_CASE("policy options: aggregates are in priority mode unless the application says",
+          "[channel][ENV-17][ENV-24]") {
+  const auto get = [](const char*) -> const char* { return nullptr; };
+  const lb::PolicyOptions unasked = channel::policy_options({}, get);
+  CHECK(unasked.aggregate_mode == AggregateMode::kPriority);
+  CHECK(unasked.panic_threshold == 0);
+  CHECK(unasked.unreachable_is_unhealthy);
+  RuntimeOptions options;
+  options.aggregate_mode = AggregateMode::kTiered;
+  options.panic_threshold = 50;
+  options.unreachable_is_unhealthy = false;
+  const lb::PolicyOptions made = channel::policy_options(options, get);
+  CHECK(made.aggregate_mode == AggregateMode::kTiered);
+  CHECK(made.panic_threshold == 50);
+  CHECK_FALSE(made.unreachable_is_unhealthy);
+}
+
 TEST_CASE("policy options: conf/README.md has a row for every environment variable that is asked",
           "[channel][docs]") {
   std::set<std::string> asked;

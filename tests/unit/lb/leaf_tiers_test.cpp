@@ -247,21 +247,21 @@ TEST_CASE("leaf_tiers: while a configuration is half applied report and tiers st
   fixture.say("p1", kReady, fit(1, 1));
   // The priorities change places, and one has more endpoints.
   fixture.update({"y:b,c,d", "x:a"}, {"p1", "p0"});
-  fixture.say("p1", kReady, fit(1, 3));
+  fixture.say("p1", kReady, fit(3, 3));
   CHECK(fixture.report() == "1+0/1 1+0/1");
   CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: p0");
   SECTION("until all have answered") {
     fixture.policy.applied("p1");
-    CHECK(fixture.report() == "1+0/3 1+0/1");
+    CHECK(fixture.report() == "3+0/3 1+0/1");
     CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: p1");
   }
   SECTION("or had their time") {
     fixture.policy.advance(10s);
-    CHECK(fixture.report() == "1+0/3 1+0/1");
+    CHECK(fixture.report() == "3+0/3 1+0/1");
   }
   SECTION("a child that dies holds nobody up") {
     fixture.policy.step(ChildDied{ChildName("p1")});
-    CHECK(fixture.report() == "1+0/3 1+0/1");
+    CHECK(fixture.report() == "3+0/3 1+0/1");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/pickers.hpp"
+#include "lb/policy/cds.hpp"
 #include "lb/policy/tiered_picker.hpp"
 #include "lb/policy/tiered_rules.hpp"
 #include "tests/support/policy_harness.hpp"
@@ -166,6 +167,7 @@ TEST_CASE(
                                           {"fail UNAVAILABLE: two/0/0", 30}};
   REQUIRE(fixture.picks() == before);
   fixture.update({"two", "three"});
+  fixture.say("one", kReady, fit(2, 2));
   fixture.say("two", kReady, fit(1, 2));
   fixture.say("three", kReady, fit(1, 1));
   CHECK(fixture.picks() == before);
@@ -279,6 +281,53 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
                                              ""}});
+}
+
+// --- above the leaves ---
+
+TEST_CASE("tiered: a leaf knows of unfit endpoints, and of its tiers, under tiered alone",
+          "[lb][tiered][cds][ENV-9]") {
+  XdsWorld world;
+  world.eds("leaf", {"x:a,b?,c-"});
+  PolicyHarness policy(make_cds());
+  CdsConfig own{ClusterName("leaf")};
+  const auto given = [&] {
+    EndpointsPtr last;
+    for (const LbEffect& effect : policy.effects()) {
+      if (const auto* start = std::get_if<StartChild>(&effect)) last = start->update.endpoints;
+      if (const auto* sent = std::get_if<UpdateChild>(&effect)) last = sent->update.endpoints;
+    }
+    return last->priorities.front();
+  };
+  policy.update(make_lb_config(own), world.config());
+  CHECK(given().degraded.empty());
+  CHECK(given().unhealthy.empty());
+  CHECK(given().localities.size() == 1);
+  own.tiers = std::make_shared<const TierSet>();
+  policy.update(make_lb_config(own), world.config());
+  CHECK(given().degraded.size() == 1);
+  CHECK(given().unhealthy.size() == 1);
+  // The same tiers again are no news; others are, though the cluster is the same.
+  own.tiers = std::make_shared<const TierSet>();
+  CHECK(policy.update(make_lb_config(own), world.config()) == Texts{});
+  own.tiers = std::make_shared<const TierSet>(TierSet{{0, kHealthyHosts}});
+  CHECK(std::ranges::count(policy.update(make_lb_config(own), world.config()), "update child") ==
+        1);
+}
+
+TEST_CASE("tiered: which mode an aggregate has is its own word, else the runtime's",
+          "[lb][tiered][cds][ENV-2]") {
+  const auto runtimes = GENERATE(AggregateMode::kPriority, AggregateMode::kTiered);
+  using Said = std::optional<AggregateMode>;
+  const auto said = GENERATE(Said(), Said(AggregateMode::kPriority), Said(AggregateMode::kTiered));
+  XdsWorld world;
+  world.eds("leaf", {"x:a"});
+  world.aggregate("orders", {"leaf"}, said);
+  PolicyHarness policy(make_cds(runtimes));
+  policy.update(make_lb_config(CdsConfig{ClusterName("orders")}), world.config());
+  const auto& start = std::get<StartChild>(policy.effects().front());
+  const bool is_tiered = said.value_or(runtimes) == AggregateMode::kTiered;
+  CHECK(policy_name(*start.update.config) == (is_tiered ? "tiered" : "priority"));
 }
 
 // --- the rules ---

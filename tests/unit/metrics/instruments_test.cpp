@@ -36,6 +36,28 @@ TEST_CASE("instruments: show the priority that is active now", "[metrics][instru
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
 }
 
+TEST_CASE("instruments: the load of a tier ends with the last who tells of it",
+          "[metrics][instruments][ENV-11]") {
+  Instruments instruments;
+  const ClusterName leaf("leaf");
+  auto first = instruments.hold_tier(kOrders, leaf, 1);
+  auto second = instruments.hold_tier(kOrders, leaf, 1);
+  const auto other = instruments.hold_tier(kOrders, leaf, 0);
+  const auto load = [&](const char* priority) {
+    return value(instruments, Metric::kTierLoad, {"orders", "leaf", priority});
+  };
+  instruments.observe(TierLoad{kOrders, leaf, 1, 70});
+  instruments.observe(TierLoad{kOrders, leaf, 0, 30});
+  CHECK(load("1") == 70);
+  instruments.observe(TierLoad{kOrders, leaf, 1, 0});
+  CHECK(load("1") == 0);
+  first.reset();
+  CHECK(load("1") == 0);
+  second.reset();
+  CHECK(load("1") == std::nullopt);
+  CHECK(load("0") == 30);
+}
+
 TEST_CASE("instruments: count failovers by direction and reason", "[metrics][instruments][A56]") {
   Instruments instruments;
   const FailedOver down{kOrders, FailoverDirection::kDown, FailoverReason::kTimedOut};
