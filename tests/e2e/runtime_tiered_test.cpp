@@ -128,6 +128,39 @@ TEST_CASE("runtime: without anybody who is fit calls say so, unless there is pan
   CHECK(text.find("secondary 0 of 1 (") != std::string::npos);
 }
 
+TEST_CASE("runtime: the mode of an aggregate may change while calls run, and none is lost",
+          "[e2e][runtime][tiered][ENV-2]") {
+  const BackendProcess first("primary");
+  const BackendProcess second("secondary");
+  const RefusingAddress refusing;
+  const auto mode = [](const std::string& word) {
+    return aggregate_yaml("both",
+                          {"primary", "secondary"},
+                          absl::StrCat(", metadata: {filter_metadata: {signalbox: "
+                                       "{aggregate_mode: ",
+                                       word,
+                                       "}}}"));
+  };
+  const auto plane =
+      start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+                  mode("priority") + cluster_yaml("primary") + cluster_yaml("secondary") +
+                  endpoints_yaml("primary", {{first.address, refusing.address()}}) +
+                  endpoints_yaml("secondary", {{second.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel, {.wait_for_ready = true}).ok());
+  Traffic traffic(channel, 2);
+  for (int turn = 0; turn < 3; ++turn) {
+    plane->update(resources(mode("tiered")));
+    REQUIRE(eventually([&] { return load(*runtime, "secondary", 0) == 30; }));
+    REQUIRE(eventually([&] { return call(channel).cluster == "secondary"; }));
+    plane->update(resources(mode("priority")));
+    REQUIRE(eventually([&] { return !load(*runtime, "secondary", 0).has_value(); }));
+  }
+  const auto failures = traffic.finish();
+  CHECK(failures == std::vector<std::string>{});
+}
+
 TEST_CASE("runtime: a panic threshold is a percentage", "[e2e][runtime][tiered][ENV-17]") {
   RuntimeOptions options = options_for("127.0.0.1:1");
   options.panic_threshold = 101;
