@@ -189,6 +189,7 @@ void Faults::end() {
   setting_.faults.end();
   setting_.control_plane->close_silent();
   setting_.connector->all_up();
+  setting_.probes->end_flapping();
   stage_.freeze(Duration::zero());
 }
 

@@ -85,6 +85,17 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
+// Every third cluster is probed, as often as it is looked for those who answer badly.
+void set_health_checks(const ClusterModel& model, Cluster& cluster) {
+  if (number_of(cluster.name()) % 3 != 0) return;
+  auto& check = *cluster.add_health_checks();
+  check.mutable_timeout()->set_seconds(1);
+  check.mutable_interval()->set_seconds(model.ejection_seconds);
+  check.mutable_unhealthy_threshold()->set_value(2);
+  check.mutable_healthy_threshold()->set_value(1);
+  check.mutable_tcp_health_check();
+}
+
 // How long sessions keep their hosts, and which (A55, A75).
 void set_affinity(const ClusterModel& model, Cluster& cluster) {
   if (model.idle_seconds) {
@@ -156,6 +167,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
   if (model.policy->write != nullptr) model.policy->write(*cluster.mutable_load_balancing_policy());
   set_limit(model, cluster);
   set_ejection(model, cluster);
+  set_health_checks(model, cluster);
   set_affinity(model, cluster);
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);

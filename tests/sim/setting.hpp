@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/sim/probes.hpp"
 #include "tests/sim/trace.hpp"
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
@@ -43,7 +44,8 @@ struct Setting {
             std::make_shared<testing::FakeConnector>(clock, chance, faults, complaints, reclaimer)),
         control_plane(
             std::make_shared<testing::FakeControlPlane>(clock, chance, faults, complaints)),
-        name_lookup(std::make_shared<testing::FakeNameLookup>(faults)) {}
+        name_lookup(std::make_shared<testing::FakeNameLookup>(faults)),
+        probes(std::make_shared<Probes>(clock, *connector, seed)) {}
 
   FakeClock clock;
   FakeChance chance;
@@ -54,6 +56,7 @@ struct Setting {
   std::shared_ptr<testing::FakeConnector> connector;
   std::shared_ptr<testing::FakeControlPlane> control_plane;
   std::shared_ptr<testing::FakeNameLookup> name_lookup;
+  std::shared_ptr<Probes> probes;
 };
 
 }  // namespace signalbox::sim

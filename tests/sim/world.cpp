@@ -107,6 +107,7 @@ void World::open() {
   }
   actors::Environment environment;
   environment.connector = setting_.connector;
+  environment.health_prober = setting_.probes;
   environment.ads_transports = {setting_.control_plane};
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/cds.hpp"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/policy_harness.hpp"
@@ -51,6 +53,33 @@ TEST_CASE("cds: a leaf opens its subchannel map before, and settles it after, it
     CHECK(policy.update(kOrders, world.config()).empty());
     CHECK(policy.applied("child", 2) == Texts{"settle 2", "applied 3"});
   }
+}
+
+TEST_CASE("cds: tells the subchannels how their cluster is probed", "[lb][cds][health_check]") {
+  const auto exceptions = std::make_shared<const ProbeExceptions>(
+      ProbeExceptions{{Address("a"), {.is_exempt = true, .port = 0}}});
+  const auto checks = std::make_shared<const std::vector<HealthCheck>>(1);
+  XdsWorld world;
+  world.eds("orders", {"east:a"});
+  XdsConfig config = *world.config();
+  ClusterConfig probed = **config.clusters.at(ClusterName("orders"));
+  Cluster cluster = *probed.cluster;
+  cluster.health_checks = checks;
+  probed.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  LeafEndpoints leaf = std::get<LeafEndpoints>(probed.children);
+  Endpoints endpoints = *leaf.endpoints;
+  endpoints.probe_exceptions = exceptions;
+  leaf.endpoints = std::make_shared<const Endpoints>(std::move(endpoints));
+  probed.children = leaf;
+  config.clusters.at(ClusterName("orders")) = std::make_shared<const ClusterConfig>(probed);
+  PolicyHarness policy{make_cds()};
+  policy.update(kOrders, std::make_shared<const XdsConfig>(std::move(config)));
+  const auto found = std::ranges::find_if(policy.effects(), [](const LbEffect& effect) {
+    return std::holds_alternative<ServeSubchannels>(effect);
+  });
+  REQUIRE(found != policy.effects().end());
+  CHECK(std::get<ServeSubchannels>(*found).settings.health_checks == checks);
+  CHECK(std::get<ServeSubchannels>(*found).settings.probe_exceptions == exceptions);
 }
 
 TEST_CASE("cds: tells the subchannels how their cluster is secured", "[lb][cds][A29]") {

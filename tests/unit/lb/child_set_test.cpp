@@ -273,6 +273,14 @@ TEST_CASE("child_set: whatever of its endpoints changed, a child hears of it",
       {"what health counts",
        [](Endpoints& endpoints) { endpoints.weighted_priority_health = true; }},
       {"the localities", [](Endpoints& endpoints) { endpoints.priorities.pop_back(); }},
+      {"who is degraded",
+       [](Endpoints& endpoints) {
+         endpoints.priorities[0].degraded.push_back(std::make_shared<const Locality>());
+       }},
+      {"who is unhealthy",
+       [](Endpoints& endpoints) {
+         endpoints.priorities[0].unhealthy.push_back(std::make_shared<const Locality>());
+       }},
   }));
   INFO(row.what);
   Endpoints endpoints{{Priority{{std::make_shared<const Locality>()}}}, {}};

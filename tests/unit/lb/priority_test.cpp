@@ -117,6 +117,26 @@ TEST_CASE("priority: the choice is idempotent in every combination of states",
   }
 }
 
+TEST_CASE("priority: hands on the endpoints that get calls, and no others",
+          "[lb][priority][ENV-9][A27]") {
+  Endpoints endpoints;
+  const auto fit = std::make_shared<const Locality>();
+  endpoints.priorities.push_back(
+      {{fit}, {std::make_shared<const Locality>()}, {std::make_shared<const Locality>()}});
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a"}), nullptr, std::make_shared<const Endpoints>(endpoints));
+  const auto found = std::ranges::find_if(policy.effects(), [](const LbEffect& effect) {
+    return std::holds_alternative<StartChild>(effect);
+  });
+  REQUIRE(found != policy.effects().end());
+  const auto* start = &std::get<StartChild>(*found);
+  REQUIRE(start->update.endpoints->priorities.size() == 1);
+  const Priority& only = start->update.endpoints->priorities[0];
+  CHECK(only.localities == std::vector<LocalityPtr>{fit});
+  CHECK(only.degraded.empty());
+  CHECK(only.unhealthy.empty());
+}
+
 TEST_CASE("priority: a child that never answers holds failover up for one window",
           "[lb][priority][A56][B4]") {
   PolicyHarness policy{make_priority()};

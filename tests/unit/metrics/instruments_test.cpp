@@ -84,13 +84,26 @@ TEST_CASE("instruments: sort failovers into buckets, the bound included",
 
 TEST_CASE("instruments: show endpoints in every state, zeros too", "[metrics][instruments]") {
   Instruments instruments;
-  instruments.observe(EndpointsCounted{kOrders, {3, 0, 1, 2, 0, 4}});
+  instruments.observe(EndpointsCounted{kOrders, {3, 0, 1, 2, 0, 4, 5}});
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 3);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 0);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "idle"}) == 1);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "transient_failure"}) == 2);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "draining"}) == 0);
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "ejected"}) == 4);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "unhealthy"}) == 5);
+}
+
+TEST_CASE("instruments: count probes by how they ended, and those that waited",
+          "[metrics][instruments][health_check]") {
+  Instruments instruments;
+  instruments.observe(HealthProbed{kOrders, true, false});
+  CHECK(value(instruments, Metric::kHealthProbesDelayed, {"orders"}) == 0);
+  instruments.observe(HealthProbed{kOrders, true, true});
+  instruments.observe(HealthProbed{kOrders, false, false});
+  CHECK(value(instruments, Metric::kHealthProbes, {"orders", "success"}) == 2);
+  CHECK(value(instruments, Metric::kHealthProbes, {"orders", "failure"}) == 1);
+  CHECK(value(instruments, Metric::kHealthProbesDelayed, {"orders"}) == 1);
 }
 
 TEST_CASE("instruments: count attempts and losses of connections", "[metrics][instruments]") {
