@@ -17,7 +17,11 @@ std::string text_of(const Json& object, const char* key) {
   std::string shown;
   for (const char c : found->get<std::string>()) {
     const auto byte = static_cast<unsigned char>(c);
-    absl::ascii_iscntrl(byte) ? absl::StrAppendFormat(&shown, "\\x%02x", byte) : void(shown += c);
+    if (absl::ascii_iscntrl(byte)) {
+      absl::StrAppendFormat(&shown, "\\x%02x", byte);
+    } else {
+      shown += c;
+    }
   }
   return shown;
 }
