@@ -124,12 +124,16 @@ TEST_CASE("priority: hands on the endpoints that get calls, and no others",
   endpoints.priorities.push_back(
       {{fit}, {std::make_shared<const Locality>()}, {std::make_shared<const Locality>()}});
   PolicyHarness policy{make_priority()};
-  policy.update(priorities({"a"}), nullptr, std::make_shared<const Endpoints>(endpoints));
+  PriorityConfig config;
+  config.priorities.emplace_back("a");
+  config.children[ChildName("a")] = {make_lb_config(RoundRobinConfig{}), 0, false};
+  policy.update(make_lb_config(config), nullptr, std::make_shared<const Endpoints>(endpoints));
   const auto found = std::ranges::find_if(policy.effects(), [](const LbEffect& effect) {
     return std::holds_alternative<StartChild>(effect);
   });
   REQUIRE(found != policy.effects().end());
   const auto* start = &std::get<StartChild>(*found);
+  REQUIRE(start->update.endpoints != nullptr);
   REQUIRE(start->update.endpoints->priorities.size() == 1);
   const Priority& only = start->update.endpoints->priorities[0];
   CHECK(only.localities == std::vector<LocalityPtr>{fit});
