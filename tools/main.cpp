@@ -415,7 +415,7 @@ void add_explain(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--seed",
                    options.seed,
-                   "All chance of the call; by default any, and said, so\nthat it can be repeated")
+                   "All chance of the call; by default any, and\nsaid, so that it can be repeated")
       ->type_name("NUMBER")
       ->check(whole_number());
   command

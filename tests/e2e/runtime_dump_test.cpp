@@ -110,7 +110,8 @@ TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][pl
   options.aggregate_mode = AggregateMode::kTiered;
   const auto runtime = start_runtime(std::move(options));
   CHECK(runtime->plan().status().code() == absl::StatusCode::kInvalidArgument);  // Nothing is.
-  REQUIRE(call(runtime->channel("xds:///orders")).ok());
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
   for (const char* target : {"", "xds:///orders"}) {
     PlanRequest request;
     request.target = target;

@@ -286,8 +286,11 @@ SCENARIO("A56: configurations", "[spec][lb][priority][A56][A37-49]") {
     policy.applied("p0");
     const Texts done = policy.applied("p1");
     THEN("the children are updated, never recreated, and the new order holds") {
-      CHECK(done ==
-            Texts{"cancel answers", "timer deactivation/p0 900s", "active c 0", "applied 2"});
+      CHECK(done == Texts{"cancel answers",
+                          "timer deactivation/p0 900s",
+                          "active c 0",
+                          "publish READY",
+                          "applied 2"});
       CHECK(policy.pick() == "fail UNAVAILABLE: p1 READY");
     }
   }
@@ -378,6 +381,7 @@ SCENARIO("A56: no choice while a configuration is half applied", "[spec][lb][pri
         CHECK(policy.applied("p0", 4) == Texts{"cancel answers",
                                                "start p1",
                                                "timer failover/p1 10s",
+                                               "publish CONNECTING",
                                                "cancel failover/p2",
                                                "stop p2",
                                                "applied 3"});
