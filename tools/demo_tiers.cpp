@@ -59,9 +59,8 @@ class TieredDrill {
 
   // After the load has ended.
   TierResult result() {
-    return stage_.with_log([this](const CallLog& calls) {
-      return make_result(stage_.leaves(), calls, log_);
-    });
+    return stage_.with_log(
+        [this](const CallLog& calls) { return make_result(stage_.leaves(), calls, log_); });
   }
 
  private:
