@@ -198,6 +198,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
 }
 
 Explanation Router::explain(const CallArgs& call, Instant now) const {
+  const SnapshotCell::Reader whole(*cell_);  // What is told last belongs to the snapshot, too.
   Explanation explanation;
   TimedTrace trace(now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); });
   const Telling sink{trace};
