@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/cluster_impl.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
@@ -193,6 +195,25 @@ TEST_CASE("cluster_impl: the first category that draws a call has it",
   CHECK(world.counters->sum("c/half") > 400);
   CHECK(world.counters->sum("c/rest") > 400);
   CHECK(world.counters->sum("c/half") + world.counters->sum("c/rest") == 1000);
+}
+
+TEST_CASE("cluster_impl: a drop that is only explained is not counted",
+          "[lb][cluster_impl][explain]") {
+  struct Unheard final : PickTrace {
+    void tell(PickStep /*step*/) override {}
+  };
+
+  const World world;
+  PolicyHarness policy = world.policy();
+  policy.update(config_of(), nullptr, dropping({{"all", kAll}}));
+  const auto published = std::ranges::find_if(policy.effects(), [](const LbEffect& effect) {
+    return std::holds_alternative<Publish>(effect);
+  });
+  REQUIRE(published != policy.effects().end());
+  Unheard trace;
+  const PickResult result = std::get<Publish>(*published).picker->explain({.path = "/s/M"}, trace);
+  CHECK(std::holds_alternative<Drop>(result.outcome));
+  CHECK(world.counters->sum("c/all") == 0);
 }
 
 TEST_CASE("cluster_impl: the most calls in flight, and no more",

@@ -150,6 +150,7 @@ TEST_CASE_METHOD(ExplainFixture,
                  "explain: faults are drawn as for the call, counted for none",
                  "[lb][router][explain][A33]") {
   faults.active = std::make_shared<const lb::RequestLimit>();
+  faults.injected = std::make_shared<const FaultCount>();
   FaultFilter fault = testing::both(delaying(2s), aborting(absl::StatusCode::kAborted));
   fault.max_active_faults = 1;
   publish(testing::with_filters(all_to(to("a")), {filter("fault", fault)}), to_backend());
@@ -167,6 +168,8 @@ TEST_CASE_METHOD(ExplainFixture,
     CHECK(lines[lines.size() - 1] == "filter 0: ends the call: ABORTED: Fault injected; " + source);
   }
   CHECK(faults.active->in_flight() == 0);
+  CHECK(faults.injected->sum(kDelayFault) == 0);
+  CHECK(faults.injected->sum(kAbortFault) == 0);
   const lb::Pick delayed = router.pick({"/a"});
   CHECK(delayed.delay() == 2s);
   CHECK(explain("/a").delay == 0s);
