@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Active health checks, from CDS to the calls that go elsewhere.
+#include <algorithm>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -204,6 +205,45 @@ TEST_CASE("runtime: while health checks flap, no call with a retry policy is los
     REQUIRE(
         eventually([&] { return metric(*runtime, "signalbox_endpoints", kUnhealthy) == unfit; }));
     if (!keeps_any) CHECK(eventually([&] { return call(stub).cluster == "last"; }));
+  }
+  CHECK(traffic.finish().empty());
+  CHECK(traffic.completed() > 0);
+}
+
+TEST_CASE("runtime: while health checks flap in tiered mode, loads are of 100, and no call is lost",
+          "[e2e][runtime][health_check][retry][tiered][ENV-14][ENV-24]") {
+  CheckedBackend first("first");
+  CheckedBackend second("second");
+  CheckedBackend last("last");
+  const auto plane = start_plane(
+      listener_yaml("orders", "orders") +
+      routes_yaml("orders", "both", ", retry_policy: {retry_on: \"unavailable\", num_retries: 4}") +
+      aggregate_yaml("both", {"primary", "secondary"}) +
+      cluster_yaml("primary", "", checked_by("grpc_health_check: {}")) + cluster_yaml("secondary") +
+      endpoints_yaml("primary", {{first.address(), second.address()}}) +
+      endpoints_yaml("secondary", {{last.address()}}));
+  RuntimeOptions options = options_for(plane->address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  Stub stub(channel);
+  REQUIRE(some_from(stub, "first"));
+  const auto load = [&](const std::string& leaf) {
+    return metric(*runtime,
+                  "signalbox_tier_load_percent",
+                  {"cluster=\"both\"", "leaf=\"" + leaf + "\"", "priority=\"0\""});
+  };
+  Traffic traffic(channel, 2);
+  std::mt19937 chance(7);
+  for (int round = 0; round < 12; ++round) {
+    const unsigned fit = chance() % 4;
+    first.be_fit((fit & 1U) != 0);
+    second.be_fit((fit & 2U) != 0);
+    const unsigned healthy = (fit & 1U) + (fit >> 1U);
+    const double score = std::min(100U, 140 * healthy / 2);
+    INFO(healthy << " of 2 are healthy");
+    REQUIRE(eventually([&] { return load("primary") == score; }));
+    CHECK(eventually([&] { return load("secondary") == 100 - score; }));
   }
   CHECK(traffic.finish().empty());
   CHECK(traffic.completed() > 0);
