@@ -2,9 +2,14 @@
 //
 // An aggregate cluster in tiered mode, by real calls: they are spread as the loads say.
 #include <cmath>
+#include <cstddef>
 #include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
@@ -69,6 +74,48 @@ struct World {
   }
 };
 
+/// Each priority of so many percent health: the first priority's backend is `backends[first]`.
+std::string weighted_yaml(const std::string& service,
+                          const std::vector<int>& percents,
+                          const std::vector<std::unique_ptr<BackendProcess>>& backends,
+                          std::size_t first) {
+  const auto endpoint = [](const std::string& address, int weight, const char* health) {
+    const std::size_t colon = address.rfind(':');
+    return absl::StrCat("{endpoint: {address: {socket_address: {address: ",
+                        address.substr(0, colon),
+                        ", port_value: ",
+                        address.substr(colon + 1),
+                        "}}}, health_status: ",
+                        health,
+                        ", load_balancing_weight: ",
+                        weight,
+                        "}");
+  };
+  std::vector<std::string> localities;
+  for (std::size_t at = 0; at < percents.size(); ++at) {
+    const int percent = percents[at];
+    std::vector<std::string> endpoints;
+    if (percent > 0)
+      endpoints.push_back(endpoint(backends[first + at]->address, percent, "HEALTHY"));
+    if (percent < 100) {
+      endpoints.push_back(
+          endpoint(absl::StrCat("127.0.9.", first + at + 1, ":9"), 100 - percent, "UNHEALTHY"));
+    }
+    localities.push_back(absl::StrCat("{locality: {zone: z",
+                                      at,
+                                      "}, load_balancing_weight: 1, priority: ",
+                                      at,
+                                      ", lb_endpoints: [",
+                                      absl::StrJoin(endpoints, ", "),
+                                      "]}"));
+  }
+  return replaced(endpoints_yaml(service, {}),
+                  "endpoints: []",
+                  absl::StrCat("endpoints: [",
+                               absl::StrJoin(localities, ", "),
+                               "], policy: {weighted_priority_health: true}"));
+}
+
 }  // namespace
 
 TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads say",
@@ -108,6 +155,61 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
   plane->update(resources(aggregate_yaml("both", {"secondary"})));
   CHECK(eventually([&] { return !load(*runtime, "primary", 0).has_value(); }));
   CHECK(eventually([&] { return load(*runtime, "secondary", 0) == 100; }));
+}
+
+TEST_CASE("runtime: real calls are spread as in the document's table",
+          "[e2e][runtime][tiered][ENV-9][ENV-22]") {
+  struct Row {
+    std::vector<int> primary;  ///< Healthy, in percent, by priority.
+    std::vector<int> secondary;
+    std::vector<int> loads;  ///< Of all five priorities.
+  };
+
+  const std::vector<Row> table = {
+      {{100, 100, 100}, {100, 100}, {100, 0, 0, 0, 0}},
+      {{72, 100, 100}, {100, 100}, {100, 0, 0, 0, 0}},
+      {{71, 1, 0}, {100, 100}, {99, 1, 0, 0, 0}},
+      {{71, 0, 0}, {100, 100}, {99, 0, 0, 1, 0}},
+      {{50, 0, 0}, {50, 0}, {70, 0, 0, 30, 0}},
+      {{20, 20, 10}, {25, 25}, {28, 28, 14, 30, 0}},
+      {{20, 0, 0}, {20, 0}, {50, 0, 0, 50, 0}},
+      {{0, 0, 0}, {100, 0}, {0, 0, 0, 100, 0}},
+      {{0, 0, 0}, {72, 0}, {0, 0, 0, 100, 0}},
+  };
+  const std::vector<std::string> names{
+      "primary/0", "primary/1", "primary/2", "secondary/0", "secondary/1"};
+  std::vector<std::unique_ptr<BackendProcess>> backends;
+  for (const std::string& name : names)
+    backends.push_back(std::make_unique<BackendProcess>(name));
+  // By weight: of each priority one endpoint that answers, and one that EDS calls UNHEALTHY.
+  const auto endpoints = [&](const Row& row) {
+    return weighted_yaml("primary", row.primary, backends, 0) +
+           weighted_yaml("secondary", row.secondary, backends, row.primary.size());
+  };
+  const auto plane =
+      start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
+                  aggregate_yaml("both", {"primary", "secondary"}) + cluster_yaml("primary") +
+                  cluster_yaml("secondary") + endpoints(table[0]));
+  RuntimeOptions options = options_for(plane->address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  options.seed = 7;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel, {.wait_for_ready = true}).ok());
+  for (const Row& row : table) {
+    plane->update(resources(endpoints(row)));
+    for (std::size_t at = 0; at < names.size(); ++at) {
+      INFO(names[at] << " has " << row.loads[at] << " %");
+      const std::string leaf = names[at].substr(0, names[at].size() - 2);
+      const int priority = names[at].back() - '0';
+      REQUIRE(eventually([&] { return load(*runtime, leaf, priority) == row.loads[at]; }));
+      if (row.loads[at] > 0)
+        REQUIRE(eventually([&] { return call(channel).cluster == names[at]; }));
+    }
+    auto calls = clusters_of_calls(channel);
+    for (std::size_t at = 0; at < names.size(); ++at)
+      check_share(calls[names[at]], row.loads[at]);
+  }
 }
 
 TEST_CASE("runtime: without anybody who is fit calls say so, unless there is panic",
