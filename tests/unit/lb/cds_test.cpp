@@ -55,7 +55,8 @@ TEST_CASE("cds: a leaf opens its subchannel map before, and settles it after, it
   }
 }
 
-TEST_CASE("cds: tells the subchannels how their cluster is probed", "[lb][cds][health_check]") {
+TEST_CASE("cds: tells the subchannels how their cluster is probed",
+          "[lb][cds][health_check][ENV-3]") {
   const auto exceptions = std::make_shared<const ProbeExceptions>(
       ProbeExceptions{{Address("a"), {.is_exempt = true, .port = 0}}});
   const auto checks = std::make_shared<const std::vector<HealthCheck>>(1);
@@ -65,6 +66,7 @@ TEST_CASE("cds: tells the subchannels how their cluster is probed", "[lb][cds][h
   ClusterConfig probed = **config.clusters.at(ClusterName("orders"));
   Cluster cluster = *probed.cluster;
   cluster.health_checks = checks;
+  cluster.connect_timeout = std::chrono::seconds(7);
   probed.cluster = std::make_shared<const Cluster>(std::move(cluster));
   LeafEndpoints leaf = std::get<LeafEndpoints>(probed.children);
   Endpoints endpoints = *leaf.endpoints;
@@ -80,6 +82,7 @@ TEST_CASE("cds: tells the subchannels how their cluster is probed", "[lb][cds][h
   REQUIRE(found != policy.effects().end());
   CHECK(std::get<ServeSubchannels>(*found).settings.health_checks == checks);
   CHECK(std::get<ServeSubchannels>(*found).settings.probe_exceptions == exceptions);
+  CHECK(std::get<ServeSubchannels>(*found).settings.connect_timeout == std::chrono::seconds(7));
 }
 
 TEST_CASE("cds: tells the subchannels how their cluster is secured", "[lb][cds][A29]") {
