@@ -311,6 +311,7 @@ void answer_with(PlanAnswer answer,
                  std::uint32_t panic_threshold,
                  Plan& plan) {
   std::vector<PriorityHealth> healths;
+  healths.reserve(rows.size());
   for (const Row& row : rows)
     healths.push_back(health_of(row, answer.then));
   const bool is_tiered = answer.mode == AggregateMode::kTiered;
