@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lb/pickers.hpp"
+#include "lb/state_sum.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -13,10 +14,6 @@ namespace {
 
 bool same_policy(const LbConfig& left, const LbConfig& right) {
   return left.index() == right.index() && policy_name(left) == policy_name(right);
-}
-
-std::size_t index_of(ConnectivityState state) {
-  return static_cast<std::size_t>(state);
 }
 
 }  // namespace
@@ -239,11 +236,7 @@ void ChildSet::owe(Entry& entry, Generation sent, Generation answered) {
 }
 
 ConnectivityState ChildSet::aggregate() const {
-  for (const auto state :
-       {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {
-    if (in_state_[index_of(state)] != 0) return state;
-  }
-  return ConnectivityState::kTransientFailure;
+  return sum_of(in_state_);
 }
 
 }  // namespace signalbox::lb

@@ -31,6 +31,11 @@ bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
+/// EDS has said so: it has no calls but of sessions.
+inline bool is_draining(const Endpoint& endpoint) {
+  return endpoint.health == HealthStatus::kDraining;
+}
+
 /// All endpoints of these localities.
 HostTally tally(const std::vector<LocalityPtr>& localities);
 

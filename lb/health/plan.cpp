@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "lb/health/host_count.hpp"
 #include "lb/health/priority_load.hpp"
 #include "lb/health/spread.hpp"
 
@@ -282,9 +283,7 @@ void give_load(const Row& row, const PriorityLoad& load, PlanAnswer answer, Plan
     if (percent > 0) give(row, is_meant, percent * kPercent, answer, plan);
   };
   if (is_assumed || load.panic) {
-    return give_to(load.sum(), [](const Host& host) {
-      return host.endpoint->health != HealthStatus::kDraining;
-    });
+    return give_to(load.sum(), [](const Host& host) { return !is_draining(*host.endpoint); });
   }
   give_to(load.healthy, [](const Host& host) { return host.fitness == Fitness::kHealthy; });
   give_to(load.degraded, [](const Host& host) { return host.fitness == Fitness::kDegraded; });

@@ -17,6 +17,7 @@
 #include "lb/policy/pending_update.hpp"
 #include "lb/policy/priority.hpp"
 #include "lb/published.hpp"
+#include "lb/state_sum.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -34,10 +35,6 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
       return ChildName(priority.str() + "-all");
   }
   return priority;
-}
-
-bool is_draining(const Endpoint& endpoint) {
-  return endpoint.health == HealthStatus::kDraining;
 }
 
 /// All endpoints of a priority in one locality of each name (L5). Made of the same localities it is
@@ -291,20 +288,18 @@ class LeafTiers final : public Policy {
     if (listed_.rooms.empty()) {
       return {ConnectivityState::kTransientFailure, absl::UnavailableError("there is no endpoint")};
     }
-    std::map<ConnectivityState, std::size_t> in_state;
+    StateCounts in_state{};
     absl::Status status;
     for (const Room& room : listed_.rooms) {
       const Child* child = children_.find(room.child);
       if (child == nullptr || !is_wanted(room.tier)) continue;
-      ++in_state[child->lasting_state];
+      ++in_state[index_of(child->lasting_state)];
       if (!child->status.ok()) status = with_note(child->status, to_string(room.tier) + ": ");
     }
-    for (const auto state :
-         {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {
-      if (in_state.contains(state)) return {state, absl::OkStatus()};
-    }
-    if (in_state.empty()) return {ConnectivityState::kConnecting, absl::OkStatus()};
-    return {ConnectivityState::kTransientFailure, status};
+    if (in_state == StateCounts{}) return {ConnectivityState::kConnecting, absl::OkStatus()};
+    const ConnectivityState state = sum_of(in_state);
+    if (state != ConnectivityState::kTransientFailure) status = absl::OkStatus();
+    return {state, status};
   }
 
   PickerPtr picker(const absl::Status& status) {

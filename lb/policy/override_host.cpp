@@ -8,15 +8,12 @@
 #include <utility>
 
 #include "lb/config_of.hpp"
+#include "lb/health/host_count.hpp"
 #include "lb/policy/override_host_picker.hpp"
 #include "lb/policy/pass_through.hpp"
 
 namespace signalbox::lb {
 namespace {
-
-bool is_draining(const Endpoint& endpoint) {
-  return endpoint.health == HealthStatus::kDraining;
-}
 
 /// Takes DRAINING endpoints out, counts them among the unhealthy ones, and remembers the localities
 /// that it made, so that one that did not change is the same pointer again.

@@ -6,15 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/health/host_count.hpp"
 #include "lb/trace.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
 namespace {
-
-bool is_draining(const Endpoint& endpoint) {
-  return endpoint.health == HealthStatus::kDraining;
-}
 
 std::string hosts_of(const Endpoint& endpoint, const Address& first) {
   std::string hosts = first.str();

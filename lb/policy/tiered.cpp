@@ -17,6 +17,7 @@
 #include "lb/policy/tiered_picker.hpp"
 #include "lb/policy/tiered_rules.hpp"
 #include "lb/published.hpp"
+#include "lb/state_sum.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -178,19 +179,17 @@ class Tiered final : public Policy {
   }
 
   std::pair<ConnectivityState, absl::Status> state_of_leaves() const {
-    std::map<ConnectivityState, std::size_t> in_state;
+    StateCounts in_state{};
     absl::Status status;
     for (const TierShare& share : plan_.shares) {
       const Child& leaf = *children_.find(child_of(planned_[share.leaf]));
-      ++in_state[leaf.lasting_state];
+      ++in_state[index_of(leaf.lasting_state)];
       if (!leaf.status.ok())
         status = with_note(leaf.status, absl::StrCat("cluster ", leaf.name.str(), ": "));
     }
-    for (const auto state :
-         {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {
-      if (in_state.contains(state)) return {state, absl::OkStatus()};
-    }
-    return {ConnectivityState::kTransientFailure, status};
+    const ConnectivityState state = sum_of(in_state);
+    if (state != ConnectivityState::kTransientFailure) status = absl::OkStatus();
+    return {state, status};
   }
 
   // Where leaf and picker are as they were, so is this.
