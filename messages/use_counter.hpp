@@ -2,14 +2,15 @@
 //
 // UseCounter — one striped count out of a common store, for objects of which there are thousands.
 //
-//   Tracked ─▶ take() ◀─ [store: blocks of 8 counters × 16 stripes] ◀─ give_back() ◀─ ~Tracked
+//   Tracked ─▶ take() ◀─ [store: blocks of 512 counters × 16 stripes] ◀─ give_back() ◀─ ~Tracked
 //
-//   block:  line of stripe 0: │ counter 0 │ counter 1 │ … │ counter 7 │
-//           line of stripe 1: │ counter 0 │ counter 1 │ … │ counter 7 │   and so on
+//   block:  page of stripe 0: │ counter 0 │ counter 1 │ … │ counter 511 │
+//           page of stripe 1: │ counter 0 │ counter 1 │ … │ counter 511 │   and so on
 //
-// Stripes as in striped.hpp, but a thread's line is shared by eight counters: a round_robin that
-// goes from one connection to the next touches a new cache line every eighth time, and a new page
-// every 32nd. A counter costs 128 bytes. Each line still belongs to one stripe of threads.
+// Stripes as in striped.hpp, but a thread's line is shared by eight counters, and its page by 512:
+// a round_robin that goes from one connection to the next touches a new cache line every eighth
+// time, and calls that go anywhere among a thousand connections touch two pages. A counter costs
+// 136 bytes. Each line still belongs to one stripe of threads.
 //
 // take() and give_back() are like allocating: thread-safe, lock-free, never on the path of a pick.
 // take() looks where something was taken or given back last, and then at every block; if nothing
@@ -39,23 +40,23 @@ class UseCounter {
 
   void add(std::int64_t amount) const {
     const std::size_t stripe = this_thread_stripe();
-    add_in_stripe(first_[stripe * kPerLine], stripe, amount);
+    add_in_stripe(first_[stripe * kPerBlock], stripe, amount);
   }
 
   /// Asks for the cache line that add() will write.
-  void prefetch() const { __builtin_prefetch(first_ + this_thread_stripe() * kPerLine, 1); }
+  void prefetch() const { __builtin_prefetch(first_ + this_thread_stripe() * kPerBlock, 1); }
 
   std::int64_t sum() const {
     std::int64_t total = 0;
     for (std::size_t stripe = 0; stripe < kStripes; ++stripe)
-      total += first_[stripe * kPerLine].load(std::memory_order_acquire);
+      total += first_[stripe * kPerBlock].load(std::memory_order_acquire);
     return total;
   }
 
  private:
   using Counter = std::atomic<std::int64_t>;
   struct Block;
-  static constexpr std::size_t kPerLine = kCacheLine / sizeof(Counter);
+  static constexpr std::size_t kPerBlock = 512;  // A page of a stripe's.
 
   explicit UseCounter(Counter* first) : first_(first) {}
 
@@ -67,7 +68,7 @@ class UseCounter {
   static std::atomic<Block*> roomy;
   static std::atomic<std::int64_t> vacancies;
 
-  Counter* first_ = nullptr;  // Of stripe 0; those of the others follow, a line apart.
+  Counter* first_ = nullptr;  // Of stripe 0; those of the others follow, a page apart.
 };
 
 }  // namespace signalbox
