@@ -2,6 +2,7 @@
 #include "channel/session_cookies.hpp"
 
 #include <chrono>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,14 @@ namespace signalbox::channel {
 namespace {
 
 constexpr char kRejected[] = "seal_keys";
+
+// steady_clock's time, some milliseconds late: each call of a session asks for it, and to know it
+// better would have to wait for all that the call still has under way.
+Instant coarse_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
 
 }  // namespace
 
@@ -44,7 +53,7 @@ lb::SessionTerms SessionCookies::terms(const std::string& target,
     link->with([&](actors::Host& host) { host.waker().post([log, text] { log(text); }); });
   };
   return {.target = target,
-          .now = [] { return Instant(std::chrono::steady_clock::now()); },
+          .now = coarse_now,
           .seal = keys_ != nullptr ? keys_->seal() : nullptr,
           .accepts_plain = accepts_plain_,
           .warn = warn};

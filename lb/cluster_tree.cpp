@@ -87,14 +87,16 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
                       const std::vector<ChildName>& priorities,
                       bool sessions,
-                      const TierSetPtr& tiers) {
+                      const TierSetPtr& tiers,
+                      const ClusterName& aggregate) {
   const LbConfigPtr choice =
       tiers == nullptr
           ? priority_tree(cluster, lb_policy, priorities)
           : make_lb_config(LeafTiersConfig{
                 cluster.name, lb_policy, priorities, tiers, ignores_reresolution(cluster)});
+  const ClusterName& routed = aggregate.str().empty() ? cluster.name : aggregate;
   const auto override_host = make_lb_config(OverrideHostConfig{
-      cluster.name, choice, cluster.idle_timeout, cluster.override_host_status, sessions});
+      routed, choice, cluster.idle_timeout, cluster.override_host_status, sessions});
   const auto* eds = std::get_if<EdsDiscovery>(&cluster.discovery);
   const auto cluster_impl =
       make_lb_config(ClusterImplConfig{cluster.name,
@@ -119,7 +121,9 @@ LbConfigPtr aggregate_tree(const Cluster& cluster,
     const ChildName name(leaf.str());
     priority.priorities.push_back(name);
     priority.children[name] = {
-        make_lb_config(CdsConfig{leaf, cluster.lb_policy}), std::nullopt, false};
+        make_lb_config(CdsConfig{leaf, cluster.lb_policy, nullptr, cluster.name}),
+        std::nullopt,
+        false};
   }
   return make_lb_config(std::move(priority));
 }

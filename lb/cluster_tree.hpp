@@ -40,12 +40,13 @@ bool may_have_sessions(const XdsConfig& xds);
 
 /// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
 /// `lb_policy`: what stands under each priority, the cluster's own or what takes its place.
-/// `tiers`: see CdsConfig.
+/// `tiers`, `aggregate`: see CdsConfig.
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
                       const std::vector<ChildName>& priorities,
                       bool sessions = false,
-                      const TierSetPtr& tiers = nullptr);
+                      const TierSetPtr& tiers = nullptr,
+                      const ClusterName& aggregate = {});
 
 /// Precondition: `cluster` is an aggregate, and stands for `leaves`. Its own policy, where it has
 /// one, takes the place of theirs (A75-8).

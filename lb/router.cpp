@@ -240,6 +240,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   const FilteredHeaders headers(call.headers, filtered);
   if (!pick.is_held_back()) {
     Session* const session = pick.session_.get();
+    if (session != nullptr) session->terms = &sessions_->terms();
     const SessionArgs wish = session != nullptr ? session->wish(sessions_->now()) : SessionArgs();
     const Affinity affinity = pick.ask(*snapshot,
                                        {.path = call.path,
@@ -258,8 +259,9 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
     });
   }
   // All references are taken inside the read section: once it has ended, nothing else keeps the
-  // cluster and the connection alive (A31-13).
+  // cluster and the connection alive (A31-13), nor the configuration of its cookie.
   if (is_new) pick.cluster_ = Use(*cluster);
+  if (is_new && pick.session_ != nullptr) pick.session_->keep();
   if (!pick.status_.ok()) pick.status_ = describe(pick.status_, cluster, *snapshot);
   sink.leave([&] { cluster->stats().count_pick(pick.outcome_); });
 }

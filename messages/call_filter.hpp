@@ -25,8 +25,6 @@
 
 namespace signalbox {
 
-struct Session;  ///< lb/route/session.hpp
-
 /// A call on its way through the filters. Borrowed for the duration of apply().
 class FilterCall {
  public:
@@ -44,6 +42,9 @@ class FilterCall {
 
   /// Where the call goes as things stand.
   virtual const ClusterName& cluster() const = 0;
+
+  /// Whether the route names more than one.
+  virtual bool has_choice() const = 0;
 
   /// Another cluster of those that the route names. False, and nothing is changed, for any other.
   virtual bool send_to(absl::string_view cluster) = 0;

@@ -44,7 +44,8 @@ bool same(const TierSetPtr& a, const TierSetPtr& b) {
 }
 
 bool same(const CdsConfig& a, const CdsConfig& b) {
-  return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy) && same(a.tiers, b.tiers);
+  return a.cluster == b.cluster && same_config(a.lb_policy, b.lb_policy) &&
+         same(a.tiers, b.tiers) && a.aggregate == b.aggregate;
 }
 
 bool same(const TieredConfig& a, const TieredConfig& b) {

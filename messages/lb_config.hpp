@@ -56,6 +56,8 @@ struct CdsConfig {
   LbConfigPtr lb_policy = nullptr;
   /// A leaf under tiered: its priorities are chosen by PickArgs::tier. Null: it chooses itself.
   TierSetPtr tiers = nullptr;
+  /// Of a leaf below an aggregate: that one, which routes name, and cookies (A60). Empty: itself.
+  ClusterName aggregate = {};
 };
 
 /// Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health (ENV).
@@ -94,7 +96,7 @@ struct ClusterImplConfig {
 
 /// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2).
 struct OverrideHostConfig {
-  ClusterName cluster;
+  ClusterName cluster;  ///< As routes name it, and cookies (A60): above leaves, the aggregate.
   LbConfigPtr child;
   /// A host's connection is kept this long after its last call (A75-22).
   Duration idle_timeout = std::chrono::hours(1);

@@ -25,6 +25,8 @@
 
 namespace signalbox {
 
+struct Session;  ///< lb/route/session.hpp
+
 /// What became of a call's wish for its host.
 enum class AffinityResult : std::uint8_t {
   kNone,          ///< The call is of no session: no filter, or its path is not the cookie's.
@@ -46,6 +48,10 @@ struct SessionArgs {
   absl::string_view hosts;
   bool strict = false;  ///< Fails rather than falls back (A55-43). Only with hosts.
   Instant now{};        ///< For SessionMark.
+  /// The value of the cookie, if it is a plain one: most are known at sight. Empty: none.
+  absl::string_view cookie = {};
+  /// Reads the cookie, which nobody has done yet: its read() says the hosts. Null: they are here.
+  Session* unread = nullptr;
 };
 
 /// What a pick says of it. `hosts` is valid as long as the picker is.
@@ -54,6 +60,8 @@ struct Affinity {
   /// Of the endpoint that was picked: all its addresses, the one in use first (A55-23); null: the
   /// picker does not know.
   const std::string* hosts = nullptr;
+  /// They, and the cluster that the route names, are just what SessionArgs::cookie says.
+  bool as_cookie = false;
 };
 
 /// When a session last sent a call to an endpoint: the one thing that picks write (A75-27).

@@ -111,7 +111,7 @@ class Cds final : public Policy {
       override_ = own.lb_policy;
       tiers_ = own.tiers;
       sessions_ = sessions;
-      serve_leaf(*config->cluster, *leaf, effects);
+      serve_leaf(*config->cluster, *leaf, own.aggregate, effects);
     } else {
       serve_aggregate(*config->cluster, std::get<AggregateLeaves>(config->children), effects);
     }
@@ -119,17 +119,21 @@ class Cds final : public Policy {
     publish(effects);
   }
 
-  void serve_leaf(const Cluster& cluster, const LeafEndpoints& leaf, LbEffects& effects) {
+  void serve_leaf(const Cluster& cluster,
+                  const LeafEndpoints& leaf,
+                  const ClusterName& aggregate,
+                  LbEffects& effects) {
     effects.push_back(ServeSubchannels{subchannel_settings(cluster, leaf), children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;
     const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
     const LbConfigPtr& lb_policy = override_ == nullptr ? cluster.lb_policy : override_;
-    children_.update(the_child(),
-                     leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_, tiers_),
-                     tiers_ == nullptr ? without_unfit(endpoints) : endpoints,
-                     effects);
+    children_.update(
+        the_child(),
+        leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_, tiers_, aggregate),
+        tiers_ == nullptr ? without_unfit(endpoints) : endpoints,
+        effects);
   }
 
   // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.

@@ -66,9 +66,10 @@ class OverrideHost final : public PassThrough {
   }
 
   void adopt(const OverrideHostConfig& own, const EndpointsPtr& endpoints, LbEffects& effects) {
-    const HostTablePtr before = std::exchange(
-        table_,
-        std::make_shared<const HostTable>(endpoints, own.override_host_status, table_.get()));
+    const HostTablePtr before =
+        std::exchange(table_,
+                      std::make_shared<const HostTable>(
+                          endpoints, own.override_host_status, table_.get(), own.cluster));
     HostStates left = std::exchange(states_, HostStates(table_->size()));
     for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
       const auto place = before->find((*table_)[at].address.str());

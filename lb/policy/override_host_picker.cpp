@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/override_host_picker.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "lb/health/host_count.hpp"
+#include "lb/route/session.hpp"
 #include "lb/trace.hpp"
 #include "messages/invariant.hpp"
+#include "messages/striped.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -27,7 +32,8 @@ std::string hosts_of(const Endpoint& endpoint, const Address& first) {
 
 HostTable::HostTable(const EndpointsPtr& endpoints,
                      HealthStatusSet allowed,
-                     const HostTable* before) {
+                     const HostTable* before,
+                     const ClusterName& cluster) {
   if (endpoints == nullptr) return;
   const auto each = [&](const auto& visit) {
     for (const Priority& priority : endpoints->priorities) {
@@ -46,19 +52,28 @@ HostTable::HostTable(const EndpointsPtr& endpoints,
   hosts_.reserve(size);  // Pointed into from now on.
   places_.reserve(size);
   each([&](const LocalityPtr& locality, const Endpoint& endpoint, bool is_allowed) {
-    add(locality, endpoint, is_allowed, before);
+    add(locality, endpoint, is_allowed, before, cluster);
   });
+  std::vector<absl::string_view> cookies;
+  cookies.reserve(hosts_.size());
+  for (const Host& host : hosts_)
+    cookies.emplace_back(host.cookie);
+  seating_ = Seating(cookies);
 }
 
 void HostTable::add(const LocalityPtr& locality,
                     const Endpoint& endpoint,
                     bool allowed,
-                    const HostTable* before) {
+                    const HostTable* before,
+                    const ClusterName& cluster) {
   for (const Address& address : endpoint.addresses) {
     if (places_.contains(address.str())) continue;
     const auto known = before == nullptr ? std::nullopt : before->find(address.str());
+    std::string hosts = hosts_of(endpoint, address);
+    std::string cookie = plain_cookie(hosts, cluster.str());
     hosts_.push_back({address,
-                      hosts_of(endpoint, address),
+                      std::move(hosts),
+                      std::move(cookie),
                       locality,
                       &endpoint,
                       known ? (*before)[*known].mark : std::make_shared<const SessionMark>(),
@@ -85,6 +100,27 @@ SessionMarksPtr HostTable::marks() const {
 
 // --- the slots ---
 
+namespace {
+
+// memcmp, which a call would find in no cache: it is in a library.
+bool same_bytes(const char* left, const char* right, std::size_t size) {
+  std::uint64_t differs = 0;
+  for (; size >= sizeof(differs); size -= sizeof(differs)) {
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+    std::memcpy(&a, left, sizeof(a));
+    std::memcpy(&b, right, sizeof(b));
+    differs |= a ^ b;
+    left += sizeof(a);
+    right += sizeof(b);
+  }
+  while (size-- > 0)
+    differs |= static_cast<unsigned char>(*left++ ^ *right++);
+  return differs == 0;
+}
+
+}  // namespace
+
 class HostSlots {
  public:
   struct Slot {
@@ -99,11 +135,43 @@ class HostSlots {
     mutable std::atomic<bool> asked{false};
   };
 
+  /// What a call needs of a host that takes it: two lines side by side, which come together.
+  struct alignas(2 * kCacheLine) Seat {
+    Complete complete;
+    const SessionMark* mark = nullptr;
+    Affinity affinity;
+    std::uint8_t length = 0;  ///< 0: nobody sits here.
+    std::array<char, 79> cookie;
+
+    bool is_of(absl::string_view sent) const {
+      return length == sent.size() && same_bytes(cookie.data(), sent.data(), sent.size());
+    }
+  };
+
   HostSlots(HostTablePtr table, const HostStates& states)
-      : table_(std::move(table)), slots_(states.size()) {
+      : table_(std::move(table)), slots_(states.size()), seats_(table_->seating().size()) {
     SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
-    for (std::size_t at = 0; at < states.size(); ++at)
+    for (std::size_t at = 0; at < states.size(); ++at) {
       fill(slots_[at], (*table_)[at], states[at]);
+      if (takes_calls(slots_[at])) seat(slots_[at]);
+    }
+  }
+
+  /// Null: not known at sight.
+  const Seat* find_seat(absl::string_view cookie) const {
+    if (seats_.empty() || cookie.empty()) return nullptr;
+    const Seat& seat = seats_[table_->seating().seat_of(cookie)];
+    return seat.is_of(cookie) ? &seat : nullptr;
+  }
+
+  static bool takes_calls(const Slot& slot) {
+    return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
+  }
+
+  /// Of a call that it takes.
+  static Affinity affinity_to(const Host& host) {
+    const bool drains = is_draining(*host.endpoint);
+    return {drains ? AffinityResult::kHitDraining : AffinityResult::kHit, &host.hosts};
   }
 
   const Slot* find(absl::string_view address) const {
@@ -128,8 +196,22 @@ class HostSlots {
     slot.complete.endpoint = &slot.chosen;
   }
 
+  // A seat that somebody has already is not given twice, and a long cookie has none.
+  void seat(const Slot& slot) {
+    const std::string& cookie = slot.host->cookie;
+    Seat& seat = seats_[table_->seating().seat_of(cookie)];
+    if (seat.length != 0 || cookie.size() > seat.cookie.size()) return;
+    seat.complete = slot.complete;
+    seat.mark = slot.host->mark.get();
+    seat.affinity = affinity_to(*slot.host);
+    seat.affinity.as_cookie = true;
+    seat.length = static_cast<std::uint8_t>(cookie.size());
+    std::ranges::copy(cookie, seat.cookie.begin());
+  }
+
   HostTablePtr table_;
   std::vector<Slot> slots_;  ///< In the table's order; never resized, hence never moved.
+  std::vector<Seat> seats_;  ///< Of those that take calls; as the table's seating has it.
 };
 
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
@@ -141,6 +223,7 @@ HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
 namespace {
 
 using Slot = HostSlots::Slot;
+using Seat = HostSlots::Seat;
 
 // The next of the texts between commas; `rest` loses it.
 absl::string_view take_host(absl::string_view& rest) {
@@ -210,11 +293,21 @@ class OverrideHostPicker final : public Picker {
   template <typename Sink>
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     if (args.session == nullptr) return child_.ask(args, sink);
-    if (args.session->hosts.empty()) {
-      tell(sink, "a session begins", "the call has no cookie that names a host");
-      return delegate(args, AffinityResult::kNew, sink);
+    if constexpr (!Sink::kTells) {
+      if (const Seat* const seat = slots_->find_seat(args.session->cookie)) return sit(*seat, args);
     }
     return pick_host(args, sink);
+  }
+
+  // As hit() of the same host.
+  static PickResult sit(const Seat& seat, const PickArgs& args) {
+    seat.complete.uses.prefetch();
+    __builtin_prefetch(seat.mark, 1);
+    seat.mark->touch(args.session->now);
+    PickResult result;
+    result.outcome = seat.complete;
+    result.affinity = seat.affinity;
+    return result;
   }
 
   template <typename Sink>
@@ -241,11 +334,16 @@ class OverrideHostPicker final : public Picker {
   //  else the child's
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
+    const absl::string_view hosts = lb::hosts_of(*args.session);
+    if (hosts.empty()) {
+      tell(sink, "a session begins", "the call has no cookie that names a host");
+      return delegate(args, AffinityResult::kNew, sink);
+    }
     const Slot* known = nullptr;
     const Slot* idle = nullptr;
     const Slot* unheld = nullptr;
     bool is_connecting = false;
-    for (absl::string_view rest = args.session->hosts; !rest.empty();) {
+    for (absl::string_view rest = hosts; !rest.empty();) {
       const Slot* const slot = slots_->find(take_host(rest));
       tell_verdict(sink, slot);
       if (slot == nullptr) continue;
@@ -279,7 +377,7 @@ class OverrideHostPicker final : public Picker {
       return delegate(args, why, sink);
     }
     tell(sink, "the call is dropped", "no host of its cookie can be used, and it is strict");
-    const absl::string_view named = Sink::kTells ? "of its cookie" : args.session->hosts;
+    const absl::string_view named = Sink::kTells ? "of its cookie" : hosts;
     PickResult result = refuse(named, known);
     result.affinity.result = why;
     return result;
@@ -291,9 +389,7 @@ class OverrideHostPicker final : public Picker {
     tell(sink, "the session stays", "its host takes the call");
     PickResult result;
     result.outcome = slot.complete;
-    result.affinity.result =
-        is_draining(*slot.host->endpoint) ? AffinityResult::kHitDraining : AffinityResult::kHit;
-    result.affinity.hosts = &slot.host->hosts;
+    result.affinity = HostSlots::affinity_to(*slot.host);
     return result;
   }
 

@@ -12,6 +12,10 @@
 // endpoint's health is one that sessions may stay on (override_host_status) and nobody finds the
 // endpoint unfit: an ejected one has no calls by cookie either.
 //
+// Nearly every call finds the host of its cookie READY, and among thousands of hosts that one's
+// memory is far away: all that such a call needs of it stands in one place, its seat, to which the
+// cookie leads as it was sent (Seating). Only who finds no seat has its cookie read.
+//
 // Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
 // one-shot flags of its asks.
 //
@@ -29,6 +33,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
+#include "lb/policy/seating.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
@@ -36,7 +41,8 @@ namespace signalbox::lb {
 /// What the configuration says of one address that a cookie may name.
 struct Host {
   Address address;
-  std::string hosts;  ///< All addresses of its endpoint, this one first (A55-23).
+  std::string hosts;   ///< All addresses of its endpoint, this one first (A55-23).
+  std::string cookie;  ///< The plain cookie that says so, with the cluster that routes name.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
   SessionMarkPtr mark;                 ///< Never null.
@@ -48,7 +54,11 @@ class HostTable {
  public:
   /// DRAINING endpoints are in it only where sessions may stay on them (A55-30). Who is in `before`
   /// (null: nobody) keeps his mark. An address that several endpoints have is the first one's.
-  HostTable(const EndpointsPtr& endpoints, HealthStatusSet allowed, const HostTable* before);
+  /// `cluster`: as cookies have it.
+  HostTable(const EndpointsPtr& endpoints,
+            HealthStatusSet allowed,
+            const HostTable* before,
+            const ClusterName& cluster = {});
   HostTable(const HostTable&) = delete;
   HostTable& operator=(const HostTable&) = delete;
 
@@ -58,6 +68,9 @@ class HostTable {
 
   std::optional<std::size_t> find(absl::string_view address) const;
 
+  /// Where each sits, by Host::cookie.
+  const Seating& seating() const { return seating_; }
+
   /// Of those that are allowed.
   SessionMarksPtr marks() const;
 
@@ -65,10 +78,12 @@ class HostTable {
   void add(const LocalityPtr& locality,
            const Endpoint& endpoint,
            bool allowed,
-           const HostTable* before);
+           const HostTable* before,
+           const ClusterName& cluster);
 
   std::vector<Host> hosts_;
   absl::flat_hash_map<absl::string_view, std::uint32_t> places_;
+  Seating seating_;
 };
 
 using HostTablePtr = std::shared_ptr<const HostTable>;

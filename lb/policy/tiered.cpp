@@ -97,7 +97,7 @@ class Tiered final : public Policy {
     TierSetPtr& tiers = tiers_[leaf];
     if (tiers == nullptr) tiers = std::make_shared<const TierSet>();
     children_.update(child_of(leaf),
-                     make_lb_config(CdsConfig{leaf, config_.lb_policy, tiers}),
+                     make_lb_config(CdsConfig{leaf, config_.lb_policy, tiers, config_.cluster}),
                      nullptr,
                      effects);
   }

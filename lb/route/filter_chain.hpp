@@ -22,13 +22,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 #include "lb/route/fault.hpp"
 #include "messages/call_filter.hpp"
 #include "messages/http_filter.hpp"
 
 namespace signalbox::lb {
 
-using FilterChain = std::vector<CallFilterPtr>;
+/// As a rule of one or two, which stand in it.
+using FilterChain = absl::InlinedVector<CallFilterPtr, 2>;
 using FilterChainPtr = std::shared_ptr<const FilterChain>;
 
 /// Makes the chains of one configuration, which must outlive it.

@@ -38,13 +38,17 @@ class FilteredCall final : public FilterCall {
 
   absl::string_view path() const override { return args_.path; }
 
-  const HeaderSource& headers() const override { return headers_; }
+  const HeaderSource& headers() const override {
+    return said_ == nullptr && args_.headers != nullptr ? *args_.headers : headers_;
+  }
 
   std::uint64_t draw_below(Salt salt, std::uint64_t bound) const override {
     return signalbox::draw_below(args_.seed, salt, bound, position_);
   }
 
   const ClusterName& cluster() const override { return selection_.cluster->name(); }
+
+  bool has_choice() const override { return selection_.choices.size() > 1; }
 
   bool send_to(absl::string_view cluster) override {
     const auto found = std::ranges::find_if(selection_.choices, [&](const RouteCluster& choice) {
@@ -74,6 +78,7 @@ class FilteredCall final : public FilterCall {
   bool add_header(std::string name, std::string value) override {
     const bool is_reserved = absl::StartsWith(name, "grpc-");
     if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
+    if (session_ != nullptr) session_->keep();  // Its cookie may be in what grows.
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;
   }

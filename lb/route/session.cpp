@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/session.hpp"
 
-#include <array>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -12,60 +11,83 @@ namespace {
 
 // What a seal is good for: this cookie, of this target. Into memory that is kept.
 const std::string& write_purpose(std::string& purpose,
-                                 const std::string& cookie,
+                                 absl::string_view cookie,
                                  const lb::SessionTerms& terms) {
-  return purpose.assign(cookie).append(1, '\0').append(terms.target);
+  return purpose.assign(cookie.data(), cookie.size()).append(1, '\0').append(terms.target);
 }
 
 }  // namespace
 
 using lb::CookieFlaw;
 
-std::optional<CookieFlaw> Session::read(const lb::CompiledCookie& config,
-                                        const HeaderSource& headers) {
-  name_ = config.cookie.name;
-  attributes_ = config.attributes;
-  strict_ = config.strict;
-  const lb::FoundCookie found = lb::find_cookie(headers, name_);
-  std::optional<CookieFlaw> wrong;
-  if (found.value) wrong = open(*found.value);
-  if (found.is_cut) wrong = CookieFlaw::kTooMany;
-  is_bad_ = wrong.has_value();
-  return wrong;
+void Session::begin(const lb::CompiledCookie& config, const HeaderSource& headers) {
+  config_ = &config;
+  name_size_ = config.name().size();
+  strict_ = config.is_strict();
+  const lb::FoundCookie found = lb::find_cookie(headers, config.name());
+  if (found.is_cut) flaw = CookieFlaw::kTooMany;
+  if (found.value && found.value->size() > lb::kLongestCookieValue) flaw = CookieFlaw::kTooLong;
+  is_bad_ = flaw.has_value();
+  is_read_ = is_bad_ || !found.value;
+  if (!is_read_) value_ = *found.value;
+}
+
+void Session::keep() {
+  if (config_ == nullptr) return;
+  kept_.assign(config_->text());
+  kept_value_.assign(value_);
+  value_ = kept_value_.get();
+  config_ = nullptr;
+}
+
+absl::string_view Session::read() {
+  if (std::exchange(is_read_, true)) return own_.hosts;
+  flaw = open();
+  is_bad_ = flaw.has_value();
+  return own_.hosts;
 }
 
 // Where plain cookies are taken beside sealed ones, it is their flaw that is told.
-std::optional<CookieFlaw> Session::open(absl::string_view value) {
+std::optional<CookieFlaw> Session::open() {
   using Opened = lb::CookieSeal::Opened;
-  if (value.size() > lb::kLongestCookieValue) return CookieFlaw::kTooLong;
   Opened opened = Opened::kNo;
   if (terms->seal != nullptr) {
-    opened = terms->seal->open(value, write_purpose(purpose_, name_, *terms), text_);
+    opened = terms->seal->open(value_, write_purpose(purpose_, name(), *terms), decoded_);
     if (opened == Opened::kNo && !terms->accepts_plain) return CookieFlaw::kSeal;
     is_outdated_ = opened != Opened::kYes;
   }
   if (opened == Opened::kNo) {
-    if (const auto wrong = lb::decode_cookie(value, text_)) return wrong;
+    if (const auto wrong = lb::decode_cookie(value_, decoded_)) return wrong;
   }
-  const auto host = lb::parse_cookie_host(text_);
+  const auto host = lb::parse_cookie_host(decoded_);
   if (!host) return CookieFlaw::kHost;
   own_ = *host;
   return std::nullopt;
 }
 
-SessionArgs Session::wish(Instant now) const {
-  const absl::string_view hosts = is_elsewhere_ ? absl::string_view(hosts_) : own_.hosts;
-  return {.hosts = hosts, .strict = strict_ && has_cookie(), .now = now};
+SessionArgs Session::wish(Instant now) {
+  SessionArgs args{.hosts = own_.hosts, .strict = strict_, .now = now};
+  if (is_elsewhere_) {
+    args.hosts = hosts_;
+    args.strict = strict_ && has_cookie();
+  } else {
+    if (terms->seal == nullptr) args.cookie = value_;
+    if (!is_read_) args.unread = this;
+  }
+  return args;
 }
 
 // The picker knows only the hosts: why there are none, or none that it knows, is known here.
-AffinityResult Session::result_of(AffinityResult of_picker) const {
+AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& cluster) const {
   switch (of_picker) {
     case AffinityResult::kNew:
       return is_bad_ ? AffinityResult::kBadCookie : of_picker;
     case AffinityResult::kUnknownHost:
-    case AffinityResult::kUnhealthy:
-      return is_off_its_cluster_ ? AffinityResult::kOtherCluster : of_picker;
+    case AffinityResult::kUnhealthy: {
+      // The route does not name the cookie's (A55-19).
+      const bool is_off_its_cluster = !own_.cluster.empty() && own_.cluster != cluster.str();
+      return is_off_its_cluster ? AffinityResult::kOtherCluster : of_picker;
+    }
     default:
       return of_picker;
   }
@@ -76,9 +98,10 @@ void Session::settle(const Affinity& affinity,
                      const ClusterName& cluster,
                      const CallStats& stats,
                      const lb::SessionTerms& context) {
-  const AffinityResult result = result_of(affinity.result);
+  const AffinityResult result = result_of(affinity.result, cluster);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (outcome != PickOutcome::kComplete || affinity.hosts == nullptr) return;
+  if (affinity.as_cookie) return;
   const std::string& hosts = *affinity.hosts;
   if (hosts != own_.hosts) hosts_ = hosts;
   has_moved_ = hosts != own_.hosts;
@@ -97,31 +120,33 @@ void Session::reached() {
 void Session::write(absl::string_view hosts,
                     const std::string& cluster,
                     const lb::SessionTerms& context) {
-  host_.assign(hosts.data(), hosts.size()).append(1, ';').append(cluster);
+  lb::write_cookie_host(hosts, cluster, host_);
   encoded_.clear();
   if (context.seal == nullptr) {
     absl::Base64Escape(host_, &encoded_);
   } else {
-    if (!context.seal->seal(host_, write_purpose(purpose_, name_, context), encoded_)) return;
+    if (!context.seal->seal(host_, write_purpose(purpose_, name(), context), encoded_)) return;
   }
   if (encoded_.size() > lb::kLongestCookieValue) return;
-  set_cookie_.assign(name_).append(1, '=').append(encoded_).append(attributes_);
+  const absl::string_view attributes = text().substr(name_size_);
+  set_cookie_.assign(name().data(), name_size_).append(1, '=').append(encoded_);
+  set_cookie_.append(attributes.data(), attributes.size());
 }
 
 void Session::clear() {
-  for (std::string* text : {&name_, &attributes_, &text_, &hosts_, &set_cookie_})
+  for (std::string* text : {&decoded_, &hosts_, &set_cookie_})
     text->clear();
+  config_ = nullptr;
+  value_ = {};
   own_ = {};
   flaw.reset();
   terms = nullptr;
-  strict_ = is_bad_ = is_outdated_ = is_off_its_cluster_ = is_counted_ = has_moved_ =
-      is_elsewhere_ = false;
+  is_read_ = strict_ = is_bad_ = is_outdated_ = is_counted_ = has_moved_ = is_elsewhere_ = false;
 }
 
 std::size_t Session::memory() const {
-  std::size_t bytes = 0;
-  for (const std::string* text :
-       {&name_, &attributes_, &text_, &hosts_, &host_, &purpose_, &encoded_, &set_cookie_})
+  std::size_t bytes = kept_.memory() + kept_value_.memory();
+  for (const std::string* text : {&decoded_, &hosts_, &host_, &purpose_, &encoded_, &set_cookie_})
     bytes += text->capacity();
   return bytes;
 }
@@ -136,16 +161,22 @@ class Spares {
  public:
   ~Spares() {
     is_gone = true;
-    while (size_ > 0)
-      delete kept_[--size_];
+    while (Session* const session = take())
+      delete session;
   }
 
-  Session* take() { return size_ > 0 ? kept_[--size_] : nullptr; }
+  /// Null: there is none.
+  Session* take() {
+    if (first_ == nullptr) return nullptr;
+    --size_;
+    return std::exchange(first_, first_->next_spare);
+  }
 
   bool keep(Session* session) {
-    if (size_ == kept_.size() || session->memory() > kLargestSpare) return false;
+    if (size_ == kSpareSessions || session->memory() > kLargestSpare) return false;
     session->clear();
-    kept_[size_++] = session;
+    session->next_spare = std::exchange(first_, session);
+    ++size_;
     return true;
   }
 
@@ -153,7 +184,7 @@ class Spares {
 
  private:
   std::size_t size_ = 0;
-  std::array<Session*, kSpareSessions> kept_;  // The first size_ mean something.
+  Session* first_ = nullptr;
 };
 
 constinit thread_local bool Spares::is_gone = false;
@@ -164,6 +195,12 @@ thread_local Spares spares;
 void GiveBack::operator()(Session* session) const {
   if (Spares::is_gone || !spares.keep(session)) delete session;
 }
+
+CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
+    : text_(cookie.name + attributes_of(cookie)),
+      path_(cookie.path),
+      name_size_(cookie.name.size()),
+      is_strict_(strict) {}
 
 SessionPtr make_session(const SessionTerms& terms) {
   Session* known = Spares::is_gone ? nullptr : spares.take();

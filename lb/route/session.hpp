@@ -2,9 +2,10 @@
 //
 // Session — what one call of a session keeps, from its filters to its end (gRFC A55).
 //
-//   stateful_session: read() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
-//                                    │     └─ settle() ◀─ Affinity ◀──────────────┘
-//                                    └▶ the Set-Cookie of its response, or none
+//   stateful_session: begin() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
+//                                     │   ├─ read() ◀─ unless it knows the cookie ◀─┤
+//                                     │   └─ settle() ◀─ Affinity ◀────────────────┘
+//                                     └▶ the Set-Cookie of its response, or none
 //
 // It stays for all picks of the call, and outlives the configuration that its cookie is of: what it
 // needs of that it copies. Sessions that have ended are kept by the thread, with their memory, for
@@ -16,6 +17,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -55,10 +58,49 @@ struct SessionTerms {
 };
 
 /// A configured cookie as the filter has it at hand.
-struct CompiledCookie {
-  SessionCookie cookie;
-  std::string attributes;  ///< attributes_of(cookie).
-  bool strict = false;
+class CompiledCookie {
+ public:
+  CompiledCookie(const SessionCookie& cookie, bool strict);
+
+  absl::string_view path() const { return path_; }
+
+  bool is_strict() const { return is_strict_; }
+
+  absl::string_view name() const { return absl::string_view(text_).substr(0, name_size_); }
+
+  /// The name, then attributes_of(): what a session copies.
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::string path_;
+  std::size_t name_size_;
+  bool is_strict_;
+};
+
+/// A text in memory of its own, which it does not ask for as long as the text is of usual length.
+class KeptText {
+ public:
+  void assign(absl::string_view text) {
+    size_ = text.size();
+    if (size_ <= short_.size()) {
+      std::ranges::copy(text, short_.begin());
+    } else {
+      long_.assign(text.data(), size_);
+    }
+  }
+
+  absl::string_view get() const {
+    return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
+  }
+
+  /// What it has asked for.
+  std::size_t memory() const { return long_.capacity(); }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<char, 120> short_;  // The first size_ mean something, unless they are in long_.
+  std::string long_;
 };
 
 }  // namespace signalbox::lb
@@ -66,20 +108,24 @@ struct CompiledCookie {
 namespace signalbox {
 
 struct Session {
-  /// Reads the call's cookie: what is wrong with it, if anything is. Precondition: it is new.
-  std::optional<lb::CookieFlaw> read(const lb::CompiledCookie& config, const HeaderSource& headers);
+  /// Finds the call's cookie. Both are borrowed until keep(). Precondition: it is new.
+  void begin(const lb::CompiledCookie& config, const HeaderSource& headers);
 
-  /// The route does not name the cookie's cluster (A55-19): the call goes where the route says.
-  void stay_off_its_cluster() { is_off_its_cluster_ = true; }
+  /// Copies what begin() was given.
+  void keep();
 
-  /// The cluster that the call's cookie says; empty: none.
+  /// Reads the cookie, if nobody has yet: the hosts that it names. What is wrong with it, if
+  /// anything is, is its flaw from then on.
+  absl::string_view read();
+
+  /// The cluster that the call's cookie says; empty: none. It has been read.
   absl::string_view cluster() const { return own_.cluster; }
 
-  /// Whether the call's cookie names a host.
+  /// Whether the call's cookie names a host. It has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
   /// What the next pick is asked for.
-  SessionArgs wish(Instant now) const;
+  SessionArgs wish(Instant now);
 
   /// What has become of the wish, where nothing was picked before, or forget() said so: counts it,
   /// and writes the Set-Cookie if there is to be one (A55-21, A55-24).
@@ -102,7 +148,7 @@ struct Session {
   const std::string& set_cookie() const { return set_cookie_; }
 
   /// The name of its cookie.
-  const std::string& name() const { return name_; }
+  absl::string_view name() const { return text().substr(0, name_size_); }
 
   /// It is as if it were new, but for its memory.
   void clear();
@@ -110,37 +156,50 @@ struct Session {
   /// What it takes beside itself.
   std::size_t memory() const;
 
-  /// Whose it is. Set by who makes it, and good while its filters are asked.
+  /// Whose it is. Set by who makes it and by who picks, and good as long as they look.
   const lb::SessionTerms* terms = nullptr;
+  Session* next_spare = nullptr;  ///< Of those that have ended.
   /// Of its cookie, if somebody still has to hear of it.
   std::optional<lb::CookieFlaw> flaw;
 
  private:
-  std::optional<lb::CookieFlaw> open(absl::string_view value);
-  AffinityResult result_of(AffinityResult of_picker) const;
+  // The configured cookie's name and attributes.
+  absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
+
+  std::optional<lb::CookieFlaw> open();
+  AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster, const lb::SessionTerms& context);
 
-  std::string name_;  // Of the configured cookie; so are its attributes.
-  std::string attributes_;
-  std::string text_;    // Of the call's cookie, decoded.
-  lb::CookieHost own_;  // In text_; without hosts: it has no cookie that could be used.
-  std::string hosts_;   // Of the endpoint picked last, where these are not own_.hosts.
-  std::string host_;    // What a Set-Cookie says; so are the next two.
-  std::string purpose_;
-  std::string encoded_;
+  // First what every call needs: it is on few cache lines.
+  const lb::CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
+  absl::string_view value_;                     // Of the call's cookie, until then as its own.
+  std::size_t name_size_ = 0;
+  bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;  // Its cookie is good, but plain, or sealed with an old key.
-  bool is_off_its_cluster_ = false;
+  bool is_outdated_ = false;   // Its cookie is good, but plain, or sealed with an old key.
   bool is_counted_ = false;    // Its Set-Cookie.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // hosts_ are wished for, and not those of the cookie.
+  lb::CookieHost own_;         // In decoded_; without hosts: it has no cookie that could be used.
+  lb::KeptText kept_;
+  lb::KeptText kept_value_;
   std::string set_cookie_;
+  std::string decoded_;  // The call's cookie.
+  std::string hosts_;    // Of the endpoint picked last, where these are not own_.hosts.
+  std::string host_;     // What a Set-Cookie says; so are the next two.
+  std::string purpose_;
+  std::string encoded_;
 };
 
 }  // namespace signalbox
 
 namespace signalbox::lb {
+
+/// The hosts that the session's cookie names, which is read for that if nobody has yet.
+inline absl::string_view hosts_of(const SessionArgs& session) {
+  return session.unread != nullptr ? session.unread->read() : session.hosts;
+}
 
 struct GiveBack {
   void operator()(Session* session) const;

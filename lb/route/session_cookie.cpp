@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -13,12 +14,38 @@
 namespace signalbox::lb {
 namespace {
 
+// Where the first `wanted` is, or the end: eight bytes at a step.
+std::size_t find_byte(absl::string_view text, char wanted) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
+  const std::uint64_t all = kOnes * static_cast<unsigned char>(wanted);
+  std::size_t at = 0;
+  for (; at + sizeof(all) <= text.size(); at += sizeof(all)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    const std::uint64_t zeros = word ^ all;  // Zero where it is.
+    if (((zeros - kOnes) & ~zeros & (kOnes << 7U)) != 0) break;
+  }
+  while (at < text.size() && text[at] != wanted)
+    ++at;
+  return at;
+}
+
 // What stands before the first `separator`, which is taken off `text` with it.
 absl::string_view take_until(absl::string_view& text, char separator) {
-  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::size_t end = find_byte(text, separator);
   const absl::string_view taken = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return taken;
+}
+
+// absl's StripAsciiWhitespace, which a call would find in no cache: it is in a library of its own.
+absl::string_view trimmed(absl::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  while (!text.empty() && is_space(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back()))
+    text.remove_suffix(1);
+  return text;
 }
 
 // Decimal, of 1 to `most_digits` digits.
@@ -113,7 +140,7 @@ FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name) {
   std::size_t cookies_left = kMostCookies;
   headers.each("cookie", [&](absl::string_view header) {
     while (!found.value && !found.is_cut && !header.empty()) {
-      const std::size_t end = std::min(header.substr(0, bytes_left + 1).find(';'), header.size());
+      const std::size_t end = find_byte(header.substr(0, bytes_left + 1), ';');
       if (cookies_left == 0 || end > bytes_left) {
         found.is_cut = true;
         return;
@@ -122,9 +149,9 @@ FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name) {
       absl::string_view value = header.substr(0, end);
       header.remove_prefix(std::min(end + 1, header.size()));
       bytes_left -= std::min(end + 1, bytes_left);
-      const absl::string_view its_name = absl::StripAsciiWhitespace(take_until(value, '='));
+      const absl::string_view its_name = trimmed(take_until(value, '='));
       if (its_name != name) continue;
-      value = absl::StripAsciiWhitespace(value);
+      value = trimmed(value);
       if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
         value = value.substr(1, value.size() - 2);
       found.value = value;
@@ -157,6 +184,16 @@ std::optional<CookieHost> parse_cookie_host(absl::string_view text) {
     if (!is_ip_and_port(take_until(rest, ','))) return std::nullopt;
     if (is_last) return CookieHost{hosts, text};
   }
+}
+
+void write_cookie_host(absl::string_view hosts, absl::string_view cluster, std::string& text) {
+  text.assign(hosts.data(), hosts.size()).append(1, ';').append(cluster.data(), cluster.size());
+}
+
+std::string plain_cookie(absl::string_view hosts, absl::string_view cluster) {
+  std::string text;
+  write_cookie_host(hosts, cluster, text);
+  return absl::Base64Escape(text);
 }
 
 std::string attributes_of(const SessionCookie& cookie) {

@@ -69,6 +69,12 @@ struct CookieHost {
 /// of an address since it keeps the time in its cookies, which we ignore. nullopt: none of these.
 std::optional<CookieHost> parse_cookie_host(absl::string_view text);
 
+/// What that is read from (A60): "hosts;cluster", into `text`, which keeps its memory.
+void write_cookie_host(absl::string_view hosts, absl::string_view cluster, std::string& text);
+
+/// The value of the cookie that says so, unsealed.
+std::string plain_cookie(absl::string_view hosts, absl::string_view cluster);
+
 /// "10.0.0.1:80", "[2001:db8::1]:80".
 bool is_ip_and_port(absl::string_view text);
 

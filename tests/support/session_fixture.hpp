@@ -66,22 +66,39 @@ struct SessionFixture : RouterFixture {
     return backends[cluster].emplace_back(Backend{hosts, std::make_unique<Connection>(first)});
   }
 
+  /// As override_host: who is usable, and whose cookie is just as he would have made it.
+  std::optional<PickResult> known_at_sight(const PickArgs& args) {
+    if (args.session == nullptr || args.session->cookie.empty()) return std::nullopt;
+    for (const Backend& one : backends[args.cluster->str()]) {
+      const bool is_his = args.session->cookie == lb::plain_cookie(one.hosts, args.cluster->str());
+      if (!is_his || !one.is_usable) continue;
+      wishes.push_back(one.hosts);
+      PickResult answer = result(Complete{one.connection.get()});
+      answer.affinity = {AffinityResult::kHit, &one.hosts, true};
+      return answer;
+    }
+    return std::nullopt;
+  }
+
   /// As override_host: a usable host of the wish, or else the child's choice, which is the first
   /// usable one.
   PickResult answer(const PickArgs& args) {
     asked.push_back(args.cluster->str());
-    if (args.session != nullptr) wishes.emplace_back(args.session->hosts);
     if (args.session != nullptr) last = *args.session;
     auto& all = backends[args.cluster->str()];
+    if (const auto known = known_at_sight(args)) return *known;
+    const absl::string_view wish =
+        args.session != nullptr ? lb::hosts_of(*args.session) : absl::string_view();
+    if (args.session != nullptr) wishes.emplace_back(wish);
     const auto to_backend = [&](const Backend& chosen, AffinityResult how) {
       PickResult answer = result(Complete{chosen.connection.get()});
       if (args.session != nullptr) answer.affinity = {how, &chosen.hosts};
       return answer;
     };
     AffinityResult fell = AffinityResult::kNew;
-    if (args.session != nullptr && !args.session->hosts.empty()) {
+    if (!wish.empty()) {
       fell = AffinityResult::kUnknownHost;
-      for (const absl::string_view host : absl::StrSplit(args.session->hosts, ',')) {
+      for (const absl::string_view host : absl::StrSplit(wish, ',')) {
         for (const Backend& one : all) {
           const std::vector<absl::string_view> its = absl::StrSplit(one.hosts, ',');
           if (std::ranges::find(its, host) == its.end()) continue;

@@ -132,6 +132,21 @@ TEST_CASE("cluster_tree: override_host is told the cluster's idle_timeout, and a
   CHECK_FALSE(same_config(before, tree()));
 }
 
+TEST_CASE("cluster_tree: cookies name the cluster that routes name",
+          "[lb][cluster_tree][A60][A75-2]") {
+  Cluster cluster;
+  cluster.name = ClusterName("leaf");
+  const auto told = [&](const ClusterName& aggregate) {
+    const auto tree = leaf_tree(
+        cluster, cluster.lb_policy, {ChildName("child0")}, true, nullptr, aggregate);
+    const auto& cluster_impl = std::get<OutlierDetectionConfig>(*tree).child;
+    const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
+    return std::get<OverrideHostConfig>(*override_host).cluster;
+  };
+  CHECK(told(ClusterName()) == ClusterName("leaf"));
+  CHECK(told(ClusterName("orders")) == ClusterName("orders"));
+}
+
 TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in order",
           "[lb][cluster_tree][A75-1][A75-8][A75-9][A37-16][A37-33]") {
   Cluster cluster;
@@ -144,6 +159,7 @@ TEST_CASE("cluster_tree: an aggregate's children are its leaves, by name and in 
   const PriorityConfig::Child& child = priority.children.at(ChildName("two"));
   CHECK(std::get<CdsConfig>(*child.config).cluster == ClusterName("two"));
   CHECK(std::get<CdsConfig>(*child.config).lb_policy == cluster.lb_policy);
+  CHECK(std::get<CdsConfig>(*child.config).aggregate == ClusterName("orders"));
   CHECK_FALSE(child.slice.has_value());
   CHECK_FALSE(child.ignore_reresolution_requests);
 }

@@ -6,14 +6,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 
 #include "lb/pickers.hpp"
+#include "lb/route/session.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/route_fixture.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
+using signalbox::testing::TestHeaders;
 
 namespace {
 
@@ -195,6 +199,117 @@ TEST_CASE("override_host picker: whom a cookie leads to",
     const Hosts hosts(row.allowed);
     CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
     CHECK(hosts.used() == row.used);
+  }
+}
+
+namespace {
+
+/// A session whose cookie nobody has read yet.
+struct Unread {
+  explicit Unread(const std::string& value) : headers({{"cookie", "s=" + value}}) {
+    session.terms = &terms;
+    session.begin(config, headers);
+  }
+
+  PickResult pick(const PickerPtr& picker) {
+    const SessionArgs asked = session.wish(kNow);
+    PickArgs args;
+    args.session = &asked;
+    return picker->pick(args);
+  }
+
+  const SessionTerms terms;
+  const CompiledCookie config{SessionCookie{"s", "", 0s}, false};
+  const TestHeaders headers;
+  Session session;
+};
+
+}  // namespace
+
+TEST_CASE("override_host picker: a cookie known at sight leads where reading it would lead",
+          "[lb][override_host][A55-18][A55-36][A60][A75-42]") {
+  struct Row {
+    const char* what;
+    std::string cookie;
+    std::string answer;
+    bool is_read = false;
+  };
+
+  Locality locality;
+  locality.endpoints = {endpoint({"10.0.0.1:80"}),
+                        endpoint({"10.0.0.2:80", "[2001:db8::2]:80"}),
+                        endpoint({"10.0.0.3:80"}, HealthStatus::kDraining),
+                        endpoint({"10.0.0.4:80"}),
+                        endpoint({"10.0.0.5:80"}),
+                        endpoint({"10.0.0.6:80", "[2001:db8:1:2:3:4:5:6]:80"})};
+  Endpoints endpoints;
+  endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+  const auto table =
+      std::make_shared<const HostTable>(std::make_shared<const Endpoints>(std::move(endpoints)),
+                                        kAlsoDraining,
+                                        nullptr,
+                                        ClusterName("orders"));
+  HostStates states;
+  for (std::size_t at = 0; at < table->size(); ++at) {
+    const Address& address = (*table)[at].address;
+    states.push_back(SubchannelStateChanged{
+        address, kReady, true, absl::OkStatus(), std::make_shared<const Connection>(address)});
+  }
+  states[*table->find("10.0.0.4:80")]->healthy = false;
+  states[*table->find("10.0.0.5:80")]->state = kIdle;
+  const PickerPtr picker = make_override_host_picker(
+      make_queue_picker(), make_host_slots(table, states), std::make_shared<const Asks>());
+
+  const std::string both = "10.0.0.2:80,[2001:db8::2]:80";
+  const std::string turned = "[2001:db8::2]:80,10.0.0.2:80";
+  const std::string longer = "10.0.0.6:80,[2001:db8:1:2:3:4:5:6]:80";
+  const auto row = GENERATE_COPY(values<Row>({
+      {"one address",
+       plain_cookie("10.0.0.1:80", "orders"),
+       "complete 10.0.0.1:80 (hit) 10.0.0.1:80"},
+      {"two", plain_cookie(both, "orders"), "complete 10.0.0.2:80 (hit) " + both},
+      {"the other first",
+       plain_cookie(turned, "orders"),
+       "complete [2001:db8::2]:80 (hit) " + turned},
+      {"DRAINING",
+       plain_cookie("10.0.0.3:80", "orders"),
+       "complete 10.0.0.3:80 (hit draining) 10.0.0.3:80"},
+      {"one of the two",
+       plain_cookie("10.0.0.2:80", "orders"),
+       "complete 10.0.0.2:80 (hit) " + both,
+       true},
+      {"another cluster",
+       plain_cookie("10.0.0.1:80", "stock"),
+       "complete 10.0.0.1:80 (hit) 10.0.0.1:80",
+       true},
+      {"no cluster",
+       absl::Base64Escape("10.0.0.1:80"),
+       "complete 10.0.0.1:80 (hit) 10.0.0.1:80",
+       true},
+      {"ejected", plain_cookie("10.0.0.4:80", "orders"), "queue (unhealthy)", true},
+      {"IDLE", plain_cookie("10.0.0.5:80", "orders"), "queue (queued) connect 10.0.0.5:80", true},
+      {"nobody's", plain_cookie("10.0.0.9:80", "orders"), "queue (unknown host)", true},
+      {"bad", "MTAuMC4wLjE6ODA7b3JkZXJz!", "queue (new)", true},
+      {"none", "", "queue (new)", true},
+      {"one that is longer than a seat has room for",
+       plain_cookie(longer, "orders"),
+       "complete 10.0.0.6:80 (hit) " + longer,
+       plain_cookie(longer, "orders").size() > 79},
+  }));
+  DYNAMIC_SECTION(row.what) {
+    Unread call(row.cookie);
+    const PickResult result = call.pick(picker);
+    CHECK(to_words(result) == row.answer);
+    CHECK(result.affinity.as_cookie != row.is_read);
+    const bool may_hit = std::holds_alternative<Complete>(result.outcome);
+    if (may_hit) {
+      CHECK(call.session.has_cookie() == row.is_read);
+      const Address& address = std::get<Complete>(result.outcome).connection->address();
+      CHECK((*table)[*table->find(address.str())].mark->last_used() == kNow);
+      REQUIRE(std::get<Complete>(result.outcome).endpoint != nullptr);
+      CHECK(std::get<Complete>(result.outcome).endpoint->endpoint->addresses.front() ==
+            (*table)[*table->find(address.str())].endpoint->addresses.front());
+    }
   }
 }
 

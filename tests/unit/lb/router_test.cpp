@@ -667,7 +667,7 @@ TEST_CASE_METHOD(
                        {filter("session", session_by("JSESSIONID-of-orders", "/", 120s))}),
           answering([&](const PickArgs& args) {
             PickResult answer = result(Complete{backend.get()});
-            is_known = is_known && args.session->hosts == first;
+            is_known = is_known && hosts_of(*args.session) == first;
             answer.affinity = {AffinityResult::kHit, is_known ? &first : &second};
             return answer;
           }));
@@ -741,9 +741,9 @@ TEST_CASE_METHOD(RouterFixture,
   publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
           answering([&](const PickArgs& args) {
             PickResult answer = result(Complete{backend.get()});
-            answer.affinity = {
-                args.session->hosts.empty() ? AffinityResult::kNew : AffinityResult::kUnknownHost,
-                &hosts};
+            answer.affinity = {hosts_of(*args.session).empty() ? AffinityResult::kNew
+                                                               : AffinityResult::kUnknownHost,
+                               &hosts};
             return answer;
           }));
   TestHeaders::List crumbs(10'000, {"cookie", "a=0; b=1"});

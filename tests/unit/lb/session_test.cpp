@@ -204,6 +204,28 @@ TEST_CASE_METHOD(TwoBackends,
   }
 }
 
+TEST_CASE_METHOD(SessionFixture,
+                 "session: its cookie may be a filter's, and headers more follow",
+                 "[lb][session][A39]") {
+  add("a", "10.0.0.1:80");
+  add("a", "1.1.1.1:1");  // Its cookie fits into a string without memory of its own.
+  const auto adds = [](const char* text, std::vector<std::pair<std::string, std::string>> headers) {
+    return filter(text, scripted(text, [headers](FilterCall& call) {
+                    for (const auto& [name, value] : headers)
+                      CHECK(call.add_header(name, value));
+                  }));
+  };
+  const std::vector<std::pair<std::string, std::string>> many(20, {"x-more", "of it"});
+  publish(with_filters(all_to(to("a")),
+                       {adds("before", {{"cookie", "s=" + base64("1.1.1.1:1")}}),
+                        filter("session", session_by("s")),
+                        adds("after", many)}),
+          answering([this](const PickArgs& args) { return answer(args); }));
+  Pick pick = call("");
+  CHECK(address_of(pick) == "1.1.1.1:1");
+  CHECK(counted("a", AffinityResult::kHit) == 1);
+}
+
 TEST_CASE_METHOD(TwoBackends, "session: a second filter begins no second one", "[lb][session]") {
   publish(with_filters(all_to(to("a")),
                        {filter("one", session_by("s")), filter("two", session_by("t"))}),
