@@ -128,8 +128,4 @@ LbConfigPtr aggregate_tree(const Cluster& cluster,
   return make_lb_config(std::move(priority));
 }
 
-bool same_tiers(const TierSetPtr& left, const TierSetPtr& right) {
-  return left == right || (left != nullptr && right != nullptr && *left == *right);
-}
-
 }  // namespace signalbox::lb

@@ -54,7 +54,4 @@ LbConfigPtr aggregate_tree(const Cluster& cluster,
                            const AggregateLeaves& leaves,
                            AggregateMode mode = AggregateMode::kPriority);
 
-/// Whether both are null, or the same tiers.
-bool same_tiers(const TierSetPtr& left, const TierSetPtr& right);
-
 }  // namespace signalbox::lb

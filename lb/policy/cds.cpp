@@ -107,7 +107,7 @@ class Cds final : public Policy {
              LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
       const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
-      if (config == served_ && is_same && same_tiers(own.tiers, tiers_)) return;  // D3
+      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;  // D3
       override_ = own.lb_policy;
       tiers_ = own.tiers;
       sessions_ = sessions;

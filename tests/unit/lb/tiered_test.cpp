@@ -307,12 +307,12 @@ TEST_CASE("tiered: a leaf knows of unfit endpoints, and of its tiers, under tier
   policy.update(make_lb_config(own), world.config());
   CHECK(given().degraded.size() == 1);
   CHECK(given().unhealthy.size() == 1);
-  // The same tiers again are no news; others are, though the cluster is the same.
-  own.tiers = std::make_shared<const TierSet>();
-  CHECK(policy.update(make_lb_config(own), world.config()) == Texts{});
-  own.tiers = std::make_shared<const TierSet>(TierSet{{0, kHealthyHosts}});
-  CHECK(std::ranges::count(policy.update(make_lb_config(own), world.config()), "update child") ==
-        1);
+  // The same tiers again: what died below may have gone back to older ones.
+  for (const auto& tiers : {TierSet{}, TierSet{}, TierSet{{0, kHealthyHosts}}}) {
+    own.tiers = std::make_shared<const TierSet>(tiers);
+    const Texts effects = policy.update(make_lb_config(own), world.config());
+    CHECK(std::ranges::count(effects, "update child") == 1);
+  }
 }
 
 TEST_CASE("tiered: which mode an aggregate has is its own word, else the runtime's",
