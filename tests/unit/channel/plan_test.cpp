@@ -101,6 +101,19 @@ TEST_CASE("plan: endpoints that are missing are told of", "[channel][plan][ENV-6
         "the endpoints places of cluster primary are missing: it takes no calls");
 }
 
+TEST_CASE("plan: calls that EDS has dropped are told of", "[channel][plan]") {
+  PlanRequest request;
+  request.cluster = "primary";
+  const std::string policy =
+      "    policy: {drop_overloads: [{category: shed, drop_percentage: {numerator: 5}}]}\n";
+  const auto planned = plan(kLeaves + kEndpoints + policy, request);
+  INFO(planned.status().ToString());
+  REQUIRE(planned.ok());
+  CHECK(planned->notes ==
+        std::vector<std::string>{
+            "cluster primary drops calls (drop_overloads): its shares are before that"});
+}
+
 TEST_CASE("plan: of a leaf, which runs in priority mode", "[channel][plan]") {
   PlanRequest request;
   request.cluster = "primary";
@@ -142,7 +155,8 @@ TEST_CASE("plan: what is not there is told with what is", "[channel][plan]") {
   request.cluster = "ordres";
   CHECK(refusal(kAggregate + kLeaves, request) ==
         "there is no cluster 'ordres'; clusters: legacy, orders, primary");
-  CHECK_THAT(refusal(kLeaves), Contains("name a cluster: legacy, primary"));
+  CHECK(refusal(kLeaves) == "no aggregate leads to several clusters; name one: legacy, primary");
+  CHECK(refusal("  []") == "there is no cluster");
   CHECK_THAT(refusal(kAggregate), Contains("orders has no usable leaf cluster"));
   CHECK_THAT(refusal("  - 7"), Contains("world.yaml: line 2: resources[0]"));
   CHECK_THAT(refusal(R"(
