@@ -202,7 +202,7 @@ class Tiered final : public Policy {
     if (shown_ != nullptr && shown_table_ == table_ && shown_leaves_ == leaves) return shown_;
     shown_table_ = table_;
     shown_leaves_ = leaves;
-    shown_ = make_tiered_picker(table_, std::move(leaves));
+    shown_ = make_tiered_picker(config_.cluster, table_, std::move(leaves));
     return shown_;
   }
 

@@ -311,6 +311,11 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   weighing.leaves[0].endpoints = endpoints;
   CHECK(of_leaves(planned(weighing, panic), kTieredNow) == percents({25, 75}));
   CHECK(panicking.leaves[1].priorities[0].now.panic);
+  PlanInput with_empty = unwell;
+  auto more = std::make_shared<Endpoints>(*with_empty.leaves[0].endpoints);
+  more->priorities.push_back({});
+  with_empty.leaves[0].endpoints = more;
+  CHECK_FALSE(planned(with_empty, panic).leaves[0].priorities[1].now.panic);  // Of nobody.
   CHECK(panicking.failing.priority.now == kAllCalls);
   CHECK(planned(unwell).failing.tiered.now == kAllCalls);
 }

@@ -207,6 +207,8 @@ TEST_CASE("tiered: where some are healthy, and no score reaches 1, calls are tol
   fixture.say("one", kReady, fit(1, 141));
   fixture.policy.applied("one");
   CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 141");
+  fixture.say("one", kReady, report({{{}, hosts(1), hosts(150)}}));
+  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 150");
   fixture.say("one", kReady, fit(1, 140));
   CHECK(fixture.policy.pick("orders", 1) == "fail UNAVAILABLE: one/0/0");
 }
@@ -246,6 +248,8 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // One that tries again has not made it.
+  CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
 TEST_CASE("tiered: a leaf that begins anew counts as before, one that cannot be had is skipped",
@@ -308,7 +312,15 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "two priority 0",
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
-                                             ""}});
+                                             "CDS orders"}});
+  // Another leaf with the same shares has its own name.
+  fixture.update({"one", "three"});
+  fixture.say("three", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("three");
+  told.steps.clear();
+  fixture.policy.published()->picker->explain(args, told);
+  CHECK(told.steps.front().decision == "three priority 0");
 }
 
 // --- above the leaves ---
