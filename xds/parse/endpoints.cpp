@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/endpoints.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "messages/endpoints.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "xds/limits.hpp"
 #include "xds/parse/endpoint_metadata.hpp"
 #include "xds/parse/lb_endpoint.hpp"
 #include "xds/parse/validation_errors.hpp"
@@ -162,12 +164,14 @@ void read_unfit(const Unfit& unfit,
   }
 }
 
-// A limit says what is refused, and nothing of what is not: here nothing is.
+// A limit says what is refused, and nothing of what is not: here nothing is. A lower one leaves out
+// nobody; by a higher one more are right.
 void read_all_unfit(const std::vector<Unfit>& unfit,
                     PriorityMap& priorities,
                     EndpointsSoFar& so_far,
                     ParseOptions options) {
-  options.limits = {};
+  for (const NamedLimit& limit : kNamedLimits)
+    options.limits.*limit.member = std::max(options.limits.*limit.member, Limits{}.*limit.member);
   for (const Unfit& of : unfit)
     read_unfit(of, priorities[of.proto->priority()], so_far, options);
 }
