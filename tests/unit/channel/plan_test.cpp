@@ -3,6 +3,7 @@
 // A plan of a file of resources, as a program asks for it.
 #include "signalbox/plan.hpp"
 
+#include <cstdlib>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -123,6 +124,31 @@ TEST_CASE("plan: of a leaf, which runs in priority mode", "[channel][plan]") {
   CHECK_FALSE(planned->is_aggregate);
   CHECK(planned->mode == AggregateMode::kPriority);
   CHECK(planned->leaves.size() == 1);
+}
+
+TEST_CASE("plan: an aggregate that does not say runs as the request says", "[channel][plan][D1]") {
+  PlanRequest request;
+  request.aggregate_mode = AggregateMode::kTiered;
+  const auto planned = plan(kAggregate + kLeaves + kEndpoints, request);
+  REQUIRE(planned.ok());
+  CHECK(planned->mode == AggregateMode::kTiered);
+  CHECK_FALSE(planned->mode_is_own);
+}
+
+TEST_CASE("plan: an aggregate's policy takes the place of its leaves' where that is asked for",
+          "[channel][plan][A75-8]") {
+  const std::string world = kAggregate + "    lb_policy: RING_HASH\n" + kLeaves + kEndpoints;
+  const auto policy = [&] {
+    const auto planned = plan(world);
+    INFO(planned.status().ToString());
+    REQUIRE(planned.ok());
+    return planned->leaves[0].lb_policy;
+  };
+  CHECK(policy() == "wrr_locality, round_robin");
+  ::setenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true", 1);
+  const std::string replaced = policy();
+  ::unsetenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+  CHECK(replaced == "ring_hash");
 }
 
 TEST_CASE("plan: of a target, by its routes", "[channel][plan]") {
