@@ -16,7 +16,7 @@ namespace {
 class TieredPicker final : public Picker {
  public:
   TieredPicker(ClusterName cluster, TierTablePtr table, std::vector<PickerPtr> leaves)
-      : cluster_(std::move(cluster)), table_(std::move(table)) {
+      : table_(std::move(table)), cluster_(std::move(cluster)) {
     leaves_.reserve(leaves.size());
     for (PickerPtr& leaf : leaves)
       leaves_.emplace_back(std::move(leaf));
@@ -59,9 +59,9 @@ class TieredPicker final : public Picker {
     return absl::StrCat(table_->name_of(share).str(), " ", to_string(share.tier));
   }
 
-  const ClusterName cluster_;
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
+  const ClusterName cluster_;  ///< For explanations: behind what picks read.
 };
 
 }  // namespace
