@@ -164,14 +164,19 @@ void read_unfit(const Unfit& unfit,
   }
 }
 
+Limits no_lower_than_by_default(Limits limits) {
+  for (const NamedLimit& limit : kNamedLimits)
+    limits.*limit.member = std::max(limits.*limit.member, Limits{}.*limit.member);
+  return limits;
+}
+
 // A limit says what is refused, and nothing of what is not: here nothing is. A lower one leaves out
 // nobody; by a higher one more are right.
 void read_all_unfit(const std::vector<Unfit>& unfit,
                     PriorityMap& priorities,
                     EndpointsSoFar& so_far,
                     ParseOptions options) {
-  for (const NamedLimit& limit : kNamedLimits)
-    options.limits.*limit.member = std::max(options.limits.*limit.member, Limits{}.*limit.member);
+  options.limits = no_lower_than_by_default(options.limits);
   for (const Unfit& of : unfit)
     read_unfit(of, priorities[of.proto->priority()], so_far, options);
 }
