@@ -208,7 +208,9 @@ void check_localities(std::uint32_t priority,
 
 std::vector<Priority> to_priorities(PriorityMap priorities, const Field& field) {
   std::vector<Priority> result;
-  for (auto& [number, priority] : priorities) {
+  for (auto& entry : priorities) {
+    const std::uint32_t number = entry.first;
+    Priority& priority = entry.second;
     if (number != result.size()) {
       field.add(
           absl::StrCat("priorities must have no gaps, found ", number, " but no ", result.size()));
