@@ -35,7 +35,9 @@ absl::Status take(ExplainQuestion& question, const std::string& key, const std::
     if (!header.ok()) return header.status();
     question.headers.push_back(*std::move(header));
   } else if (key == "cookie") {
-    if (!is_header_value("cookie", value))
+    const auto equals = value.find('=');
+    const bool has_name = equals != std::string::npos && equals > 0;
+    if (!has_name || !is_header_value("cookie", value))
       return absl::InvalidArgumentError("cookie: expected name=value in printable ASCII");
     question.headers.emplace_back("cookie", value);
   } else if (key == "seed") {

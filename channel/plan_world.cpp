@@ -103,8 +103,11 @@ absl::StatusOr<ClusterName> PlanWorld::only_root() const {
     }
   }
   if (roots.size() == 1) return *roots.begin();
+  if (clusters_.empty()) return absl::InvalidArgumentError("there is no cluster");
   return absl::InvalidArgumentError(absl::StrCat(
-      "there is not one cluster that no aggregate leads to; name a cluster: ", all_clusters()));
+      roots.empty() ? "aggregates lead to all clusters" : "no aggregate leads to several clusters",
+      "; name one: ",
+      roots.empty() ? all_clusters() : names(roots)));
 }
 
 absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request) const {
@@ -146,14 +149,19 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
       planned.endpoints = xds::endpoints_from_dns(dns->name, {Address(dns->name.str())}, nullptr);
     } else if (const auto* eds = std::get_if<EdsDiscovery>(&leaf.discovery)) {
       const auto found = endpoints_.find(eds->service_name);
-      if (found != endpoints_.end())
+      if (found != endpoints_.end()) {
         planned.endpoints = found->second;
-      else
+        if (!found->second->drops.empty()) {
+          notes.push_back(absl::StrCat(
+              "cluster ", name.str(), " drops calls (drop_overloads): its shares are before that"));
+        }
+      } else {
         notes.push_back(absl::StrCat("the endpoints ",
                                      eds->service_name,
                                      " of cluster ",
                                      name.str(),
                                      " are missing: it takes no calls"));
+      }
     }
   }
   auto plan = lb::make_plan(input, request.assumptions);

@@ -74,6 +74,14 @@ CLI::Validator one_of(absl::string_view word, absl::string_view other) {
   return {check, ""};
 }
 
+// An option that is given is not passed over.
+CLI::Validator file_name() {
+  const auto check = [](std::string& text) -> std::string {
+    return text.empty() ? "expected the name of a file, got ''" : "";
+  };
+  return {check, ""};
+}
+
 CLI::Validator host_and_port() {
   const auto check = [](std::string& text) -> std::string {
     const auto colon = text.rfind(':');
@@ -507,6 +515,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
       command->add_flag("--json", options.json, "As data, in place of the table");
   command->add_option("--html", options.html, "Write a page with bars to this file, too")
       ->type_name("FILE")
+      ->check(file_name())
       ->excludes(json);
   command->callback([&line] { line.status = run_plan(line.plan); });
 }

@@ -169,7 +169,7 @@ std::string tree(const Plan& plan, const PlanView& view) {
                                   "<th></th></tr>\n",
                                   times,
                                   "<th></th></tr></thead>\n<tbody>\n");
-  for (const PlanRow& row : plan_rows(plan, view, kEndpointsOnPage)) {
+  for (const PlanRow& row : plan_rows(plan, kEndpointsOnPage)) {
     absl::StrAppend(
         &text, "<tr class=\"d", row.depth, "\"><th scope=\"row\">", escape_html(row.name), "</th>");
     const auto empty = absl::StrCat("<td colspan=\"", columns * view.modes.size(), "\"></td>");

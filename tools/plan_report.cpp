@@ -24,17 +24,15 @@ std::string indented(const PlanRow& row) {
 
 // --- rows ------------------------------------------------------------------
 
-std::string change(std::uint32_t now, std::uint32_t then, bool has_then) {
-  return has_then && now != then ? absl::StrCat(now, " → ", then) : absl::StrCat(now);
+// Where nothing is assumed, both are the same.
+std::string change(std::uint32_t now, std::uint32_t then) {
+  return now != then ? absl::StrCat(now, " → ", then) : absl::StrCat(now);
 }
 
-std::string detail_of(const PlannedPriority& priority, const PlanView& view) {
-  const bool has_then = view.has_then();
-  std::string text =
-      absl::StrCat("health ", change(priority.now.healthy, priority.then.healthy, has_then));
+std::string detail_of(const PlannedPriority& priority) {
+  std::string text = absl::StrCat("health ", change(priority.now.healthy, priority.then.healthy));
   if (priority.now.degraded + priority.then.degraded > 0) {
-    absl::StrAppend(
-        &text, ", degraded ", change(priority.now.degraded, priority.then.degraded, has_then));
+    absl::StrAppend(&text, ", degraded ", change(priority.now.degraded, priority.then.degraded));
   }
   if (priority.now.panic || priority.then.panic) absl::StrAppend(&text, ", panic");
   return text;
@@ -221,14 +219,13 @@ std::string percent_text(CallShare share) {
   return text;
 }
 
-std::vector<PlanRow> plan_rows(const Plan& plan, const PlanView& view, std::size_t most_endpoints) {
+std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints) {
   std::vector<PlanRow> rows;
   for (const PlannedLeaf& leaf : plan.leaves) {
     rows.push_back({0, leaf.name.str(), leaf.lb_policy, true, leaf.shares});
     for (std::size_t i = 0; i < leaf.priorities.size(); ++i) {
       const PlannedPriority& priority = leaf.priorities[i];
-      rows.push_back(
-          {1, absl::StrCat("priority ", i), detail_of(priority, view), true, priority.shares});
+      rows.push_back({1, absl::StrCat("priority ", i), detail_of(priority), true, priority.shares});
       for (const PlannedLocality& locality : priority.localities) {
         rows.push_back({2,
                         name_of(locality.name),
@@ -303,7 +300,7 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
 }
 
 std::string plan_table(const Plan& plan, const PlanView& view) {
-  const auto rows = plan_rows(plan, view, kEndpointsInTable);
+  const auto rows = plan_rows(plan, kEndpointsInTable);
   std::size_t columns = 0;
   for (const PlanRow& row : rows)
     columns = std::max(columns, width(indented(row)));

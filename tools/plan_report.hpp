@@ -59,7 +59,7 @@ struct PlanRow {
 };
 
 /// Of a locality's endpoints the first so many, and a row that says how many more there are.
-std::vector<PlanRow> plan_rows(const Plan& plan, const PlanView& view, std::size_t most_endpoints);
+std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);
 
 /// What is assumed: "zone-a is down, orders/0 has 50 % healthy endpoints". Empty: nothing is.
 std::string assumption_text(const PlanAssumptions& assumptions);

@@ -232,14 +232,17 @@ PriorityHealth health_of(const Row& row, bool then) {
     health.total = 100;
     return health;
   }
+  const bool is_weighted = row.leaf->endpoints->weighted_priority_health;
+  HostNumbers numbers{0, row.hosts.size()};
   for (const Host& host : row.hosts) {
-    const std::uint64_t counts =
-        row.leaf->endpoints->weighted_priority_health ? host.endpoint->weight : 1;
+    const std::uint64_t counts = is_weighted ? host.endpoint->weight : 1;
     health.total += counts;
     if (then && host.down) continue;
     if (host.fitness == Fitness::kHealthy) health.healthy += counts;
     if (host.fitness == Fitness::kDegraded) health.degraded += counts;
+    if (host.fitness != Fitness::kUnfit) ++numbers.fit;
   }
+  if (is_weighted) health.numbers = numbers;
   return health;
 }
 

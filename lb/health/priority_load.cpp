@@ -53,24 +53,29 @@ void give_rest(const Scores& scores, std::uint32_t left, std::vector<PriorityLoa
   loads[static_cast<std::size_t>(degraded - scores.degraded.begin())].degraded += left;
 }
 
+HostNumbers numbers_of(const PriorityHealth& at) {
+  return at.numbers.value_or(HostNumbers{at.healthy + at.degraded, at.total});
+}
+
+// The threshold is not rounded for: a third of the hosts are more than 33 %.
 bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
-  if (at.total == 0) return true;
-  const auto percent = [&](std::uint64_t hosts) { return Wide{hosts} * 100 / at.total; };
-  return percent(at.healthy) + percent(at.degraded) < threshold;
+  const auto [fit, total] = numbers_of(at);
+  return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;
 }
 
 std::vector<PriorityLoad> loads_by_hosts(std::span<const PriorityHealth> priorities) {
   std::vector<PriorityLoad> loads(priorities.size());
   Wide hosts = 0;
   for (const PriorityHealth& at : priorities)
-    hosts += at.total;
+    hosts += numbers_of(at).total;
   if (hosts == 0) return loads;
   std::uint32_t left = 100;
   PriorityLoad* first = nullptr;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    loads[i] = {static_cast<std::uint32_t>(Wide{priorities[i].total} * 100 / hosts), 0, true};
+    const std::uint64_t here = numbers_of(priorities[i]).total;
+    loads[i] = {static_cast<std::uint32_t>(Wide{here} * 100 / hosts), 0, true};
     left -= loads[i].healthy;
-    if (first == nullptr && priorities[i].total > 0) first = &loads[i];
+    if (first == nullptr && here > 0) first = &loads[i];
   }
   first->healthy += left;
   return loads;

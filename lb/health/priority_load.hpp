@@ -22,6 +22,13 @@
 
 namespace signalbox::lb {
 
+struct HostNumbers {
+  std::uint64_t fit = 0;  ///< Healthy or degraded.
+  std::uint64_t total = 0;
+
+  friend bool operator==(const HostNumbers&, const HostNumbers&) = default;
+};
+
 /// The hosts of one priority, by number or, with weighted_priority_health, by weight (ENV-9).
 struct PriorityHealth {
   std::uint64_t healthy = 0;
@@ -29,6 +36,8 @@ struct PriorityHealth {
   std::uint64_t total = 0;     ///< Without those that are excluded.
   /// In percent: so much of its hosts' number a priority can serve with; EDS may say otherwise.
   std::uint32_t overprovisioning_factor = 140;
+  /// Where the above are weights: panic goes by numbers all the same (ENV-17).
+  std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;
 };

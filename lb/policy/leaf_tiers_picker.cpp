@@ -43,7 +43,7 @@ class LeafTiersPicker final : public Picker {
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::size_t place = place_for(args);
     sink.tell([&] {
-      return PickStep{"leaf_tiers", to_string(tier_at(place)), why(args, place), ""};
+      return PickStep{"leaf_tiers", to_string(tier_at(place)), why(args, place), "EDS"};
     });
     return tiers_[place].picker.ask(args, sink);
   }

@@ -108,14 +108,16 @@ class Tiered final : public Policy {
       children_.excuse(child_of(leaf));
   }
 
-  // All leaves have processed the configuration: it is its list that counts now.
+  // All leaves have processed the configuration: it is its list that counts now. Who is not in it
+  // may be of a list that never came to count.
   void conclude(LbEffects& effects) {
-    for (const ClusterName& leaf : leaves_) {
-      if (std::ranges::count(config_.leaves, leaf) != 0) continue;
+    std::erase_if(tiers_, [&](const auto& entry) {
+      const ClusterName& leaf = entry.first;
+      if (std::ranges::count(config_.leaves, leaf) != 0) return false;
       children_.stop(child_of(leaf), effects);
-      tiers_.erase(leaf);
       reports_.erase(leaf);
-    }
+      return true;
+    });
     leaves_ = config_.leaves;
     is_stale_ = true;
   }
@@ -200,15 +202,17 @@ class Tiered final : public Policy {
     if (shown_ != nullptr && shown_table_ == table_ && shown_leaves_ == leaves) return shown_;
     shown_table_ = table_;
     shown_leaves_ = leaves;
-    shown_ = make_tiered_picker(table_, std::move(leaves));
+    shown_ = make_tiered_picker(config_.cluster, table_, std::move(leaves));
     return shown_;
   }
 
-  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
+  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0". Of so many that their score
+  // is 0 all the same "too few endpoints are healthy: primary 1 of 200".
   std::string nobody() const {
     if (planned_.empty()) return "the aggregate has no clusters";
-    std::string text = "no endpoint is healthy:";
-    const char* separator = " ";
+    bool is_any_fit = false;
+    std::string text;
+    const char* separator = ": ";
     for (const ClusterName& leaf : planned_) {
       absl::StrAppend(&text, separator, leaf.str());
       separator = ", ";
@@ -220,12 +224,13 @@ class Tiered final : public Policy {
           fit += at.healthy.hosts + at.degraded.hosts;
           all += at.total.hosts;
         }
+        is_any_fit |= fit > 0;
         absl::StrAppend(&text, " ", fit, " of ", all);
       }
       const Child& child = *children_.find(child_of(leaf));
       if (!child.status.ok()) absl::StrAppend(&text, " (", child.status.message(), ")");
     }
-    return text;
+    return (is_any_fit ? "too few endpoints are healthy" : "no endpoint is healthy") + text;
   }
 
   const PolicyOptions options_;

@@ -15,7 +15,8 @@ namespace {
 
 class TieredPicker final : public Picker {
  public:
-  TieredPicker(TierTablePtr table, std::vector<PickerPtr> leaves) : table_(std::move(table)) {
+  TieredPicker(ClusterName cluster, TierTablePtr table, std::vector<PickerPtr> leaves)
+      : table_(std::move(table)), cluster_(std::move(cluster)) {
     leaves_.reserve(leaves.size());
     for (PickerPtr& leaf : leaves)
       leaves_.emplace_back(std::move(leaf));
@@ -32,7 +33,9 @@ class TieredPicker final : public Picker {
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::uint64_t drawn = draw_below(args.seed, Salt::kTier, 100);
     const TierShare& share = table_->at(drawn);
-    sink.tell([&] { return PickStep{"tiered", name_of(share), why(drawn), ""}; });
+    sink.tell([&] {
+      return PickStep{"tiered", name_of(share), why(drawn), "CDS " + cluster_.str()};
+    });
     return leaves_[share.leaf].ask(with_tier(args, share), sink);
   }
 
@@ -56,8 +59,9 @@ class TieredPicker final : public Picker {
     return absl::StrCat(table_->name_of(share).str(), " ", to_string(share.tier));
   }
 
-  TierTablePtr table_;
+  const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
+  const ClusterName cluster_;  ///< For explanations: behind what picks read.
 };
 
 }  // namespace
@@ -74,8 +78,11 @@ TierTable::TierTable(std::vector<TierShare> shares, std::vector<ClusterName> lea
   SIGNALBOX_INVARIANT(draw == by_draw_.size(), "shares are 100 % together");
 }
 
-PickerPtr make_tiered_picker(TierTablePtr table, std::vector<PickerPtr> leaves) {
-  return std::make_shared<const TieredPicker>(std::move(table), std::move(leaves));
+PickerPtr make_tiered_picker(ClusterName cluster,
+                             TierTablePtr table,
+                             std::vector<PickerPtr> leaves) {
+  return std::make_shared<const TieredPicker>(
+      std::move(cluster), std::move(table), std::move(leaves));
 }
 
 }  // namespace signalbox::lb

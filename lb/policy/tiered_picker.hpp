@@ -40,7 +40,10 @@ class TierTable {
 
 using TierTablePtr = std::shared_ptr<const TierTable>;
 
-/// `leaves`: by TierShare::leaf; those with a share are not null.
-PickerPtr make_tiered_picker(TierTablePtr table, std::vector<PickerPtr> leaves);
+/// `cluster`: the aggregate, which explanations name. `leaves`: by TierShare::leaf; those with a
+/// share are not null.
+PickerPtr make_tiered_picker(ClusterName cluster,
+                             TierTablePtr table,
+                             std::vector<PickerPtr> leaves);
 
 }  // namespace signalbox::lb

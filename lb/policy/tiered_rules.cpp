@@ -5,13 +5,14 @@ namespace signalbox::lb {
 namespace {
 
 PriorityHealth health_of(const PriorityHosts& hosts, const HostReport& report) {
-  const auto number = [&](const HostTally& tally) {
-    return report.weighted ? tally.weight : tally.hosts;
-  };
-  return {number(hosts.healthy),
-          number(hosts.degraded),
-          number(hosts.total),
-          report.overprovisioning_percent};
+  const auto& [healthy, degraded, total] = hosts;
+  if (!report.weighted)
+    return {healthy.hosts, degraded.hosts, total.hosts, report.overprovisioning_percent};
+  return {healthy.weight,
+          degraded.weight,
+          total.weight,
+          report.overprovisioning_percent,
+          HostNumbers{healthy.hosts + degraded.hosts, total.hosts}};
 }
 
 std::vector<TierRow> linearised(std::span<const HostReportPtr> leaves) {

@@ -177,7 +177,9 @@ class RouteSelector final : public ConfigSelector {
 
   std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                 PickTrace& trace) const override {
-    const std::string source = routes_ == nullptr ? "RDS" : "RDS " + routes_->name;
+    // A listener's own routes need no name.
+    const bool has_name = routes_ != nullptr && !routes_->name.empty();
+    const std::string source = has_name ? "RDS " + routes_->name : "LDS route_config";
     TimedTrace own(now_of(trace), [&](PickStep step) {
       step.source = source;
       trace.tell(std::move(step));

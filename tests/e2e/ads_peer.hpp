@@ -22,6 +22,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/ads_transport.hpp"
+#include "actors/io/grpc_bytes.hpp"
 #include "tests/support/process.hpp"
 
 namespace signalbox::test {
@@ -34,9 +35,11 @@ class AdsPeer {
     std::string answer = "answer";
     std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
     std::function<void(grpc::ServerBuilder&)> more = [](grpc::ServerBuilder&) {};
+    /// Each message, on a thread of gRPC's.
+    std::function<void(std::string bytes)> hear = [](const std::string&) {};
   };
 
-  explicit AdsPeer(const Options& options) : service_(options.answer) {
+  explicit AdsPeer(const Options& options) : service_(options) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort(options.address, options.credentials, &port);
@@ -57,17 +60,15 @@ class AdsPeer {
  private:
   class Stream final : public grpc::ServerGenericBidiReactor {
    public:
-    explicit Stream(const std::string& answer) {
-      const grpc::Slice slice(answer);
-      answer_ = grpc::ByteBuffer(&slice, 1);
+    explicit Stream(const Options& options)
+        : hear_(options.hear), answer_(actors::to_buffer(options.answer)) {
       StartRead(&incoming_);
     }
 
     void OnReadDone(bool ok) override {
-      if (ok)
-        StartWrite(&answer_);
-      else
-        Finish(grpc::Status::OK);
+      if (!ok) return Finish(grpc::Status::OK);
+      hear_(actors::to_bytes(incoming_));
+      StartWrite(&answer_);
     }
 
     void OnWriteDone(bool /*ok*/) override { StartRead(&incoming_); }
@@ -75,21 +76,22 @@ class AdsPeer {
     void OnDone() override { delete this; }
 
    private:
+    const std::function<void(std::string bytes)> hear_;
     grpc::ByteBuffer incoming_;
     grpc::ByteBuffer answer_;
   };
 
   class Service final : public grpc::CallbackGenericService {
    public:
-    explicit Service(std::string answer) : answer_(std::move(answer)) {}
+    explicit Service(Options options) : options_(std::move(options)) {}
 
     grpc::ServerGenericBidiReactor* CreateReactor(
         grpc::GenericCallbackServerContext* /*context*/) override {
-      return new Stream(answer_);
+      return new Stream(options_);
     }
 
    private:
-    const std::string answer_;
+    const Options options_;
   };
 
   Service service_;

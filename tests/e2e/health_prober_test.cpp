@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/resource.h>
 
 #include "actors/io/grpc_connector.hpp"
 #include "tests/e2e/attempt_record.hpp"
@@ -158,6 +159,39 @@ TEST_CASE("health_prober: TCP connects, says something, and looks for the answer
   CHECK(refused.outcome == ProbeOutcome::kFailed);
   CHECK(refused.why == "Connection refused");
   CHECK(probing.probe("backend:80", by(Tcp{})).why == "its address is no IP address with a port");
+}
+
+TEST_CASE("health_prober: what this process lacks says nothing of the endpoint",
+          "[io][health_prober]") {
+  // No file can be opened while it lives.
+  class NoFiles {
+   public:
+    NoFiles() {
+      ::getrlimit(RLIMIT_NOFILE, &before_);
+      const rlimit none{0, before_.rlim_max};
+      ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+
+    ~NoFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+    NoFiles(const NoFiles&) = delete;
+    NoFiles& operator=(const NoFiles&) = delete;
+
+   private:
+    rlimit before_{};
+  };
+
+  TalkingSocket server("", "");
+  Probing probing;
+  REQUIRE(probing.probe(server.address(), by(HealthCheck::Tcp{})).outcome == ProbeOutcome::kPassed);
+  ProbeAnswer answer;
+  {
+    const NoFiles none;
+    answer = probing.again();
+  }
+  CHECK(answer.outcome == ProbeOutcome::kUndone);
+  CHECK(answer.why == "Too many open files");
+  CHECK(probing.again().outcome == ProbeOutcome::kPassed);
 }
 
 TEST_CASE("health_prober: an answer that is too long is none", "[io][health_prober][limits]") {

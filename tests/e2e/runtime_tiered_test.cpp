@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
+#include "tests/e2e/ads_peer.hpp"
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/happened.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -128,9 +131,15 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
   const auto runtime = start_runtime(std::move(options));
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel, {.wait_for_ready = true}).ok());
-  REQUIRE(eventually([&] { return load(*runtime, "primary", 0) == 35; }));
-  CHECK(load(*runtime, "primary", 1) == 65);
-  CHECK(load(*runtime, "secondary", 0) == 0);
+  // One after the other is told.
+  REQUIRE(eventually([&] {
+    return load(*runtime, "primary", 0) == 35 && load(*runtime, "primary", 1) == 65 &&
+           load(*runtime, "secondary", 0) == 0;
+  }));
+  const auto plan = runtime->plan();
+  REQUIRE(plan.ok());
+  CHECK(plan->mode == AggregateMode::kTiered);  // The runtime's own.
+  CHECK_FALSE(plan->mode_is_own);
   REQUIRE(eventually([&] { return call(channel).cluster == "primary/1"; }));
   auto calls = clusters_of_calls(channel);
   CHECK(calls.size() == 2);
@@ -261,6 +270,22 @@ TEST_CASE("runtime: the mode of an aggregate may change while calls run, and non
   }
   const auto failures = traffic.finish();
   CHECK(failures == std::vector<std::string>{});
+}
+
+TEST_CASE("runtime: a control plane is told who does not spread calls by health",
+          "[e2e][runtime][tiered][ENV-26]") {
+  const auto mode = GENERATE(AggregateMode::kPriority, AggregateMode::kTiered);
+  Happened<std::string> heard;
+  const AdsPeer plane({.hear = [&](std::string bytes) { heard.add(std::move(bytes)); }});
+  RuntimeOptions options = options_for(plane.address());
+  options.aggregate_mode = mode;
+  const auto runtime = start_runtime(std::move(options));
+  const auto router = runtime->router("xds:///orders");
+  REQUIRE(router.ok());
+  const std::string first = heard.next();
+  CHECK(absl::StrContains(first, kNodeId));
+  CHECK(absl::StrContains(first, "envoy.lb.does_not_support_overprovisioning") ==
+        (mode == AggregateMode::kPriority));
 }
 
 TEST_CASE("runtime: a panic threshold is a percentage", "[e2e][runtime][tiered][ENV-17]") {

@@ -176,6 +176,22 @@ TEST_CASE("ENV: a priority panics below the threshold, while all together are no
   const std::vector<PriorityHealth> degraded{{10, 30, 100}, {20, 0, 100}};
   CHECK_FALSE(priority_loads(degraded, 40)[0].panic);  // 10 and 30 are fit.
   CHECK(priority_loads(degraded, 41)[0].panic);
+  // Two thirds and a third are all; one of 200 and one of 200 are 1 %.
+  const std::vector<PriorityHealth> thirds{{2, 1, 3, 20}};
+  CHECK(normalized_total_health(thirds) == 19);
+  CHECK_FALSE(priority_loads(thirds, 100)[0].panic);
+  const std::vector<PriorityHealth> halves{{1, 1, 200, 1'000}};
+  CHECK_FALSE(priority_loads(halves, 1)[0].panic);
+  CHECK(priority_loads(halves, 2)[0].panic);
+}
+
+TEST_CASE("ENV: panic goes by numbers of hosts where health goes by weights",
+          "[spec][priority_load][ENV-9][ENV-17]") {
+  const std::vector<PriorityHealth> priorities{{1, 0, 100, 140, HostNumbers{1, 2}}, {25, 0, 100}};
+  CHECK_FALSE(priority_loads(priorities, 50)[0].panic);
+  CHECK(priority_loads(priorities, 51)[0].panic);
+  const std::vector<PriorityHealth> nobody{{0, 0, 100, 140, HostNumbers{0, 3}}, {0, 0, 1}};
+  CHECK(healthy_loads(priority_loads(nobody, 1)) == Numbers{75, 25});
 }
 
 TEST_CASE("ENV: one draw chooses, healthy loads first", "[spec][priority_load][ENV-18]") {

@@ -323,6 +323,18 @@ SCENARIO("ENV: in panic, where it is configured, calls go by numbers of hosts, t
       CHECK(reached.back() == "secondary/0.0");
     }
   }
+  WHEN("health goes by weights") {
+    ClusterExtras extras;
+    extras.weighted_priority_health = true;
+    orders.world.eds("primary",
+                     {"z0:primary/0.0=90-,primary/0.1=90-,primary/0.2=90-"},
+                     default_lb_policy(),
+                     extras);
+    orders.apply();
+    THEN("numbers count all the same") {
+      CHECK(orders.shares() == Shares{{"primary/0", 75}, {"secondary/0", 25}});
+    }
+  }
   WHEN("they are well again") {
     orders.leaf("primary", {{3, 0, 0}});
     orders.apply();

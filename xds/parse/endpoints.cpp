@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/endpoints.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "messages/endpoints.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
+#include "xds/limits.hpp"
 #include "xds/parse/endpoint_metadata.hpp"
 #include "xds/parse/lb_endpoint.hpp"
 #include "xds/parse/validation_errors.hpp"
@@ -162,12 +164,19 @@ void read_unfit(const Unfit& unfit,
   }
 }
 
-// A limit says what is refused, and nothing of what is not: here nothing is.
+Limits no_lower_than_by_default(Limits limits) {
+  for (const NamedLimit& limit : kNamedLimits)
+    limits.*limit.member = std::max(limits.*limit.member, Limits{}.*limit.member);
+  return limits;
+}
+
+// A limit says what is refused, and nothing of what is not: here nothing is. A lower one leaves out
+// nobody; by a higher one more are right.
 void read_all_unfit(const std::vector<Unfit>& unfit,
                     PriorityMap& priorities,
                     EndpointsSoFar& so_far,
                     ParseOptions options) {
-  options.limits = {};
+  options.limits = no_lower_than_by_default(options.limits);
   for (const Unfit& of : unfit)
     read_unfit(of, priorities[of.proto->priority()], so_far, options);
 }
@@ -199,7 +208,9 @@ void check_localities(std::uint32_t priority,
 
 std::vector<Priority> to_priorities(PriorityMap priorities, const Field& field) {
   std::vector<Priority> result;
-  for (auto& [number, priority] : priorities) {
+  for (auto& entry : priorities) {
+    const std::uint32_t number = entry.first;
+    Priority& priority = entry.second;
     if (number != result.size()) {
       field.add(
           absl::StrCat("priorities must have no gaps, found ", number, " but no ", result.size()));

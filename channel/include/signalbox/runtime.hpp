@@ -112,9 +112,9 @@ struct RuntimeOptions {
   /// With kTiered a control plane is not told that this client knows no overprovisioning.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// For tiered, in percent, at most 100: a priority with fewer endpoints that are fit panics,
-  /// while all priorities together cannot serve every call: its calls go to all of its endpoints
-  /// but DRAINING ones, whatever their health. Where nobody is fit at all, calls go by numbers of
-  /// endpoints. 0, unlike Envoy's 50: never; where nobody is fit calls fail UNAVAILABLE.
+  /// while all together cannot serve every call: its calls go to all of its endpoints but DRAINING
+  /// ones, whatever their health. Where nobody is fit, or fewer than one of 140 everywhere, calls
+  /// go by numbers of endpoints. 0, unlike Envoy's 50: never; then such calls fail UNAVAILABLE.
   std::uint32_t panic_threshold = 0;
   /// For tiered: an endpoint whose connection cannot be made is not healthy, until it can. Off, as
   /// in Envoy: only EDS, outlier detection and health checks say who is healthy.

@@ -209,6 +209,8 @@ TEST_CASE("admin pages: a question that is none says what one is", "[channel][ad
       {{{"target", "xds:///a"}, {"method", "/m"}, {"header", "a b:secret"}}, 400, "name:value"},
       {{{"target", "xds:///a"}, {"method", "/m"}, {"header", "a:se\ncret"}}, 400, "printable"},
       {{{"target", "xds:///a"}, {"method", "/m"}, {"cookie", "se\ncret"}}, 400, "printable"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"cookie", "secret"}}, 400, "name=value"},
+      {{{"target", "xds:///a"}, {"method", "/m"}, {"cookie", "=secret"}}, 400, "name=value"},
       {{{"target", "xds:///a"}, {"method", "/m"}, {"path", "/m"}}, 400, "'path': expected one of"},
       {{{"target", "xds:///none"}, {"method", "/m"}}, 400, "none of ours"},
       {{{"target", "xds:///late"}, {"method", "/m"}}, 503, "too late"},

@@ -3,6 +3,7 @@
 // A plan of a file of resources, as a program asks for it.
 #include "signalbox/plan.hpp"
 
+#include <cstdlib>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -101,6 +102,19 @@ TEST_CASE("plan: endpoints that are missing are told of", "[channel][plan][ENV-6
         "the endpoints places of cluster primary are missing: it takes no calls");
 }
 
+TEST_CASE("plan: calls that EDS has dropped are told of", "[channel][plan]") {
+  PlanRequest request;
+  request.cluster = "primary";
+  const std::string policy =
+      "    policy: {drop_overloads: [{category: shed, drop_percentage: {numerator: 5}}]}\n";
+  const auto planned = plan(kLeaves + kEndpoints + policy, request);
+  INFO(planned.status().ToString());
+  REQUIRE(planned.ok());
+  CHECK(planned->notes ==
+        std::vector<std::string>{
+            "cluster primary drops calls (drop_overloads): its shares are before that"});
+}
+
 TEST_CASE("plan: of a leaf, which runs in priority mode", "[channel][plan]") {
   PlanRequest request;
   request.cluster = "primary";
@@ -110,6 +124,31 @@ TEST_CASE("plan: of a leaf, which runs in priority mode", "[channel][plan]") {
   CHECK_FALSE(planned->is_aggregate);
   CHECK(planned->mode == AggregateMode::kPriority);
   CHECK(planned->leaves.size() == 1);
+}
+
+TEST_CASE("plan: an aggregate that does not say runs as the request says", "[channel][plan][D1]") {
+  PlanRequest request;
+  request.aggregate_mode = AggregateMode::kTiered;
+  const auto planned = plan(kAggregate + kLeaves + kEndpoints, request);
+  REQUIRE(planned.ok());
+  CHECK(planned->mode == AggregateMode::kTiered);
+  CHECK_FALSE(planned->mode_is_own);
+}
+
+TEST_CASE("plan: an aggregate's policy takes the place of its leaves' where that is asked for",
+          "[channel][plan][A75-8]") {
+  const std::string world = kAggregate + "    lb_policy: RING_HASH\n" + kLeaves + kEndpoints;
+  const auto policy = [&] {
+    const auto planned = plan(world);
+    INFO(planned.status().ToString());
+    REQUIRE(planned.ok());
+    return planned->leaves[0].lb_policy;
+  };
+  CHECK(policy() == "wrr_locality, round_robin");
+  ::setenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true", 1);
+  const std::string replaced = policy();
+  ::unsetenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+  CHECK(replaced == "ring_hash");
 }
 
 TEST_CASE("plan: of a target, by its routes", "[channel][plan]") {
@@ -142,7 +181,8 @@ TEST_CASE("plan: what is not there is told with what is", "[channel][plan]") {
   request.cluster = "ordres";
   CHECK(refusal(kAggregate + kLeaves, request) ==
         "there is no cluster 'ordres'; clusters: legacy, orders, primary");
-  CHECK_THAT(refusal(kLeaves), Contains("name a cluster: legacy, primary"));
+  CHECK(refusal(kLeaves) == "no aggregate leads to several clusters; name one: legacy, primary");
+  CHECK(refusal("  []") == "there is no cluster");
   CHECK_THAT(refusal(kAggregate), Contains("orders has no usable leaf cluster"));
   CHECK_THAT(refusal("  - 7"), Contains("world.yaml: line 2: resources[0]"));
   CHECK_THAT(refusal(R"(

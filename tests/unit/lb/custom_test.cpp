@@ -107,11 +107,16 @@ class AnsweringPicker final : public Picker {
   PickResult answer_;
 };
 
-// What a pick gives through the policy that publishes `picker`.
-PickResult picked(PickerPtr picker) {
+// `picker` as the policy that publishes it hands it on.
+PickerPtr published(PickerPtr picker) {
   const auto policy = make([&](const LbEvent&) { return LbEffects{publish(picker, 1)}; });
   const LbEffects effects = policy->step(update(1), Instant{});
-  return std::get<Publish>(effects.at(0)).picker->pick({});
+  return std::get<Publish>(effects.at(0)).picker;
+}
+
+// What a pick gives through the policy that publishes `picker`.
+PickResult picked(PickerPtr picker) {
+  return published(std::move(picker))->pick({});
 }
 
 template <typename Outcome>
@@ -283,6 +288,27 @@ TEST_CASE("custom: a picker that throws, or answers what none may, fails that ca
           absl::InternalError("the picker of custom policy com.example.Scripted " + row.why));
     CHECK(kFailures->sum(0) == before + 1);
   }
+}
+
+TEST_CASE("custom: what is only explained tells of a failure, and counts none",
+          "[lb][custom][explain]") {
+  struct Told final : PickTrace {
+    std::vector<PickStep> steps;
+
+    void tell(PickStep step) override { steps.push_back(std::move(step)); }
+  } told;
+
+  const auto before = kFailures->sum(0);
+  const PickerPtr picker = published(std::make_shared<const ThrowingPicker>());
+  const PickResult result = picker->explain({}, told);
+  CHECK(std::get<Fail>(result.outcome).status ==
+        absl::InternalError("the picker of custom policy com.example.Scripted threw: no dice"));
+  CHECK(told.steps ==
+        std::vector<PickStep>{
+            {kName, "no endpoint", "the picker of a policy of the program's own says so", "CDS"}});
+  CHECK(kFailures->sum(0) == before);
+  picker->pick({});
+  CHECK(kFailures->sum(0) == before + 1);
 }
 
 }  // namespace signalbox::lb

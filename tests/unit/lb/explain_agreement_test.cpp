@@ -300,6 +300,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
   constexpr int kCalls = 50;
   std::set<PickOutcome> outcomes;
   std::set<std::string> rooms;
+  std::set<std::string> sourceless;  // Rooms that do not say which resource decides.
   std::size_t failures = 0;
   for (std::uint64_t seed = 1; seed <= kWorlds && failures == 0; ++seed) {
     World world(seed);
@@ -324,8 +325,10 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
           absl::StrContains(picked.status.message(), "the session is strict"))
         said.status = picked.status;
       outcomes.insert(told.outcome);
-      for (const PickStep& step : told.steps)
+      for (const PickStep& step : told.steps) {
         rooms.insert(step.room);
+        if (step.source.empty()) sourceless.insert(step.room);
+      }
       const bool is_good = is_untouched && said == picked && picked == undisturbed &&
                            world.counts() == twin.counts();
       if (is_good) continue;
@@ -338,6 +341,8 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
     }
   }
   CHECK(failures == 0);
+  // Where nobody decides, since nobody is there, it is no resource either.
+  CHECK(sourceless == std::set<std::string>{"picker"});
   // The cases are worth something.
   CHECK(outcomes.size() == kPickOutcomes);
   for (const char* room : {"route",

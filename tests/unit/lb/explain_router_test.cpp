@@ -106,6 +106,11 @@ TEST_CASE_METHOD(ExplainFixture,
       lines[4],
       told.cluster == "a" ? "of 4; its weight is 1, from 0" : "of 4; its weight is 3, from 1"));
 
+  routes->name.clear();  // A listener's own need none.
+  publish(config, to_backend());
+  CHECK(lines_of(explain("/shop.Cart/Add"))[0] ==
+        "route: virtual host \"orders.host\"; its domains are *; LDS route_config");
+
   const Explanation nowhere = explain("/nowhere");
   CHECK(nowhere.outcome == PickOutcome::kDrop);
   CHECK(nowhere.cluster.empty());

@@ -219,7 +219,13 @@ TEST_CASE("health_check: late answers and late timers mean nothing", "[lb][healt
   CHECK(step(TimerFired{{"no number", timer.timer.generation}}) == 0);
   checked.fire();
   CHECK(step(TimerFired{timer.timer}) == 0);  // While it probes.
-  CHECK(checked.probing[0].has_value());
+  // Nor is it taken for the answer of the probe under way.
+  CHECK(step(ProbeEnded{0, number, ProbeOutcome::kFailed, "later still", false}) == 0);
+  REQUIRE(checked.probing[0].has_value());
+  CHECK(*checked.probing[0] != number);
+  checked.answer(ProbeOutcome::kPassed);
+  CHECK(checked.reports == std::vector<absl::Status>{absl::OkStatus()});
+  CHECK(checked.timers[0].has_value());
 }
 
 TEST_CASE("health_check: a probe that could not be made says nothing", "[lb][health_check]") {

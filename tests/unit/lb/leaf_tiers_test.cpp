@@ -230,6 +230,13 @@ TEST_CASE("leaf_tiers: a tier that is not wanted any more is kept for a while",
     fixture.policy.advance(15min);
     CHECK(fixture.report() == "1+0/1 1+0/1");
   }
+  SECTION("it hears of its endpoints") {
+    CHECK(fixture.update({"x:a", "x:b,c"}) == Texts{"update p1", "timer answers 10s"});
+    CHECK(fixture.addresses("p1") == "b c");
+  }
+  SECTION("and does not leave IDLE with the others") {
+    CHECK(fixture.policy.step(IdleExitRequested{}) == Texts{"exit-idle p0"});
+  }
   SECTION("and stopped at once, where its endpoints are gone") {
     CHECK(fixture.update({"x:a"}) ==
           Texts{"cancel deactivation/p1", "stop p1", "publish CONNECTING", "applied 3"});
@@ -263,6 +270,19 @@ TEST_CASE("leaf_tiers: while a configuration is half applied report and tiers st
     fixture.policy.step(ChildDied{ChildName("p1")});
     CHECK(fixture.report() == "3+0/3 1+0/1");
   }
+}
+
+TEST_CASE("leaf_tiers: nobody waits for the answer of a tier whose endpoints are gone",
+          "[lb][leaf_tiers]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {1, kHealthyHosts}};
+  fixture.update({"x:a", "x:b"});
+  fixture.policy.applied("p0");
+  fixture.say("p0", kReady, fit(1, 1));
+  const Texts effects = fixture.update({"x:a"});  // p1 has not answered.
+  CHECK(std::ranges::count(effects, "stop p1") == 1);
+  CHECK(effects.back() == "applied 2");
+  CHECK(fixture.report() == "1+0/1");
 }
 
 TEST_CASE("leaf_tiers: its state is the best of the tiers that are wanted", "[lb][leaf_tiers]") {
@@ -302,6 +322,24 @@ TEST_CASE("leaf_tiers: who asks for a name to be resolved again is heard where t
   CHECK(forwards_reresolution(LbConfig{config}, ChildName("p0")));
 }
 
+TEST_CASE("leaf_tiers: of near tiers one that is started is preferred", "[lb][leaf_tiers][ENV-4]") {
+  const PickerPtr picker = make_leaf_tiers_picker({{named_picker("a"), false},
+                                                   {named_picker("b"), true},
+                                                   {},
+                                                   {named_picker("c"), true},
+                                                   {},
+                                                   {}});
+  const auto pick = [&](std::optional<Tier> tier) {
+    PickArgs args;
+    args.tier = tier;
+    return to_text(picker->pick(args));
+  };
+  CHECK(pick(Tier{0, kHealthyHosts}) == "fail UNAVAILABLE: a");
+  CHECK(pick(Tier{0, kAllHosts}) == "fail UNAVAILABLE: b");
+  CHECK(pick(Tier{1, kAllHosts}) == "fail UNAVAILABLE: c");
+  CHECK(pick(std::nullopt) == "fail UNAVAILABLE: b");
+}
+
 TEST_CASE("leaf_tiers: an explained pick tells the tier, and why another one", "[lb][leaf_tiers]") {
   struct Told final : PickTrace {
     std::vector<PickStep> steps;
@@ -317,6 +355,7 @@ TEST_CASE("leaf_tiers: an explained pick tells the tier, and why another one", "
     args.tier = tier;
     picker->explain(args, told);
     CHECK(told.steps.front().room == "leaf_tiers");
+    CHECK(told.steps.front().source == "EDS");
     return told.steps.front().decision + ": " + told.steps.front().reason;
   };
   CHECK(explain(Tier{0, kHealthyHosts}) == "priority 0: as tiered chose");

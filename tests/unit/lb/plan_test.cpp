@@ -302,7 +302,20 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
         std::map<std::string, CallShare>{{"d:1", 0}, {"u:1", kAllCalls}});
   const Plan panicking = planned(unwell, panic);
   CHECK(of_leaves(panicking, kTieredNow) == percents({25, 75}));
+  PlanInput weighing = unwell;
+  auto endpoints = std::make_shared<Endpoints>(*weighing.leaves[0].endpoints);
+  auto heavy = std::make_shared<Locality>(*endpoints->priorities[0].unhealthy[0]);
+  heavy->endpoints[0].weight = 97;
+  endpoints->priorities[0].unhealthy = {heavy};
+  endpoints->weighted_priority_health = true;
+  weighing.leaves[0].endpoints = endpoints;
+  CHECK(of_leaves(planned(weighing, panic), kTieredNow) == percents({25, 75}));
   CHECK(panicking.leaves[1].priorities[0].now.panic);
+  PlanInput with_empty = unwell;
+  auto more = std::make_shared<Endpoints>(*with_empty.leaves[0].endpoints);
+  more->priorities.push_back({});
+  with_empty.leaves[0].endpoints = more;
+  CHECK_FALSE(planned(with_empty, panic).leaves[0].priorities[1].now.panic);  // Of nobody.
   CHECK(panicking.failing.priority.now == kAllCalls);
   CHECK(planned(unwell).failing.tiered.now == kAllCalls);
 }

@@ -183,6 +183,36 @@ TEST_CASE(
         std::map<std::string, std::string>{{"one/0", "none"}, {"two/0", "70"}, {"three/0", "30"}});
 }
 
+TEST_CASE("tiered: a leaf of a list that never came to count is stopped", "[lb][tiered][ENV-2]") {
+  Fixture fixture;
+  fixture.update({"one"});
+  fixture.say("one", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  CHECK(fixture.update({"one", "two"}) == Texts{"update one", "start two", "timer answers 10s"});
+  fixture.update({"one", "three"});  // Before the other has been answered.
+  fixture.say("three", kReady, fit(1, 1));
+  fixture.policy.applied("three");
+  const Texts done = fixture.policy.applied("one");
+  CHECK(std::ranges::count(done, "stop two") == 1);
+  CHECK(std::ranges::count(done, "stop one") + std::ranges::count(done, "stop three") == 0);
+  // Listed again it begins anew.
+  const Texts again = fixture.update({"one", "two"});
+  CHECK(std::ranges::count(again, "start two") == 1);
+}
+
+TEST_CASE("tiered: where some are healthy, and no score reaches 1, calls are told how few",
+          "[lb][tiered][ENV-7][ENV-17]") {
+  Fixture fixture;
+  fixture.update({"one"});
+  fixture.say("one", kReady, fit(1, 141));
+  fixture.policy.applied("one");
+  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 141");
+  fixture.say("one", kReady, report({{{}, hosts(1), hosts(150)}}));
+  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 150");
+  fixture.say("one", kReady, fit(1, 140));
+  CHECK(fixture.policy.pick("orders", 1) == "fail UNAVAILABLE: one/0/0");
+}
+
 TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of others",
           "[lb][tiered][ENV-25]") {
   Fixture fixture;
@@ -218,6 +248,8 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // One that tries again has not made it.
+  CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
 TEST_CASE("tiered: a leaf that begins anew counts as before, one that cannot be had is skipped",
@@ -280,7 +312,15 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "two priority 0",
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
-                                             ""}});
+                                             "CDS orders"}});
+  // Another leaf with the same shares has its own name.
+  fixture.update({"one", "three"});
+  fixture.say("three", kReady, fit(1, 1));
+  fixture.policy.applied("one");
+  fixture.policy.applied("three");
+  told.steps.clear();
+  fixture.policy.published()->picker->explain(args, told);
+  CHECK(told.steps.front().decision == "three priority 0");
 }
 
 // --- above the leaves ---
@@ -379,6 +419,20 @@ TEST_CASE("tiered_rules: a priority in panic has its calls at all of its hosts, 
   const TierPlan total = plan_tiers(nobody, 30);
   CHECK(text_of(total.shares) == "0/0/2=75 1/0/2=25");
   CHECK(total.connected[1] == TierSet{{0, kHealthyHosts}, {0, kDegradedHosts}, {0, kAllHosts}});
+}
+
+TEST_CASE("tiered_rules: panic goes by numbers of hosts, whatever weighs", "[lb][tiered][ENV-17]") {
+  const auto weighted = [](PriorityHosts hosts) {
+    auto made = std::make_shared<HostReport>(*report({hosts}));
+    made->weighted = true;
+    return made;
+  };
+  // One of two hosts is fit, and has a hundredth of the weight: scores go by that.
+  const std::vector<HostReportPtr> half{weighted({{1, 1}, {}, {2, 100}}), fit(1, 4)};
+  CHECK(text_of(plan_tiers(half, 50).shares) == "0/0/0=3 1/0/2=97");
+  CHECK(text_of(plan_tiers(half, 51).shares) == "0/0/2=3 1/0/2=97");
+  const std::vector<HostReportPtr> nobody{weighted({{}, {}, {3, 1'000}}), fit(0, 1)};
+  CHECK(text_of(plan_tiers(nobody, 50).shares) == "0/0/2=75 1/0/2=25");
 }
 
 TEST_CASE("tiered_rules: weights count where the leaf says so", "[lb][tiered][ENV-7][ENV-9]") {

@@ -100,6 +100,14 @@ TEST_CASE("plan report: without assumptions there is no then", "[tools][plan]") 
   CHECK_THAT(plan_table(plan, view), !Contains("then") && !Contains("would move"));
 }
 
+TEST_CASE("plan report: notes stand below, on the page as well", "[tools][plan]") {
+  auto [plan, view] = planned(down("a"));
+  plan.notes = {"cluster x is <missing>"};
+  CHECK_THAT(plan_table(plan, view), Contains("\nNote: cluster x is <missing>.\n"));
+  CHECK_THAT(plan_html(plan, view), Contains("cluster x is &lt;missing&gt;"));
+  CHECK(plan_json(plan, view)["notes"] == nlohmann::json({"cluster x is <missing>"}));
+}
+
 TEST_CASE("plan report: calls that fail have a line", "[tools][plan]") {
   PlanAssumptions all;
   all.down = {"a", "b", "c"};

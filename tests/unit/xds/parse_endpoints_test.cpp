@@ -335,6 +335,28 @@ TEST_CASE("parse_endpoints: what is wrong with an endpoint that gets no calls re
   }
 }
 
+TEST_CASE("parse_endpoints: a limit that is lowered leaves out nobody who gets no calls",
+          "[xds][parse][ENV-9][limits]") {
+  const auto kept = [](std::size_t length, std::size_t most) {
+    const std::string unhealthy =
+        absl::StrCat("lb_endpoints { health_status: UNHEALTHY endpoint { ",
+                     address("10.0.0.2"),
+                     " hostname: \"",
+                     std::string(length, 'h'),
+                     "\" } } ");
+    ParseOptions options;
+    options.limits.max_name_length = most;
+    const auto received =
+        parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " +
+                                                   locality("a", 0, endpoint(1) + unhealthy)),
+                        options);
+    return value_of<Endpoints>(received).priorities.at(0).unhealthy.size();
+  };
+  CHECK(kept(20, 10) == 1);
+  CHECK(kept(kMaxNameLength + 1, kMaxNameLength) == 0);
+  CHECK(kept(kMaxNameLength + 1, kMaxNameLength + 1) == 1);
+}
+
 TEST_CASE("parse_endpoints: an endpoint may be probed elsewhere, or not at all", "[xds][parse]") {
   const auto checked =
       [](const std::string& ip, const std::string& config, const std::string& more = "") {
