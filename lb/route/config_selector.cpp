@@ -5,80 +5,19 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "lb/route/request_hash.hpp"
+#include "lb/route/route_actions.hpp"
 #include "lb/route/route_match.hpp"
-#include "lb/route/timeout.hpp"
 #include "lb/trace.hpp"
 #include "messages/invariant.hpp"
-#include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
-
-// One is the rule, and needs no memory of its own.
-using Shares = absl::InlinedVector<RouteCluster, 1>;
-
-struct Forward {
-  Shares shares;
-  std::optional<Duration> timeout;
-  RequestHash hash;
-  bool auto_host_rewrite = false;
-  RetryRules retry;
-};
-
-using Action = std::variant<Forward, absl::Status>;
-
-// The clusters that routes may name, each with its place among all of them.
-class Clusters {
- public:
-  explicit Clusters(const ClusterRefs& refs) {
-    shares_.reserve(refs.size());
-    for (const auto& [name, ref] : refs)
-      shares_.emplace(name, RouteCluster{0, ref, shares_.size()});
-  }
-
-  RouteCluster share_of(const ClusterName& cluster, std::uint64_t end) const {
-    const auto found = shares_.find(cluster);
-    SIGNALBOX_INVARIANT(found != shares_.end() && found->second.cluster != nullptr,
-                        absl::StrCat("there is a reference for ", cluster.str()));
-    return {end, found->second.cluster, found->second.place};
-  }
-
- private:
-  absl::flat_hash_map<ClusterName, RouteCluster> shares_;
-};
-
-Forward compile(const ForwardAction& action,
-                std::optional<Duration> default_duration,
-                const Clusters& clusters,
-                std::uint64_t channel_id,
-                absl::FunctionRef<FilterChainPtr(const WeightedCluster&)> filters_of) {
-  Forward forward{
-      {}, {}, RequestHash(action.hash_policies, channel_id), action.auto_host_rewrite, {}};
-  if (action.retry) forward.retry = RetryRules(*action.retry);
-  std::uint64_t end = 0;
-  for (const WeightedCluster& choice : action.clusters) {
-    if (choice.weight == 0) continue;
-    end += choice.weight;
-    forward.shares.push_back(clusters.share_of(choice.cluster, end));
-    forward.shares.back().filters = filters_of(choice);
-  }
-  SIGNALBOX_INVARIANT(end > 0, "the weights of a route sum to more than 0");
-  forward.timeout = effective_timeout(
-      std::nullopt,
-      action.grpc_timeout_header_max,
-      effective_max_stream_duration(action.max_stream_duration, default_duration));
-  return forward;
-}
 
 // For a text: printable, and of a length that can be read.
 std::string shown(absl::string_view path) {
@@ -142,33 +81,11 @@ class RouteSelector final : public ConfigSelector {
                 std::uint64_t channel_id,
                 const FaultOptions& faults,
                 std::shared_ptr<const RouteConfig> routes)
-      : host_name_(host.name), table_(host), routes_(std::move(routes)) {
+      : host_name_(host.name),
+        table_(host),
+        actions_(host, listener, refs, channel_id, faults),
+        routes_(std::move(routes)) {
     if (is_in(host, routes_)) host_ = &host;
-    const Clusters clusters(refs);
-    FilterChains chains(listener.filters, faults);
-    actions_.reserve(host.routes.size());
-    for (const Route& route : host.routes) {
-      actions_.push_back(std::visit(
-          Overloaded{
-              [&](const ForwardAction& action) -> Action {
-                const auto filters_of = [&](const WeightedCluster& choice) {
-                  return chains.with(
-                      {&choice.filter_overrides, &route.filter_overrides, &host.filter_overrides});
-                };
-                return compile(
-                    action, listener.max_stream_duration, clusters, channel_id, filters_of);
-              },
-              [&](const UnsupportedAction& action) -> Action {
-                return absl::UnavailableError(absl::StrCat("route \"",
-                                                           route.name,
-                                                           "\" of virtual host \"",
-                                                           host.name,
-                                                           "\" has an unsupported action: ",
-                                                           action.what));
-              },
-          },
-          route.action));
-    }
   }
 
   std::variant<Selection, absl::Status> select(const PickArgs& args) const override {
@@ -200,7 +117,7 @@ class RouteSelector final : public ConfigSelector {
           absl::StrCat("no route for ", shown(args.path), " in virtual host \"", host_name_, "\""));
     }
     sink.tell([&] { return route_step(*position); });
-    const Action& action = actions_[*position];
+    const Action& action = actions_.of(*position);
     if (const auto* unsupported = std::get_if<absl::Status>(&action)) return *unsupported;
     const auto& forward = std::get<Forward>(action);
     const RouteCluster& share = choose(forward.shares, args.seed, sink);
@@ -227,7 +144,7 @@ class RouteSelector final : public ConfigSelector {
   }
 
   PickStep route_step(std::size_t position) const {
-    PickStep step{"route", absl::StrCat("route ", position, " of ", actions_.size()), "", "RDS"};
+    PickStep step{"route", absl::StrCat("route ", position, " of ", actions_.routes()), "", "RDS"};
     if (host_ == nullptr) return step;
     const Route& route = host_->routes[position];
     if (!route.name.empty()) absl::StrAppend(&step.decision, ", \"", route.name, "\"");
@@ -237,7 +154,7 @@ class RouteSelector final : public ConfigSelector {
 
   std::string host_name_;
   RouteTable table_;
-  std::vector<Action> actions_;  // By position of the route.
+  RouteActions actions_;
   // For explanations: all of the routes, and among them this host. Either may be null.
   std::shared_ptr<const RouteConfig> routes_;
   const VirtualHost* host_ = nullptr;

@@ -2,136 +2,163 @@
 #include "lb/route/path_index.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <tuple>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
 namespace signalbox::lb {
 namespace {
 
-std::size_t common_length(absl::string_view a, absl::string_view b) {
-  const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return static_cast<std::size_t>(differ.first - a.begin());
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::uint64_t kWhole = std::uint64_t{1} << 63U;
+
+std::uint64_t mix(std::uint64_t value) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = Wide{value} * 0x9e3779b97f4a7c15ULL;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+}
+
+std::uint32_t tag_of(std::uint64_t hash) {
+  return static_cast<std::uint32_t>(hash >> 32U);
+}
+
+// Eight letters at once.
+std::uint64_t in_lower_case(std::uint64_t letters) {
+  constexpr std::uint64_t kEach = 0x0101010101010101ULL;
+  const std::uint64_t low_bits = letters & 0x7f * kEach;
+  const std::uint64_t from_a = low_bits + (0x80 - 'A') * kEach;
+  const std::uint64_t after_z = low_bits + (0x7f - 'Z') * kEach;
+  const std::uint64_t is_upper = (from_a ^ after_z) & ~letters & 0x80 * kEach;
+  return letters | is_upper >> 2U;
 }
 
 }  // namespace
 
-// Sorted by text, the entries below a node stand side by side, those with its own text first. Nodes
-// wait in a list, not on the stack: texts may be nested as deep as there are routes.
-class PathIndex::Builder {
+// The hashes of a text's beginnings, each a few steps from the one before.
+class PathIndex::Hashes {
  public:
-  Builder(PathIndex& index, std::vector<Entry> entries)
-      : index_(index), entries_(std::move(entries)) {
-    std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
-      return std::tie(a.text, a.position) < std::tie(b.text, b.position);
-    });
-    add_node({0, entries_.size(), 0});
-    for (std::size_t node = 0; node < index_.nodes_.size(); ++node)
-      fill(node);
+  Hashes(absl::string_view text, const PathIndex& index)
+      : text_(text), ignore_case_(index.ignore_case_), state_(index.seed_) {}
+
+  // Of so many of its bytes, never fewer than before; the last word may overlap the one before. As
+  // the whole path of a call it has another hash than as a prefix.
+  std::uint64_t of(std::size_t size, bool is_whole) {
+    for (; done_ + kWord <= size; done_ += kWord)
+      state_ = mix(state_ ^ word(done_, kWord));
+    const std::size_t last = std::min(size, kWord);
+    const std::uint64_t hash = mix((state_ + size) ^ word(size - last, last));
+    return hash >> 1U | (is_whole ? kWhole : 0);
   }
 
  private:
-  // The entries of a node, and how much of their texts its parents have.
-  struct Task {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-    std::size_t depth = 0;
-  };
-
-  void add_node(const Task& task) {
-    tasks_.push_back(task);
-    index_.nodes_.emplace_back();
-    const std::string& text = entries_[task.begin].text;
-    index_.first_bytes_ += task.depth < text.size() ? text[task.depth] : '\0';
+  std::uint64_t word(std::size_t begin, std::size_t size) const {
+    std::uint64_t word = 0;
+    if (size > 0) std::memcpy(&word, text_.data() + begin, size);
+    return ignore_case_ ? in_lower_case(word) : word;
   }
 
-  void fill(std::size_t place) {
-    const Task task = tasks_[place];
-    const std::string& text = entries_[task.begin].text;
-    const std::size_t depth = common_length(text, entries_[task.end - 1].text);
-    Node node;
-    node.label = range_of(index_.text_, depth - task.depth);
-    index_.text_.append(text, task.depth, depth - task.depth);
-
-    std::size_t next = task.begin;
-    while (next < task.end && entries_[next].text.size() == depth)
-      ++next;
-    node.exacts = add_positions(task.begin, next, true);
-    node.prefixes = add_positions(task.begin, next, false);
-
-    node.children.first = static_cast<std::uint32_t>(index_.nodes_.size());
-    while (next < task.end) {
-      const std::size_t begin = next;
-      const char letter = entries_[begin].text[depth];
-      while (next < task.end && entries_[next].text[depth] == letter)
-        ++next;
-      add_node({begin, next, depth});
-      ++node.children.size;
-    }
-    index_.nodes_[place] = node;
-  }
-
-  Range add_positions(std::size_t begin, std::size_t end, bool is_exact) {
-    Range range = range_of(index_.positions_, 0);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (entries_[i].is_exact != is_exact) continue;
-      index_.positions_.push_back(entries_[i].position);
-      ++range.size;
-    }
-    return range;
-  }
-
-  template <typename Container>
-  static Range range_of(const Container& container, std::size_t size) {
-    return {static_cast<std::uint32_t>(container.size()), static_cast<std::uint32_t>(size)};
-  }
-
-  PathIndex& index_;
-  std::vector<Entry> entries_;
-  std::vector<Task> tasks_;  // By place of the node.
+  absl::string_view text_;
+  bool ignore_case_;
+  std::size_t done_ = 0;
+  std::uint64_t state_;  // Of the words before done_.
 };
 
-PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case) : ignore_case_(ignore_case) {
+PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
+    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Another one in each process.
   if (entries.empty()) return;
   if (ignore_case) {
     for (Entry& entry : entries)
       absl::AsciiStrToLower(&entry.text);
   }
-  Builder(*this, std::move(entries));
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return std::tie(a.text, a.is_exact, a.position) < std::tie(b.text, b.is_exact, b.position);
+  });
+  slots_.resize(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
+  records_.push_back(0);  // A record's place is not 0.
+  for (auto begin = entries.begin(); begin != entries.end();) {
+    const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
+      return entry.text != begin->text || entry.is_exact != begin->is_exact;
+    });
+    insert({&*begin, static_cast<std::size_t>(end - begin)});
+    begin = end;
+  }
+  records_.shrink_to_fit();
+  std::ranges::sort(prefix_sizes_);
+  prefix_sizes_.erase(std::ranges::unique(prefix_sizes_).begin(), prefix_sizes_.end());
 }
 
+// Entries of one text and one kind.
+void PathIndex::insert(absl::Span<const Entry> alike) {
+  const auto& [text, is_exact, first] = alike.front();
+  if (is_exact) {
+    longest_path_ = std::max(longest_path_, text.size());
+  } else {
+    prefix_sizes_.push_back(static_cast<std::uint32_t>(text.size()));
+    const auto last = static_cast<unsigned char>(text.empty() ? 0 : text.back());
+    last_bytes_.set(last);
+    if (ignore_case_) last_bytes_.set(static_cast<unsigned char>(absl::ascii_toupper(last)));
+  }
+
+  const std::uint64_t hash = Hashes(text, *this).of(text.size(), is_exact);
+  std::size_t slot = slot_of(hash);
+  while (slots_[slot].record != 0)
+    slot = slot_of(slot + 1);
+  slots_[slot] = {tag_of(hash),
+                  static_cast<std::uint32_t>(records_.size()),
+                  static_cast<std::uint32_t>(alike.size()),
+                  first};
+
+  records_.push_back(static_cast<std::uint32_t>(text.size()));
+  if (alike.size() > 1) {
+    for (const Entry& entry : alike)
+      records_.push_back(entry.position);
+  }
+  const std::size_t bytes = records_.size();
+  records_.resize(bytes + (text.size() + sizeof(std::uint32_t) - 1) / sizeof(std::uint32_t));
+  std::memcpy(records_.data() + bytes, text.data(), text.size());
+}
+
+// Two places in memory, mostly: the second is asked for before the first is waited for.
 void PathIndex::collect(absl::string_view path, Candidates& found) const {
-  if (nodes_.empty()) return;
-  const Node* node = &nodes_.front();
-  while (begins_with(path, node->label)) {
-    path.remove_prefix(node->label.size);
-    add(node->prefixes, found);
-    if (path.empty()) return add(node->exacts, found);
-    node = child_of(*node, path.front());
-    if (node == nullptr) return;
+  if (slots_.empty()) return;
+  const std::uint64_t whole = Hashes(path, *this).of(std::min(path.size(), longest_path_), true);
+  __builtin_prefetch(&slots_[slot_of(whole)]);
+  Hashes hashes(path, *this);
+  for (const std::uint32_t size : prefix_sizes_) {
+    if (size > path.size()) break;
+    const absl::string_view text = path.substr(0, size);
+    if (may_be_prefix(text)) add(text, hashes.of(size, false), found);
+  }
+  add(path, whole, found);
+}
+
+void PathIndex::add(absl::string_view text, std::uint64_t hash, Candidates& found) const {
+  for (std::size_t at = slot_of(hash); slots_[at].record != 0; at = slot_of(at + 1)) {
+    const Slot& slot = slots_[at];
+    if (slot.tag != tag_of(hash) || !has_text(slot, text)) continue;
+    if (slot.routes == 1) {
+      found.emplace_back(&slot.first, 1);
+    } else {
+      found.emplace_back(&records_[slot.record + 1], slot.routes);
+    }
+    return;
   }
 }
 
-bool PathIndex::begins_with(absl::string_view path, const Range& label) const {
-  const absl::string_view wanted(text_.data() + label.first, label.size);
-  return ignore_case_ ? absl::StartsWithIgnoreCase(path, wanted) : absl::StartsWith(path, wanted);
+bool PathIndex::has_text(const Slot& slot, absl::string_view text) const {
+  const std::uint32_t* const size = &records_[slot.record];
+  const std::uint32_t* const bytes = size + 1 + (slot.routes == 1 ? 0 : slot.routes);
+  const absl::string_view own(reinterpret_cast<const char*>(bytes), *size);
+  return ignore_case_ ? absl::EqualsIgnoreCase(own, text) : own == text;
 }
 
-const PathIndex::Node* PathIndex::child_of(const Node& node, char next) const {
-  if (node.children.size == 0) return nullptr;
-  const char wanted = ignore_case_ ? absl::ascii_tolower(static_cast<unsigned char>(next)) : next;
-  const char* const first = first_bytes_.data() + node.children.first;
-  const void* const found = std::memchr(first, wanted, node.children.size);
-  if (found == nullptr) return nullptr;
-  return &nodes_[node.children.first +
-                 static_cast<std::size_t>(static_cast<const char*>(found) - first)];
-}
-
-void PathIndex::add(const Range& range, Candidates& found) const {
-  if (range.size > 0) found.emplace_back(positions_.data() + range.first, range.size);
+bool PathIndex::may_be_prefix(absl::string_view text) const {
+  return text.empty() || last_bytes_[static_cast<unsigned char>(text.back())];
 }
 
 }  // namespace signalbox::lb

@@ -2,18 +2,23 @@
 //
 // PathIndex — which routes have an exact path or a prefix that a call's path fulfils.
 //
-//   texts of routes ─▶ [PathIndex], a tree of their common beginnings ─▶ collect(path) ─▶
-//   Candidates
+//   texts of routes ─▶ [PathIndex], a hash table of them ─▶ collect(path) ─▶ Candidates
 //
-//   ""          prefix of 4          One walk down the tree passes every prefix that the path has,
-//    └ "/s."    –                    and ends at the exact path: it looks at each byte of the path
-//       ├ "A/"  prefix of 0, 2       once at most, whatever the number of routes.
-//       └ "B/m" exact of 1, prefix of 3
+//   call's path          looked for                     slot: by hash       record
+//   "/s.B/m"        ┌─▶ "/s.B/"  as a prefix  ───────▶ │ tag │ route │ ───▶ the text, to compare
+//                   └─▶ "/s.B/m" as the path  ───────▶ │ tag │ route │ ───▶ the text, to compare
+//
+// Looked for are the beginnings that are as long as some prefix and end with the last byte of one:
+// of gRPC's paths that is one, as a rule. Each call has another path, and caches that have
+// forgotten it: its time is that of the places in memory that must be waited for, one after the
+// other. Slots are looked at side by side, and who has the route in his hand need not wait for the
+// record.
 //
 // Immutable; collect() runs on any thread. A path is bytes: case is that of ASCII.
 
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,30 +54,30 @@ class PathIndex {
   void collect(absl::string_view path, Candidates& found) const;
 
  private:
-  // Places in one of the vectors below.
-  struct Range {
-    std::uint32_t first = 0;
-    std::uint32_t size = 0;
+  // A text as prefix, or as path: whose it is.
+  struct Slot {
+    std::uint32_t tag = 0;     ///< Of the hash, what has no part in the slot's place.
+    std::uint32_t record = 0;  ///< Its place in records_; 0: the slot is empty.
+    std::uint32_t routes = 0;  ///< How many.
+    std::uint32_t first = 0;   ///< Of one, here is its position; of more, they are in the record.
   };
 
-  struct Node {
-    Range label;     ///< What it adds to its parent's text, in text_.
-    Range children;  ///< In nodes_.
-    Range prefixes;  ///< Routes with this text as prefix, in positions_.
-    Range exacts;    ///< Routes with this text as path, in positions_.
-  };
+  class Hashes;
 
-  class Builder;
+  void insert(absl::Span<const Entry> alike);
+  void add(absl::string_view text, std::uint64_t hash, Candidates& found) const;
+  bool has_text(const Slot& slot, absl::string_view text) const;
+  bool may_be_prefix(absl::string_view text) const;
 
-  bool begins_with(absl::string_view path, const Range& label) const;
-  const Node* child_of(const Node& node, char next) const;
-  void add(const Range& range, Candidates& found) const;
+  std::size_t slot_of(std::uint64_t hash) const { return hash & (slots_.size() - 1); }
 
   bool ignore_case_ = false;
-  std::string text_;
-  std::string first_bytes_;  ///< Of the label of each node: siblings are searched in here.
-  std::vector<Node> nodes_;  ///< The root first, siblings side by side; empty without entries.
-  std::vector<std::uint32_t> positions_;
+  std::uint64_t seed_ = 0;
+  std::vector<Slot> slots_;             ///< 2^n; a text is in the first free one after its hash.
+  std::vector<std::uint32_t> records_;  ///< Each: how long its text is, positions, the text.
+  std::size_t longest_path_ = 0;
+  std::vector<std::uint32_t> prefix_sizes_;  ///< Each once, ascending.
+  std::bitset<256> last_bytes_;              ///< Of prefixes.
 };
 
 }  // namespace signalbox::lb

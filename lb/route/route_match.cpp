@@ -26,6 +26,20 @@ constexpr std::size_t kFewRoutes = 8;
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
+// What the index knows a route by. Whether the text is all that there is to look at comes with it,
+// so that a call whose route is plain need not look at its entry.
+std::uint32_t mark_of(std::uint32_t position, bool is_plain) {
+  return position << 1U | (is_plain ? 1U : 0U);
+}
+
+std::uint32_t position_of(std::uint32_t mark) {
+  return mark >> 1U;
+}
+
+bool is_plain(std::uint32_t mark) {
+  return (mark & 1U) != 0;
+}
+
 bool contains(absl::string_view text, absl::string_view part, bool ignore_case) {
   if (!ignore_case) return absl::StrContains(text, part);
   const auto found =
@@ -132,20 +146,22 @@ void RouteTable::build_index(const VirtualHost& host) {
   std::map<std::string, std::vector<std::uint32_t>> alike;
   for (std::uint32_t position = 0; position < entries_.size(); ++position) {
     const TextMatcher& path = host.routes[position].match.path;
+    Entry& entry = entries_[position];
     const bool is_exact = path.kind == TextMatcher::Kind::kExact;
     if (is_exact || path.kind == TextMatcher::Kind::kPrefix) {
-      (path.ignore_case ? in_any_case : as_written).push_back({path.text, is_exact, position});
+      const bool is_plain = entry.headers.empty() && !entry.fraction_per_million;
+      (path.ignore_case ? in_any_case : as_written)
+          .push_back({path.text, is_exact, mark_of(position, is_plain)});
       continue;
     }
     SIGNALBOX_INVARIANT(path.kind == TextMatcher::Kind::kRegex,
                         "a route's path is exact, a prefix or a regex");
-    if (entries_[position].path.emplace(path).can_match())
-      alike[literal_prefix(path.text)].push_back(position);
+    if (entry.path.emplace(path).can_match()) alike[literal_prefix(path.text)].push_back(position);
   }
   for (auto& [prefix, positions] : alike) {
     if (positions.size() > kFewRegexes) positions = {group(std::move(positions), host)};
     for (const std::uint32_t position : positions)
-      as_written.push_back({prefix, false, position});
+      as_written.push_back({prefix, false, mark_of(position, false)});
   }
   as_written_ = PathIndex(std::move(as_written), false);
   in_any_case_ = PathIndex(std::move(in_any_case), true);
@@ -182,8 +198,9 @@ std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& si
   std::uint32_t best = kNone;
   while (!found.empty()) {
     const auto next = std::ranges::min_element(found, {}, &Positions::front);
-    const std::uint32_t position = next->front();
+    const std::uint32_t position = position_of(next->front());
     if (position >= best) break;
+    if (is_plain(next->front())) return position;
     if (const auto& group = entries_[position].group) {
       best = std::min(best, first_of(*group, call, sink));
     } else if (matches(position, call, sink)) {

@@ -8,15 +8,13 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "lb/policy/cluster_impl_picker.hpp"
 #include "lb/policy/cluster_manager_picker.hpp"
-#include "tests/bench/percentiles.hpp"
+#include "tests/bench/cold_loop.hpp"
 #include "tests/bench/round_robin_cluster.hpp"
-#include "tests/bench/ticks.hpp"
 #include "tests/support/router_fixture.hpp"
 
 namespace signalbox::bench {
@@ -58,38 +56,15 @@ void pick(benchmark::State& state) {
   if (state.thread_index() == 0) world.reset();
 }
 
-// Stands in for a call and the rest of the program: a walk through more than a second-level cache
-// and more pages than a processor remembers.
-class OtherWork {
- public:
-  void run() {
-    constexpr std::size_t kLine = 64;
-    for (std::size_t at = 0; at < memory_.size(); at += kLine)
-      ++memory_[at];
-    benchmark::ClobberMemory();
-  }
-
- private:
-  std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{8} << 20U);
-};
-
 void cold_pick(benchmark::State& state) {
   const auto world = world_with(static_cast<std::size_t>(state.range(0)));
-  const double overhead = ticks_overhead();
-  const double rate = ticks_per_nanosecond();
-  OtherWork work;
-  std::vector<double> nanoseconds;
   std::uint64_t seed = 0;
-  for (auto _ : state) {
-    work.run();
-    const std::uint64_t begin = ticks_now();
-    const lb::Pick receipt = world->router.pick({"/shop.v1.Orders/Get", nullptr, ++seed});
-    const std::uint64_t end = ticks_now();
-    benchmark::DoNotOptimize(receipt.connection());
-    nanoseconds.push_back((static_cast<double>(end - begin) - overhead) / rate);
-    state.SetIterationTime(nanoseconds.back() * 1e-9);
-  }
-  state.counters["p50_ns"] = percentile(nanoseconds, 50);
+  cold_loop(
+      state,
+      [&] { ++seed; },
+      [&] {
+        return world->router.pick({"/shop.v1.Orders/Get", nullptr, seed});
+      });
 }
 
 BENCHMARK(cold_pick)->Arg(2)->Arg(1'000)->Arg(10'000)->UseManualTime()->Iterations(2'000);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to find a call's route: the first of n matches, or only the last of them.
+// What it costs to find a call's route: the first of n matches, or only the last of them. Cold: one
+// of n by chance, by its prefix or its whole path, after other work that has used up all of the
+// processor's own caches.
 
+#include <cstddef>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "tests/bench/cold_loop.hpp"
 #include "tests/support/route_fixture.hpp"
 
 namespace signalbox::bench {
@@ -40,6 +45,30 @@ void route_last_matches(benchmark::State& state) {
   select(state, routes, routes - 1);
 }
 
+// By turns a prefix and a whole path.
+void cold_route(benchmark::State& state) {
+  const auto routes = static_cast<std::size_t>(state.range(0));
+  std::vector<Route> all;
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < routes; ++i) {
+    const std::string service = "/shop.v1.Service" + std::to_string(i) + "/";
+    paths.push_back(service + "Get");
+    all.push_back(testing::route(i % 2 == 0 ? testing::prefix(service) : testing::exact(paths[i]),
+                                 testing::to("orders")));
+  }
+  const XdsConfig config = testing::config_of(std::move(all));
+  const auto selector = lb::make_config_selector(config, testing::refs_for(config));
+  std::mt19937_64 dice;
+  std::string path;  // As warm as a call's own.
+  cold_loop(
+      state,
+      [&] { path = paths[dice() % routes]; },
+      [&] {
+        return selector->select({path, nullptr, nullptr, 0});
+      });
+}
+
+BENCHMARK(cold_route)->Arg(1)->Arg(10'000)->UseManualTime()->Iterations(2'000);
 BENCHMARK(route_first_matches)->Arg(2)->Arg(100)->Arg(10'000);
 BENCHMARK(route_last_matches)->Arg(2)->Arg(100)->Arg(10'000);
 

@@ -2,7 +2,11 @@
 #include "lb/route/path_index.hpp"
 
 #include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
 namespace signalbox::lb {
@@ -62,6 +66,52 @@ TEST_CASE("path_index: bytes are bytes", "[lb][route][A28]") {
   CHECK(found_in(index, zero) == Found{0});
   CHECK(found_in(index, "/\xff\xfe") == Found{1});
   CHECK(found_in(index, "/") == Found{2});
+}
+
+// Long enough for every remainder of a machine word, and so alike that hashes and last bytes do not
+// decide alone.
+TEST_CASE("path_index: texts of every length, against a loop over all of them",
+          "[lb][route][A28]") {
+  const bool ignore_case = GENERATE(false, true);
+  std::mt19937 dice(7);
+  const auto text_like = [&dice](const std::string& whole) {
+    std::string text = whole.substr(0, dice() % (whole.size() + 1));
+    if (!text.empty() && dice() % 4 == 0) text[dice() % text.size()] = dice() % 2 == 0 ? 'b' : 'A';
+    return text;
+  };
+  const std::string whole = "aaaaaaaaAa/aaaaaaa[aaaaaaaaaZ{aaaa/aaaa";
+  std::vector<PathIndex::Entry> entries;
+  for (std::uint32_t position = 0; position < 600; ++position)
+    entries.push_back({text_like(whole), dice() % 2 == 0, position});
+  const PathIndex index(entries, ignore_case);
+
+  std::size_t matches = 0;
+  for (int call = 0; call < 3'000; ++call) {
+    const std::string path = dice() % 2 == 0 ? text_like(whole) : entries[dice() % 600].text;
+    const auto fulfils = [&](const PathIndex::Entry& entry) {
+      if (entry.is_exact && entry.text.size() != path.size()) return false;
+      return ignore_case ? absl::StartsWithIgnoreCase(path, entry.text)
+                         : absl::StartsWith(path, entry.text);
+    };
+    Found expected;
+    for (const PathIndex::Entry& entry : entries) {
+      if (fulfils(entry)) expected.push_back(entry.position);
+    }
+    matches += expected.size();
+    CAPTURE(path, ignore_case);
+    REQUIRE(found_in(index, path) == expected);
+  }
+  CHECK(matches > 30'000);
+}
+
+TEST_CASE("path_index: any number of texts leaves room to miss", "[lb][route]") {
+  std::vector<PathIndex::Entry> entries;
+  for (std::uint32_t count = 1; count <= 70; ++count) {
+    entries.push_back({"/" + std::to_string(count), count % 2 == 0, count});
+    const PathIndex index(entries, false);
+    CHECK(found_in(index, "/x").empty());
+    CHECK(found_in(index, "/" + std::to_string(count)).back() == count);
+  }
 }
 
 TEST_CASE("path_index: nothing is in an empty one", "[lb][route][A28]") {
