@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "actors/io/grpc_poller.hpp"
 #include "channel/call_binder.hpp"
 #include "channel/queued_call.hpp"
 #include "channel/state_watch.hpp"
@@ -13,6 +14,13 @@ namespace {
 using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
+
+// Of attempts that nobody but us waits for: they are not to start the threads of callback_cq().
+grpc::CompletionQueue* attempts_cq() {
+  // Never destroyed: attempts may end at any time.
+  static auto* const queue = new grpc::CompletionQueue(actors::GrpcPoller::callback_queue());
+  return queue;
+}
 
 class GrpcChannel final : public grpc::ChannelInterface,
                           public std::enable_shared_from_this<GrpcChannel> {
@@ -42,7 +50,9 @@ class GrpcChannel final : public grpc::ChannelInterface,
   // No handles: a call may end up on any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
-  grpc::CompletionQueue* CallbackCQ() override { return lasting_callback_cq(binder_->anchor()); }
+  grpc::CompletionQueue* CallbackCQ() override {
+    return watch_ != nullptr ? binder_->callback_cq() : attempts_cq();
+  }
 
   void NotifyOnStateChangeImpl(grpc_connectivity_state last,
                                gpr_timespec deadline,
@@ -63,15 +73,19 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
                                      grpc::ClientContext* context,
                                      grpc::CompletionQueue* cq,
                                      std::size_t position) {
-  const CallSite site{method, *context, cq, shared_from_this(), position};
+  CallSite site{method, *context, cq, shared_from_this(), position};
   CallIntent intent = CallBinder::begin(*context);
   if (const absl::Status wrong = CallBinder::refuse_metadata(*context); !wrong.ok())
     return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
+  // Whether a connection is up costs as much as the pick: the observer asks, at the first batch.
+  const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
+  if (is_complete && binder_->observes(intent, site))
+    return binder_->bind(std::move(intent), std::move(site));
   switch (CallBinder::judge(intent)) {
     case Verdict::kBind:
-      return binder_->bind(std::move(intent), site);
+      return binder_->bind(std::move(intent), std::move(site));
     case Verdict::kFail:
       return binder_->fail(intent.pick.status(), intent, site);
     case Verdict::kWait:
