@@ -187,8 +187,7 @@ class CallBinder final : public grpc::internal::CallHook,
   std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: nobody has asked for it.
 };
 
-/// A channel for the attempts of calls that are known already: it has no state to be watched, and
-/// its callbacks run on threads of gRPC's executor.
+/// A channel for the attempts of calls that are known already; it has no state to be watched.
 std::shared_ptr<grpc::ChannelInterface> channel_over(std::shared_ptr<CallBinder> binder);
 
 }  // namespace signalbox::channel

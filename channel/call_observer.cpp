@@ -110,6 +110,7 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
     return batch->Proceed();
   }
   release_held_queue();
+  if (retried_ != nullptr) return retried_->attempt_ended();
   if (binder_ != nullptr) {
     if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
     RetriedStream* const stream = stream_;
@@ -132,7 +133,10 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   request_ = *batch.GetSerializedSendMessage();
   reply_ = batch.GetRecvMessage();
-  if (filled.is_of(context_.c_call())) ops_ = filled.ops;
+  if (filled.is_of(context_.c_call())) {
+    ops_ = filled.ops;
+    cq_ = filled.call->cq();
+  }
   if (reply_ == nullptr) watch(/*entering=*/1);
 }
 
@@ -146,13 +150,15 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
   const auto reply = status.ok() ? std::nullopt : whole(batch);
   const auto delay = ended(status, request_.Length(), reply.has_value());
   if (delay) {
-    retried_ = std::make_unique<RetriedCall>(HeldBatch{binder_->shared_from_this(),
-                                                       &context_,
-                                                       this,
-                                                       method_.c_str(),
-                                                       &request_,
-                                                       &batch,
-                                                       *reply},
+    retried_ = std::make_unique<RetriedCall>(HeldBatch{.binder = binder_->shared_from_this(),
+                                                       .user = &context_,
+                                                       .observer = this,
+                                                       .method = method_.c_str(),
+                                                       .request = &request_,
+                                                       .batch = &batch,
+                                                       .ops = ops_,
+                                                       .cq = cq_,
+                                                       .reply = *reply},
                                              std::move(intent_));
     cancellable_ = retried_.get();
     retried_->start(*delay);

@@ -132,6 +132,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   grpc::ByteBuffer request_;
   void* reply_ = nullptr;
   grpc::internal::CallOpSetInterface* ops_ = nullptr;
+  grpc::CompletionQueue* cq_ = nullptr;
   std::unique_ptr<RetriedCall> retried_;
   std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the thread that cancels.
   std::shared_ptr<RetriedStream> owned_stream_;

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "actors/io/grpc_poller.hpp"
 #include "channel/call_binder.hpp"
 #include "channel/queued_call.hpp"
 #include "channel/state_watch.hpp"
@@ -14,13 +13,6 @@ namespace {
 using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
-
-// Of attempts that nobody but us waits for: they are not to start the threads of callback_cq().
-grpc::CompletionQueue* attempts_cq() {
-  // Never destroyed: attempts may end at any time.
-  static auto* const queue = new grpc::CompletionQueue(actors::GrpcPoller::callback_queue());
-  return queue;
-}
 
 class GrpcChannel final : public grpc::ChannelInterface,
                           public std::enable_shared_from_this<GrpcChannel> {
@@ -50,9 +42,7 @@ class GrpcChannel final : public grpc::ChannelInterface,
   // No handles: a call may end up on any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
-  grpc::CompletionQueue* CallbackCQ() override {
-    return watch_ != nullptr ? binder_->callback_cq() : attempts_cq();
-  }
+  grpc::CompletionQueue* CallbackCQ() override { return binder_->callback_cq(); }
 
   void NotifyOnStateChangeImpl(grpc_connectivity_state last,
                                gpr_timespec deadline,
