@@ -107,7 +107,7 @@ bool was_tried(const CallIntent& intent) {
 
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
 struct UnobservedCall {
-  std::shared_ptr<grpc::ChannelInterface> channel;
+  std::shared_ptr<void> channel;
   CallIntent intent;
 };
 
@@ -207,22 +207,22 @@ bool CallBinder::is_alive(const CallIntent& intent) {
   return connection_of(intent.pick).is_ready();
 }
 
-Call CallBinder::bind(CallIntent intent, const CallSite& site) {
+Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
   const Interception made = intercept(intent, site);
-  GrpcAccess::set_call(site.context, call, site.channel);
+  GrpcAccess::set_call(site.context, call, std::move(site.channel));
   const bool has_policy = !intent.pick.retry().is_none();
   hand_over(intent, made.observer);
   if (made.observer != nullptr) {
     const Call real(call, made.observer, site.cq, made.info);
-    const bool is_callback = site.cq == lasting_callback_cq(*anchor_);
+    const bool is_callback = site.cq == callback_cq_;
     if (!has_policy || !is_callback) return real;
     return made.observer->stand_behind(
         GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
   }
   if (intent.attempt == nullptr) {
     auto unobserved = std::make_shared<UnobservedCall>();
-    *unobserved = {site.channel, std::move(intent)};
+    *unobserved = {GrpcAccess::owned(site.context), std::move(intent)};
     GrpcAccess::own(site.context, std::move(unobserved));
   }
   return {call, this, site.cq, made.info};
@@ -239,6 +239,10 @@ Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const Call
   return {call, this, site.cq, made.info};
 }
 
+bool CallBinder::observes(const CallIntent& intent, const CallSite& site) const {
+  return intent.attempt == nullptr && site.position < creators_.size();
+}
+
 Interception CallBinder::intercept(const CallIntent& intent, const CallSite& site) const {
   const bool none = intent.attempt != nullptr;
   return channel::intercept(site, creators_, none ? creators_.size() + 1 : site.position);
@@ -248,8 +252,10 @@ grpc_call* CallBinder::connect(const CallIntent& intent,
                                const char* method,
                                const grpc::ClientContext& context,
                                grpc::CompletionQueue& cq) {
-  return GrpcAccess::make_call(
-      *connection_of(intent.pick).channel(), method, context, cq.cq(), intent.authority);
+  const actors::GrpcConnection& connection = connection_of(intent.pick);
+  const std::string& authority =
+      intent.authority.empty() ? connection.authority() : intent.authority;
+  return GrpcAccess::make_call(*connection.channel(), method, context, cq.cq(), authority);
 }
 
 grpc_call* CallBinder::refuse(const absl::Status& status,
@@ -265,7 +271,7 @@ void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
     if (stats(intent) != nullptr) stats(intent)->count_started();
     *attempt = std::move(intent);
   } else if (observer != nullptr) {
-    observer->observe(shared_from_this(), std::move(intent));
+    observer->observe(*this, std::move(intent));
   }
 }
 
@@ -319,6 +325,12 @@ absl::Status CallBinder::closed() const {
   if (last.outcome() == PickOutcome::kFail) return last.status();
   return options_.router.describe(
       absl::UnavailableError("the signalbox runtime has been shut down"));
+}
+
+grpc::CompletionQueue* CallBinder::callback_cq() {
+  grpc::CompletionQueue* const cq = lasting_callback_cq(*anchor_);
+  callback_cq_ = cq;
+  return cq;
 }
 
 void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,6 +104,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// the pick is put off.
   static Verdict judge(CallIntent& intent);
 
+  /// Whether the call gets an observer, which asks again whether its connection is up.
+  bool observes(const CallIntent& intent, const CallSite& site) const;
+
   /// The picked connection has died before the call was sent: the call waits.
   static void put_off(CallIntent& intent);
 
@@ -110,7 +114,7 @@ class CallBinder final : public grpc::internal::CallHook,
   static bool is_alive(const CallIntent& intent);
 
   /// The call on the picked connection, with an observer that owns the intent.
-  grpc::internal::Call bind(CallIntent intent, const CallSite& site);
+  grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
   /// A call that has failed with `status` already. If its pick failed and it has a retry policy,
   /// its observer gets the intent.
@@ -167,6 +171,11 @@ class CallBinder final : public grpc::internal::CallHook,
   /// A channel that never connects: on it live the calls that fail, and those that wait.
   grpc::Channel& anchor() const { return *anchor_; }
 
+  /// The queue of the callback API. Whoever asks for it starts threads of gRPC's that wait for the
+  /// sockets of the whole process, and take the answers of all other calls first: so nobody does
+  /// but who uses that API.
+  grpc::CompletionQueue* callback_cq();
+
   /// Fills the ops of a call that stays where it is; the observer learns which they are.
   void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                         grpc::internal::Call* call) override;
@@ -175,6 +184,7 @@ class CallBinder final : public grpc::internal::CallHook,
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
   const std::shared_ptr<grpc::Channel> anchor_;
+  std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: nobody has asked for it.
 };
 
 /// A channel for the attempts of calls that are known already; it has no state to be watched.

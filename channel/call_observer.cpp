@@ -68,8 +68,8 @@ Call CallObserver::stand_behind(grpc_call* front, const Call& real) {
   return {front, this, real.cq(), real.client_rpc_info()};
 }
 
-void CallObserver::observe(std::shared_ptr<CallBinder> binder, CallIntent intent) {
-  binder_ = std::move(binder);
+void CallObserver::observe(CallBinder& binder, CallIntent intent) {
+  binder_ = &binder;
   intent_ = std::move(intent);
   set_cookie_ = intent_.pick.set_cookie();
   ended_ = false;
@@ -84,12 +84,12 @@ void CallObserver::watch(int entering) {
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
-  std::call_once(first_batch_, [&] {
+  // abseil's wakes nobody where nobody waits; the standard library's is a system call in each call.
+  absl::call_once(first_batch_, [&] {
     if (CallBinder::is_alive(intent_)) return;
     CallBinder::put_off(intent_);
     set_cookie_.clear();
-    queued_ = QueuedCall::instead_of(
-        *call, RpcMethod(method_.c_str(), type_), context_, *this, binder_, std::move(intent_));
+    queued_ = wait(*call, std::move(intent_));
   });
   if (queued_ != nullptr) return queued_->PerformOpsOnCall(ops, call);
   fill(ops, front_ == nullptr ? call : &real_);
@@ -110,6 +110,7 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
     return batch->Proceed();
   }
   release_held_queue();
+  if (retried_ != nullptr) return retried_->attempt_ended();
   if (binder_ != nullptr) {
     if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
     RetriedStream* const stream = stream_;
@@ -132,7 +133,10 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   request_ = *batch.GetSerializedSendMessage();
   reply_ = batch.GetRecvMessage();
-  if (filled.is_of(context_.c_call())) ops_ = filled.ops;
+  if (filled.is_of(context_.c_call())) {
+    ops_ = filled.ops;
+    cq_ = filled.call->cq();
+  }
   if (reply_ == nullptr) watch(/*entering=*/1);
 }
 
@@ -146,9 +150,16 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
   const auto reply = status.ok() ? std::nullopt : whole(batch);
   const auto delay = ended(status, request_.Length(), reply.has_value());
   if (delay) {
-    retried_ = std::make_unique<RetriedCall>(
-        HeldBatch{binder_, &context_, this, method_.c_str(), &request_, &batch, *reply},
-        std::move(intent_));
+    retried_ = std::make_unique<RetriedCall>(HeldBatch{.binder = binder_->shared_from_this(),
+                                                       .user = &context_,
+                                                       .observer = this,
+                                                       .method = method_.c_str(),
+                                                       .request = &request_,
+                                                       .batch = &batch,
+                                                       .ops = ops_,
+                                                       .cq = cq_,
+                                                       .reply = *reply},
+                                             std::move(intent_));
     cancellable_ = retried_.get();
     retried_->start(*delay);
     return true;
@@ -184,12 +195,15 @@ std::shared_ptr<BackOff> CallObserver::back_off(Duration delay, std::function<vo
 }
 
 void CallObserver::make_again(const Call& call, CallOpSetInterface& ops) {
-  const RpcMethod method(method_.c_str(), type_);
   set_cookie_.clear();
   binder_->pick(intent_, method_.c_str(), context_);
-  const auto queued = QueuedCall::instead_of(
-      call, method, context_, *this, binder_, std::exchange(intent_, CallIntent()));
-  queued->PerformOpsOnCall(&ops, nullptr);
+  wait(call, std::exchange(intent_, CallIntent()))->PerformOpsOnCall(&ops, nullptr);
+}
+
+std::shared_ptr<QueuedCall> CallObserver::wait(const Call& call, CallIntent intent) {
+  const RpcMethod method(method_.c_str(), type_);
+  return QueuedCall::instead_of(
+      call, method, context_, *this, binder_->shared_from_this(), std::move(intent));
 }
 
 void CallObserver::deliver_cookie(InterceptorBatchMethods& batch) const {

@@ -16,9 +16,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "absl/base/call_once.h"
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/client_interceptor.h>
 
@@ -36,7 +36,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   ~CallObserver() override;
 
   /// The call was bound. Before that, it is not observed.
-  void observe(std::shared_ptr<CallBinder> binder, CallIntent intent);
+  void observe(CallBinder& binder, CallIntent intent);
 
   /// The application gets `front` for the call, and never learns of another. Reactors ask the call
   /// that they were made with whether response headers came, and the first attempt may have had
@@ -107,6 +107,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   };
 
   void watch(int entering);
+  std::shared_ptr<QueuedCall> wait(const grpc::internal::Call& call, CallIntent intent);
   void begin(grpc::experimental::InterceptorBatchMethods& batch);
   bool end(grpc::experimental::InterceptorBatchMethods& batch);
   std::optional<ReplySlot> whole(grpc::experimental::InterceptorBatchMethods& batch) const;
@@ -116,14 +117,14 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   const std::string method_;  ///< Generic stubs keep the name no longer than it takes.
   const grpc::internal::RpcMethod::RpcType type_;
   std::atomic<bool> cancelled_{false};
-  std::shared_ptr<CallBinder> binder_;  ///< Null: not observed yet.
+  CallBinder* binder_ = nullptr;  ///< Null: not observed yet. It lives as long as the context.
   CallIntent intent_;
   /// What the pick of the attempt that runs sets, and empty while none does; kept beside it, as
   /// headers and status may come on two threads.
   std::string set_cookie_;
   grpc_call* front_ = nullptr;          ///< Null: the application has the call itself.
   grpc::internal::Call real_;           ///< Behind the front.
-  std::once_flag first_batch_;          ///< As the hook: a stream may begin on two threads at once.
+  absl::once_flag first_batch_;         ///< As the hook: a stream may begin on two threads at once.
   std::shared_ptr<QueuedCall> queued_;  ///< As the hook: the call waits, or did.
   bool started_ = false;
   bool ended_ = false;  ///< The attempt's end has been counted.
@@ -131,6 +132,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   grpc::ByteBuffer request_;
   void* reply_ = nullptr;
   grpc::internal::CallOpSetInterface* ops_ = nullptr;
+  grpc::CompletionQueue* cq_ = nullptr;
   std::unique_ptr<RetriedCall> retried_;
   std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the thread that cancels.
   std::shared_ptr<RetriedStream> owned_stream_;

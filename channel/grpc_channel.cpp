@@ -42,7 +42,7 @@ class GrpcChannel final : public grpc::ChannelInterface,
   // No handles: a call may end up on any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
-  grpc::CompletionQueue* CallbackCQ() override { return lasting_callback_cq(binder_->anchor()); }
+  grpc::CompletionQueue* CallbackCQ() override { return binder_->callback_cq(); }
 
   void NotifyOnStateChangeImpl(grpc_connectivity_state last,
                                gpr_timespec deadline,
@@ -63,15 +63,19 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
                                      grpc::ClientContext* context,
                                      grpc::CompletionQueue* cq,
                                      std::size_t position) {
-  const CallSite site{method, *context, cq, shared_from_this(), position};
+  CallSite site{method, *context, cq, shared_from_this(), position};
   CallIntent intent = CallBinder::begin(*context);
   if (const absl::Status wrong = CallBinder::refuse_metadata(*context); !wrong.ok())
     return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
+  // Whether a connection is up costs as much as the pick: the observer asks, at the first batch.
+  const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
+  if (is_complete && binder_->observes(intent, site))
+    return binder_->bind(std::move(intent), std::move(site));
   switch (CallBinder::judge(intent)) {
     case Verdict::kBind:
-      return binder_->bind(std::move(intent), site);
+      return binder_->bind(std::move(intent), std::move(site));
     case Verdict::kFail:
       return binder_->fail(intent.pick.status(), intent, site);
     case Verdict::kWait:

@@ -10,15 +10,43 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "channel/call_observer.hpp"
+#include "messages/invariant.hpp"
 
 namespace signalbox::channel {
 namespace {
 
 using google::protobuf::MessageLite;
 
+using grpc::experimental::InterceptionHookPoints;
+using grpc::internal::Call;
+using grpc::internal::RpcMethod;
+
 constexpr char kPreviousAttempts[] = "grpc-previous-rpc-attempts";
 
+std::vector<InterceptionHookPoints> hooks_of(grpc::experimental::InterceptorBatchMethods& batch) {
+  std::vector<InterceptionHookPoints> hooks;
+  for (int i = 0; i < static_cast<int>(InterceptionHookPoints::NUM_INTERCEPTION_HOOKS); ++i) {
+    const auto hook = static_cast<InterceptionHookPoints>(i);
+    if (batch.QueryInterceptionHookPoint(hook)) hooks.push_back(hook);
+  }
+  return hooks;
+}
+
 }  // namespace
+
+struct RetriedCall::Attempt {
+  using Ops = grpc::internal::CallOpSet<grpc::internal::CallOpSendInitialMetadata,
+                                        grpc::internal::CallOpSendMessage,
+                                        grpc::internal::CallOpClientSendClose,
+                                        grpc::internal::CallOpRecvInitialMetadata,
+                                        grpc::internal::CallOpRecvMessage<grpc::ByteBuffer>,
+                                        grpc::internal::CallOpClientRecvStatus>;
+
+  grpc::ClientContext context;
+  Ops ops;
+  grpc::ByteBuffer response;
+  grpc::Status status;
+};
 
 // Casts from the op set to one of its bases.
 std::optional<ReplySlot> ReplySlot::of(grpc::internal::CallOpSetInterface* ops, void* reply) {
@@ -52,7 +80,8 @@ RetriedCall::RetriedCall(HeldBatch held, CallIntent intent)
       user_(held_.user),
       method_(held_.method),
       metadata_(GrpcAccess::metadata(*user_)),
-      stub_(channel_over(binder_)),
+      channel_(channel_over(binder_)),
+      hooks_(hooks_of(*held_.batch)),
       intent_(std::move(intent)) {
   request_.Swap(held_.request);
 }
@@ -84,40 +113,53 @@ void RetriedCall::backed_off() {
 }
 
 void RetriedCall::attempt() {
-  auto context = std::make_unique<grpc::ClientContext>();
+  Attempt& attempt = *attempts_.emplace_back(std::make_unique<Attempt>());
+  grpc::ClientContext& context = attempt.context;
   const std::uint32_t before = intent_->retry.previous_attempts();
   for (const auto& [key, value] : metadata_)
-    if (before == 0 || key != kPreviousAttempts) context->AddMetadata(key, value);
-  if (before > 0) context->AddMetadata(kPreviousAttempts, absl::StrCat(before));
-  GrpcAccess::copy_settings(*user_, *context);
+    if (before == 0 || key != kPreviousAttempts) context.AddMetadata(key, value);
+  if (before > 0) context.AddMetadata(kPreviousAttempts, absl::StrCat(before));
+  GrpcAccess::copy_settings(*user_, context);
   CallIntent intent = std::move(*intent_);
   intent_.reset();
   intent.attempt = &intent_;
-  response_.Clear();
+  Call call;
   {
     const AttemptScope scope(std::move(intent));
-    stub_.PrepareUnaryCall(
-        context.get(), method_, grpc::StubOptions(), &request_, &response_, this);
+    const RpcMethod method(method_.c_str(), RpcMethod::NORMAL_RPC);
+    call = GrpcAccess::create_call(*channel_, method, context, *held_.cq);
   }
   // From here cancelling the application's context cancels the attempt.
-  grpc_call_ref(context->c_call());
-  earlier_.push_back(GrpcAccess::rebind(*user_, context->c_call()));
-  if (held_.observer->is_cancelled()) context->TryCancel();
-  attempts_.push_back(std::move(context));
-  StartCall();
+  grpc_call_ref(context.c_call());
+  earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
+  if (held_.observer->is_cancelled()) context.TryCancel();
+  Attempt::Ops& ops = attempt.ops;
+  ops.SendInitialMetadata(&GrpcAccess::metadata(context), 0);
+  const grpc::Status copied = ops.SendMessage(request_);
+  SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
+  ops.ClientSendClose();
+  ops.RecvInitialMetadata(&context);
+  ops.RecvMessage(&attempt.response);
+  ops.AllowNoMessage();
+  ops.ClientRecvStatus(&context, &attempt.status);
+  ops.set_core_cq_tag(held_.ops->core_cq_tag());
+  call.PerformOps(&ops);  // Then this may be gone.
 }
 
 // An attempt that was bound, or whose pick failed, has given its intent back.
-void RetriedCall::OnDone(const grpc::Status& status) {
-  grpc::ClientContext& attempt = *attempts_.back();
+void RetriedCall::attempt_ended() {
+  Attempt& attempt = *attempts_.back();
+  void* tag = nullptr;
+  bool ok = true;
+  attempt.ops.FinalizeResult(&tag, &ok);
   if (intent_) {
-    const grpc::StatusCode code = status.error_code();
+    const grpc::StatusCode code = attempt.status.error_code();
     if (const CallStats* const stats = CallBinder::stats(*intent_)) stats->count_completed(code);
     const auto delay = binder_->retry(*intent_,
-                                      {.call = attempt.c_call(),
+                                      {.call = attempt.context.c_call(),
                                        .code = code,
-                                       .trailers = attempt.GetServerTrailingMetadata(),
-                                       .deadline = attempt.raw_deadline(),
+                                       .trailers = attempt.context.GetServerTrailingMetadata(),
+                                       .deadline = attempt.context.raw_deadline(),
                                        .request_bytes = request_.Length(),
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
@@ -125,23 +167,26 @@ void RetriedCall::OnDone(const grpc::Status& status) {
     if (!held_.observer->is_cancelled()) set_cookie_ = intent_->pick.set_cookie();
     intent_.reset();
   }
-  deliver(status);
+  deliver(attempt);
 }
 
-void RetriedCall::deliver(grpc::Status status) {
-  grpc::ClientContext& attempt = *attempts_.back();
+void RetriedCall::deliver(Attempt& last) {
+  grpc::ClientContext& context = last.context;
   // Where it came to in the end is what peer() is to say.
-  grpc_call_ref(attempt.c_call());
-  earlier_.push_back(GrpcAccess::rebind(*user_, attempt.c_call()));
-  for (const auto& header : attempt.GetServerInitialMetadata())
+  grpc_call_ref(context.c_call());
+  earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
+  for (const auto& header : context.GetServerInitialMetadata())
     held_.batch->GetRecvInitialMetadata()->insert(header);
   auto& trailers = *held_.batch->GetRecvTrailingMetadata();
   trailers.clear();
-  for (const auto& trailer : attempt.GetServerTrailingMetadata())
+  for (const auto& trailer : context.GetServerTrailingMetadata())
     trailers.insert(trailer);
-  deliver_cookie(set_cookie_, attempt.c_call(), *held_.batch);
-  if (status.ok()) status = held_.reply.fill(response_);
-  *held_.batch->GetRecvStatus() = std::move(status);
+  for (const InterceptionHookPoints hook : hooks_)
+    static_cast<grpc::internal::InterceptorBatchMethodsImpl*>(held_.batch)
+        ->AddInterceptionHookPoint(hook);
+  deliver_cookie(set_cookie_, context.c_call(), *held_.batch);
+  if (last.status.ok()) last.status = held_.reply.fill(last.response);
+  *held_.batch->GetRecvStatus() = std::move(last.status);
   held_.batch->Proceed();
 }
 

@@ -16,7 +16,9 @@
 //
 // The first attempt is the application's own call. Its completion is held back inside the
 // interceptor, each further attempt runs as a call of serialized messages through the same channel,
-// and the outcome of the last is written where the first one's would have been. Only unary calls in
+// and the outcome of the last is written where the first one's would have been. The held batch
+// carries the attempts: they complete with its tag, and so wherever the application waits for it,
+// which costs no thread; to the batch a completion more means nothing. Only unary calls in
 // one batch qualify: the synchronous API, the asynchronous one without ReadInitialMetadata, the
 // callback API with a function; generated stubs and generic ones.
 
@@ -30,8 +32,8 @@
 #include <vector>
 
 #include <google/protobuf/message_lite.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/support/client_interceptor.h>
 
 #include "channel/back_off.hpp"
@@ -67,13 +69,17 @@ struct HeldBatch {
   const char* method = nullptr;
   grpc::ByteBuffer* request = nullptr;
   grpc::experimental::InterceptorBatchMethods* batch = nullptr;
+  grpc::internal::CallOpSetInterface* ops = nullptr;
+  grpc::CompletionQueue* cq = nullptr;
   ReplySlot reply;
 };
 
-class RetriedCall final : public grpc::ClientUnaryReactor {
+class RetriedCall final {
  public:
   RetriedCall(HeldBatch held, CallIntent intent);
-  ~RetriedCall() override;
+  ~RetriedCall();
+  RetriedCall(const RetriedCall&) = delete;
+  RetriedCall& operator=(const RetriedCall&) = delete;
 
   /// Makes the next attempt after `delay`. Proceeds with the batch in the end; then this may be
   /// gone.
@@ -82,24 +88,29 @@ class RetriedCall final : public grpc::ClientUnaryReactor {
   /// The application has cancelled the call: nothing is waited for any more. Never proceeds.
   void cancel();
 
+  /// The held batch has come back again: the attempt that it carried has ended. As start().
+  void attempt_ended();
+
  private:
+  struct Attempt;
+
   void attempt();
   void backed_off();
-  void OnDone(const grpc::Status& status) override;
-  void deliver(grpc::Status status);
+  void deliver(Attempt& last);
 
   const HeldBatch held_;
   const std::shared_ptr<CallBinder> binder_;
   grpc::ClientContext* const user_;
   const std::string method_;
   const std::multimap<std::string, std::string> metadata_;
-  grpc::GenericStub stub_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
+  /// Of the held batch: what else it carries takes them from it.
+  std::vector<grpc::experimental::InterceptionHookPoints> hooks_;
   grpc::ByteBuffer request_;
-  grpc::ByteBuffer response_;
   std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the one that was bound.
   std::string set_cookie_;            ///< Of the attempt whose outcome is delivered.
   std::vector<grpc_call*> earlier_;   ///< The calls that the user's context had before.
-  std::vector<std::unique_ptr<grpc::ClientContext>> attempts_;
+  std::vector<std::unique_ptr<Attempt>> attempts_;
   std::mutex mutex_;
   std::shared_ptr<BackOff> back_off_;  ///< Guarded by mutex_.
 };

@@ -84,6 +84,14 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
+  /// As a stub makes its calls.
+  static Call create_call(ChannelInterface& channel,
+                          const RpcMethod& method,
+                          ClientContext& context,
+                          CompletionQueue& cq) {
+    return channel.CreateCall(method, &context, &cq);
+  }
+
   /// The queue of the callback API: gRPC's own threads run its tags, which are functors.
   static CompletionQueue* callback_cq(ChannelInterface& channel) { return channel.CallbackCQ(); }
 
@@ -104,6 +112,10 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   // --- contexts -----------------------------------------------------------
 
   static const std::multimap<std::string, std::string>& metadata(const ClientContext& context) {
+    return context.send_initial_metadata_;
+  }
+
+  static std::multimap<std::string, std::string>& metadata(ClientContext& context) {
     return context.send_initial_metadata_;
   }
 

@@ -41,16 +41,22 @@ namespace signalbox::actors {
 
 class GrpcConnection final : public Connection {
  public:
-  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel)
-      : Connection(std::move(address)), channel_(std::move(channel)) {}
+  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority)
+      : Connection(std::move(address)),
+        channel_(std::move(channel)),
+        authority_(std::move(authority)) {}
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  /// Of calls that have none of their own. Whoever makes a call sets it: the channel does not.
+  const std::string& authority() const { return authority_; }
 
   /// Whether the connection is up, as gRPC knows it at this moment: sooner than the snapshot.
   bool is_ready() const;
 
  private:
-  std::shared_ptr<grpc::Channel> channel_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::string authority_;
 };
 
 /// How a connection whose peer is gone without a word is found (gRFC A8). gRPC sends no pings that

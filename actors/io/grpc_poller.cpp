@@ -65,16 +65,17 @@ class Poller {
     while (!is_stopping_) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
-      serve(is_hurried ? kPace : std::chrono::milliseconds(0));
+      // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and whoever waits
+      // takes the answers of the application's threads.
+      serve(is_hurried ? grpc_deadline(Clock::now() + kPace) : gpr_inf_past(GPR_CLOCK_MONOTONIC));
       lock.lock();
       news_.wait_for(lock, kPace, [this] { return is_stopping_ || Clock::now() < hurry_until_; });
     }
   }
 
-  void serve(Clock::duration patience) {
+  void serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
-    const auto until = std::chrono::system_clock::now() + patience;
     while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT)
       static_cast<GrpcPoller::Tag*>(tag)->done(ok);
   }

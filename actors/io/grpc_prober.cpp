@@ -129,9 +129,11 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   void call() {
     call_ = new Call;
     call_->conversation = shared_from_this();
-    call_->channel = static_cast<const GrpcConnection&>(*connection_).channel();
+    const auto& connection = static_cast<const GrpcConnection&>(*connection_);
+    call_->channel = connection.channel();
     call_->context.set_deadline(std::chrono::system_clock::now() + question_.timeout);
-    if (!question_.authority.empty()) call_->context.set_authority(question_.authority);
+    call_->context.set_authority(question_.authority.empty() ? connection.authority()
+                                                             : question_.authority);
     call_->reader =
         grpc::GenericStub(call_->channel)
             .PrepareUnaryCall(

@@ -3,6 +3,8 @@
 // Unary calls whose route has a retry policy: what the server, the application and the counters
 // see.
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 
 #include <grpcpp/generic/generic_stub.h>
@@ -29,6 +31,17 @@ EchoRequest failing_with(const std::string& pushback, int failures = 9) {
 
 const auto kApis = {Api::kSync, Api::kAsync, Api::kCallback};
 
+// Of gRPC's, which wait for completions of the callback API.
+int callback_threads() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    if (std::getline(file, name) && name == "nexting_thread") ++count;
+  }
+  return count;
+}
+
 TEST_CASE("retried_call: is made again until it succeeds, and only its end is seen",
           "[channel][retry][A44][A6]") {
   const Api api = GENERATE(values(kApis));
@@ -53,6 +66,19 @@ TEST_CASE("retried_call: is made again until it succeeds, and only its end is se
   CHECK(world.stats->completed(grpc::StatusCode::OK) == 1);
   CHECK(world.stats->retries(RetryResult::kRetried) == 2);
   CHECK(world.counts->repicked() == 0);
+}
+
+TEST_CASE("retried_call: starts no threads of the callback API for calls of the others",
+          "[channel][retry]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync);
+  const int failures = GENERATE(0, 2);
+  INFO(to_string(api) << ", " << failures << " failures");
+  const int before = callback_threads();  // Another test of this process may have started them.
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  EchoReply reply;
+  REQUIRE(call(*world.stub, api, context, failing(failures), reply).ok());
+  CHECK(callback_threads() == before);
 }
 
 TEST_CASE("retried_call: ends as its last attempt does", "[channel][retry][A44][A6]") {

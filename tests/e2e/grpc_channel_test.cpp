@@ -302,9 +302,10 @@ TEST_CASE("grpc_channel: a call that someone makes on the connection itself is n
   EchoServer server;
   const auto connection = world.connect(server.address());
   world.publish_ready({connection});
-  const auto stub =
-      Echo::NewStub(static_cast<const actors::GrpcConnection&>(*connection).channel());
+  const auto& connected = static_cast<const actors::GrpcConnection&>(*connection);
+  const auto stub = Echo::NewStub(connected.channel());
   grpc::ClientContext context;
+  context.set_authority(connected.authority());
   EchoReply reply;
   CHECK(stub->Unary(&context, {}, &reply).ok());
   CHECK(world.stats->started() == 0);

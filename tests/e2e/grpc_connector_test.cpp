@@ -34,6 +34,7 @@ const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
 grpc::Status echo(const ConnectionPtr& connection) {
   const auto stub = test::Echo::NewStub(grpc_connection(connection).channel());
   grpc::ClientContext context;
+  context.set_authority(grpc_connection(connection).authority());
   context.set_deadline(std::chrono::system_clock::now() + 5s);
   test::EchoRequest request;
   test::EchoReply reply;
@@ -228,6 +229,7 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   // The watch on it is still armed: what it hears when the channel ends goes nowhere.
   const auto stub = test::Echo::NewStub(kept);
   grpc::ClientContext context;
+  context.set_authority(server.address().str());
   test::EchoReply reply;
   CHECK(stub->Unary(&context, {}, &reply).ok());
 }
