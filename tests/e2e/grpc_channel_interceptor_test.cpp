@@ -213,6 +213,21 @@ TEST_CASE("grpc_channel: interceptors see a pick that fails, and a call that is 
     CHECK(absl::StrContains(reply.saw(), "x-inner="));
     world.publish(nullptr);
   }
+  SECTION("attempts that failed") {
+    const int failures = GENERATE(1, 9);
+    CAPTURE(failures);
+    EchoServer server;
+    world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
+    world.publish_ready({world.connect(server.address())});
+    EchoRequest request = say("again");
+    request.set_failures(failures);
+    request.set_status(grpc::StatusCode::UNAVAILABLE);
+    const auto status = call(*world.stub, api, context, request, reply);
+    CHECK(server.service().calls == (failures == 1 ? 2 : 3));
+    CHECK(status.ok() == (failures == 1));
+    CHECK((status.ok() || absl::EndsWith(status.error_message(), ", says inner, says outer")));
+    world.publish(nullptr);
+  }
   CHECK(diary.take() == once);
   world.wait_for_no_uses();
 }
