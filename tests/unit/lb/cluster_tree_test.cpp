@@ -137,8 +137,8 @@ TEST_CASE("cluster_tree: cookies name the cluster that routes name",
   Cluster cluster;
   cluster.name = ClusterName("leaf");
   const auto told = [&](const ClusterName& aggregate) {
-    const auto tree = leaf_tree(
-        cluster, cluster.lb_policy, {ChildName("child0")}, true, nullptr, aggregate);
+    const auto tree =
+        leaf_tree(cluster, cluster.lb_policy, {ChildName("child0")}, true, nullptr, aggregate);
     const auto& cluster_impl = std::get<OutlierDetectionConfig>(*tree).child;
     const auto& override_host = std::get<ClusterImplConfig>(*cluster_impl).child;
     return std::get<OverrideHostConfig>(*override_host).cluster;
