@@ -89,7 +89,7 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
   }
   records_.shrink_to_fit();
   std::ranges::sort(prefix_sizes_);
-  prefix_sizes_.erase(std::ranges::unique(prefix_sizes_).begin(), prefix_sizes_.end());
+  prefix_sizes_.erase(std::unique(prefix_sizes_.begin(), prefix_sizes_.end()), prefix_sizes_.end());
 }
 
 // Entries of one text and one kind.
