@@ -66,10 +66,10 @@ std::optional<CookieFlaw> Session::open() {
 }
 
 SessionArgs Session::wish(Instant now) {
-  SessionArgs args{.hosts = own_.hosts, .strict = strict_, .now = now};
+  SessionArgs args{
+      .hosts = own_.hosts, .strict = strict_ && (!is_read_ || has_cookie()), .now = now};
   if (is_elsewhere_) {
     args.hosts = hosts_;
-    args.strict = strict_ && has_cookie();
   } else {
     if (terms->seal == nullptr) args.cookie = value_;
     if (!is_read_) args.unread = this;
@@ -98,10 +98,12 @@ void Session::settle(const Affinity& affinity,
                      const ClusterName& cluster,
                      const CallStats& stats,
                      const lb::SessionTerms& context) {
+  const bool may_move =
+      outcome == PickOutcome::kComplete && affinity.hosts != nullptr && !affinity.as_cookie;
+  if (may_move) read();  // A picker need not have asked.
   const AffinityResult result = result_of(affinity.result, cluster);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
-  if (outcome != PickOutcome::kComplete || affinity.hosts == nullptr) return;
-  if (affinity.as_cookie) return;
+  if (!may_move) return;
   const std::string& hosts = *affinity.hosts;
   if (hosts != own_.hosts) hosts_ = hosts;
   has_moved_ = hosts != own_.hosts;
