@@ -102,6 +102,7 @@ struct Fixture {
     const auto read = [&](const ChildName& child, const ConfigUpdated& update) {
       if (child != ChildName(leaf)) return;
       text.clear();
+      CHECK(std::get<CdsConfig>(*update.config).aggregate == ClusterName("orders"));
       for (const Tier& tier : *std::get<CdsConfig>(*update.config).tiers)
         absl::StrAppend(&text, text.empty() ? "" : " ", tier.priority, "/", int(tier.hosts));
     };
