@@ -160,10 +160,10 @@ struct PolicyState {
   // A tier's gauge stays for as long as somebody says what it is.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
-    if (!load.percent) {
+    if (load.percent) {
+      tiers[place] = environment->instruments->hold_load(load);
+    } else {
       tiers.erase(place);
-    } else if (!tiers.contains(place)) {
-      tiers[place] = environment->instruments->hold_tier(load.cluster, load.leaf, load.priority);
     }
   }
 

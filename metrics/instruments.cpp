@@ -187,12 +187,7 @@ void Instruments::observe(const Observation& observation) {
                                {seen.cluster.str()},
                                static_cast<double>(seen.released));
                  },
-                 [&](const TierLoad& seen) {
-                   if (seen.percent)
-                     series_.set(Metric::kTierLoad,
-                                 tier_labels(seen.cluster, seen.leaf, seen.priority),
-                                 *seen.percent);
-                 },
+                 [](const TierLoad&) {},  // It is held: hold_load().
                  [&](const HealthProbed& seen) {
                    series_.add(Metric::kHealthProbes,
                                {seen.cluster.str(), seen.passed ? "success" : "failure"},
@@ -297,17 +292,19 @@ std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster
   return {this, [this, cluster](const void*) { let_go_of(cluster); }};
 }
 
-std::shared_ptr<const void> Instruments::hold_tier(const ClusterName& cluster,
-                                                   const ClusterName& leaf,
-                                                   std::size_t priority) {
-  const LabelValues tier = tier_labels(cluster, leaf, priority);
+std::shared_ptr<const void> Instruments::hold_load(const TierLoad& load) {
+  const LabelValues tier = tier_labels(load.cluster, load.leaf, load.priority);
   const std::lock_guard lock(registry_mutex_);
-  ++tier_holders_[tier];
-  return {this, [this, tier](const void*) {
+  const std::uint64_t word = ++loads_said_;
+  tier_loads_[tier][word] = *load.percent;
+  series_.set(Metric::kTierLoad, tier, *load.percent);
+  return {this, [this, tier, word](const void*) {
             const std::lock_guard lock_again(registry_mutex_);
-            const auto found = tier_holders_.find(tier);
-            if (--found->second > 0) return;
-            tier_holders_.erase(found);
+            const auto words = tier_loads_.find(tier);
+            words->second.erase(word);
+            if (!words->second.empty())
+              return series_.set(Metric::kTierLoad, tier, words->second.rbegin()->second);
+            tier_loads_.erase(words);
             series_.forget_one(Metric::kTierLoad, tier);
           }};
 }

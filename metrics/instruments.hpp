@@ -87,11 +87,10 @@ class Instruments final : public DropCounters {
   /// cluster's gauges end; its counters stay. The Instruments outlive what they hand out.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
-  /// Whoever says which load a tier has (TierLoad) holds this meanwhile. Where several say it, the
-  /// last one's word is shown; when the last lets go, the gauge ends.
-  std::shared_ptr<const void> hold_tier(const ClusterName& cluster,
-                                        const ClusterName& leaf,
-                                        std::size_t priority);
+  /// What somebody says of a tier's load, for as long as he holds this; to say something else, he
+  /// gets another one. Of several words the one that was said last is shown; with the last one the
+  /// gauge ends. Precondition: `load` has a percentage.
+  std::shared_ptr<const void> hold_load(const TierLoad& load);
 
   /// All that there is to export, now.
   std::vector<Family> collect() const;
@@ -116,7 +115,9 @@ class Instruments final : public DropCounters {
   /// One for each policy that serves the cluster; those that no picker leads to have expired.
   std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  std::map<LabelValues, std::size_t> tier_holders_;
+  /// Percentages by the order in which they were said.
+  std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
+  std::uint64_t loads_said_ = 0;
   std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
   std::map<ClusterName, std::int64_t> sessions_held_;             // The same.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.

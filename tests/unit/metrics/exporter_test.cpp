@@ -33,7 +33,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(ConnectionLost{cluster});
   instruments->observe(SessionsHeld{cluster, 1});
   instruments->observe(SessionsSwept{cluster, 1});
-  instruments->observe(TierLoad{cluster, ClusterName("leaf"), 1, 70});
+  auto load = instruments->hold_load({cluster, ClusterName("leaf"), 1, 70});
   instruments->observe(HealthProbed{cluster, true});
   instruments->observe(
       OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
@@ -64,7 +64,14 @@ std::shared_ptr<Instruments> busy_instruments() {
   stats->count_completed(0);
   for (std::size_t i = 0; i < kMaxSeries; ++i)
     instruments->call_stats("shop", ClusterName("c" + std::to_string(i)));
-  return instruments;
+
+  struct Busy {
+    std::shared_ptr<Instruments> instruments;
+    std::shared_ptr<const void> load;  // Goes first.
+  };
+
+  const auto busy = std::make_shared<const Busy>(Busy{instruments, std::move(load)});
+  return {busy, instruments.get()};
 }
 
 // GET /metrics over a socket; empty if nobody answers.

@@ -36,24 +36,26 @@ TEST_CASE("instruments: show the priority that is active now", "[metrics][instru
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
 }
 
-TEST_CASE("instruments: the load of a tier ends with the last who tells of it",
+TEST_CASE("instruments: the load of a tier is what was said last by who still says anything",
           "[metrics][instruments][ENV-11]") {
   Instruments instruments;
   const ClusterName leaf("leaf");
-  auto first = instruments.hold_tier(kOrders, leaf, 1);
-  auto second = instruments.hold_tier(kOrders, leaf, 1);
-  const auto other = instruments.hold_tier(kOrders, leaf, 0);
   const auto load = [&](const char* priority) {
     return value(instruments, Metric::kTierLoad, {"orders", "leaf", priority});
   };
-  instruments.observe(TierLoad{kOrders, leaf, 1, 70});
-  instruments.observe(TierLoad{kOrders, leaf, 0, 30});
+  const auto other = instruments.hold_load({kOrders, leaf, 0, 30});
+  auto one = instruments.hold_load({kOrders, leaf, 1, 70});
   CHECK(load("1") == 70);
-  instruments.observe(TierLoad{kOrders, leaf, 1, 0});
+  auto two = instruments.hold_load({kOrders, leaf, 1, 20});
+  CHECK(load("1") == 20);
+  one = instruments.hold_load({kOrders, leaf, 1, 0});
   CHECK(load("1") == 0);
-  first.reset();
-  CHECK(load("1") == 0);
-  second.reset();
+  one.reset();
+  CHECK(load("1") == 20);
+  one = instruments.hold_load({kOrders, leaf, 1, 50});
+  two.reset();
+  CHECK(load("1") == 50);
+  one.reset();
   CHECK(load("1") == std::nullopt);
   CHECK(load("0") == 30);
 }
