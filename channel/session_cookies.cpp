@@ -24,7 +24,7 @@ Instant coarse_now() {
 
 absl::StatusOr<SessionCookies> SessionCookies::make(
     const SessionCookieOptions& options,
-    Log log,
+    const Log& log,
     const std::shared_ptr<metrics::Instruments>& count) {
   SessionCookies made;
   made.accepts_plain_ = options.accept_plain;

@@ -29,7 +29,7 @@ class SessionCookies {
 
   /// An error names the option, and what is wrong with the file.
   static absl::StatusOr<SessionCookies> make(const SessionCookieOptions& options,
-                                             Log log,
+                                             const Log& log,
                                              const std::shared_ptr<metrics::Instruments>& count);
 
   /// Of `target`; they may outlive this and the host.

@@ -119,18 +119,22 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
   const auto one = start(shared);
   const auto same = start(shared);
   const auto stranger = start(folder.write("other", keys("b")));
-  for (Runtime* runtime : {one.get(), same.get(), stranger.get()})
-    REQUIRE(sees_all(world, *router_of(*runtime)));
+  // Held: a target ends with its last router.
+  const auto of_one = router_of(*one);
+  const auto of_same = router_of(*same);
+  const auto of_stranger = router_of(*stranger);
+  for (const auto& router : {of_one, of_same, of_stranger})
+    REQUIRE(sees_all(world, *router));
 
-  const Pick first = pick_with(*router_of(*one), "");
+  const Pick first = pick_with(*of_one, "");
   const std::string cookie = first.set_cookie();
   CHECK_FALSE(absl::StrContains(cookie, absl::Base64Escape(address_of(first)).substr(0, 12)));
   std::set<std::string> strangers;
   for (int i = 0; i < 20; ++i) {
-    const Pick pick = pick_with(*router_of(*same), cookie);
+    const Pick pick = pick_with(*of_same, cookie);
     CHECK(address_of(pick) == address_of(first));
     CHECK(pick.set_cookie().empty());
-    const Pick other = pick_with(*router_of(*stranger), cookie);
+    const Pick other = pick_with(*of_stranger, cookie);
     CHECK_FALSE(other.set_cookie().empty());
     strangers.insert(address_of(other));
   }
@@ -138,7 +142,7 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
 
   // The stranger learns the key while it runs.
   folder.write("other", keys("ab"));
-  CHECK(eventually([&] { return pick_with(*router_of(*stranger), cookie).set_cookie().empty(); }));
+  CHECK(eventually([&] { return pick_with(*of_stranger, cookie).set_cookie().empty(); }));
 }
 
 TEST_CASE("session: a cookie that is plain, or of an old key, is good, and replaced",
@@ -156,20 +160,24 @@ TEST_CASE("session: a cookie that is plain, or of an old key, is good, and repla
   const auto open = start_runtime(world.options());
   const auto before = start("before", "a");
   const auto rotated = start("rotated", "ba", accepts_plain);
-  for (Runtime* runtime : {open.get(), before.get(), rotated.get()})
-    REQUIRE(sees_all(world, *router_of(*runtime)));
+  // Held: a target ends with its last router.
+  const auto of_open = router_of(*open);
+  const auto of_before = router_of(*before);
+  const auto of_rotated = router_of(*rotated);
+  for (const auto& router : {of_open, of_before, of_rotated})
+    REQUIRE(sees_all(world, *router));
 
-  const Pick first = pick_with(*router_of(*before), "");
-  const Pick again = pick_with(*router_of(*rotated), first.set_cookie());
+  const Pick first = pick_with(*of_before, "");
+  const Pick again = pick_with(*of_rotated, first.set_cookie());
   CHECK(address_of(again) == address_of(first));
   REQUIRE_FALSE(again.set_cookie().empty());
-  CHECK(pick_with(*router_of(*rotated), again.set_cookie()).set_cookie().empty());
-  CHECK_FALSE(pick_with(*router_of(*before), again.set_cookie()).set_cookie().empty());
+  CHECK(pick_with(*of_rotated, again.set_cookie()).set_cookie().empty());
+  CHECK_FALSE(pick_with(*of_before, again.set_cookie()).set_cookie().empty());
 
-  const Pick plain = pick_with(*router_of(*open), "");
+  const Pick plain = pick_with(*of_open, "");
   std::set<std::string> seen;
   for (int i = 0; i < 20; ++i) {
-    const Pick taken = pick_with(*router_of(*rotated), plain.set_cookie());
+    const Pick taken = pick_with(*of_rotated, plain.set_cookie());
     seen.insert(address_of(taken));
     CHECK_FALSE(taken.set_cookie().empty());
     CHECK(taken.set_cookie() != plain.set_cookie());
