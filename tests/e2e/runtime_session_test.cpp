@@ -94,7 +94,7 @@ TEST_CASE("session: calls with a cookie stay where it says", "[e2e][runtime][ses
   REQUIRE(sees_all(world, *router));
 
   const Pick first = pick_with(*router, "");
-  const std::string cookie = first.set_cookie();
+  const std::string& cookie = first.set_cookie();
   CHECK(cookie == absl::StrCat("session=",
                                absl::Base64Escape(address_of(first) + ";c"),
                                "; HttpOnly; Path=/signalbox.demo.v1.Orders; Max-Age=60"));
@@ -127,7 +127,7 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
     REQUIRE(sees_all(world, *router));
 
   const Pick first = pick_with(*of_one, "");
-  const std::string cookie = first.set_cookie();
+  const std::string& cookie = first.set_cookie();
   CHECK_FALSE(absl::StrContains(cookie, absl::Base64Escape(address_of(first)).substr(0, 12)));
   std::set<std::string> strangers;
   for (int i = 0; i < 20; ++i) {
