@@ -299,15 +299,11 @@ class OverrideHostPicker final : public Picker {
     return pick_host(args, sink);
   }
 
-  // As hit() of the same host.
+  // What it is going to write is asked for first: it is far away.
   static PickResult sit(const Seat& seat, const PickArgs& args) {
     seat.complete.uses.prefetch();
     __builtin_prefetch(seat.mark, 1);
-    seat.mark->touch(args.session->now);
-    PickResult result;
-    result.outcome = seat.complete;
-    result.affinity = seat.affinity;
-    return result;
+    return hit(seat.complete, *seat.mark, seat.affinity, *args.session, Silent{});
   }
 
   template <typename Sink>
@@ -352,7 +348,8 @@ class OverrideHostPicker final : public Picker {
       if (!slot->is_held) {
         if (unheld == nullptr) unheld = slot;
       } else if (slot->state == ConnectivityState::kReady) {
-        return hit(*slot, *args.session, sink);
+        const Host& host = *slot->host;
+        return hit(slot->complete, *host.mark, HostSlots::affinity_to(host), *args.session, sink);
       } else if (slot->state == ConnectivityState::kIdle) {
         if (idle == nullptr) idle = slot;
       } else if (slot->state == ConnectivityState::kConnecting) {
@@ -384,12 +381,16 @@ class OverrideHostPicker final : public Picker {
   }
 
   template <typename Sink>
-  static PickResult hit(const Slot& slot, const SessionArgs& session, const Sink& sink) {
-    sink.leave([&] { slot.host->mark->touch(session.now); });
+  [[gnu::always_inline]] static PickResult hit(const Complete& complete,
+                                               const SessionMark& mark,
+                                               const Affinity& affinity,
+                                               const SessionArgs& session,
+                                               const Sink& sink) {
+    sink.leave([&] { mark.touch(session.now); });
     tell(sink, "the session stays", "its host takes the call");
     PickResult result;
-    result.outcome = slot.complete;
-    result.affinity = HostSlots::affinity_to(*slot.host);
+    result.outcome = complete;
+    result.affinity = affinity;
     return result;
   }
 

@@ -85,13 +85,19 @@ bool sees_all(const SessionWorld& world, const Router& router) {
   });
 }
 
+// To be held: the target ends, and its connections with it, when its last router does.
+std::shared_ptr<Router> ready_router(const SessionWorld& world, Runtime& runtime) {
+  auto router = router_of(runtime);
+  REQUIRE(sees_all(world, *router));
+  return router;
+}
+
 }  // namespace
 
 TEST_CASE("session: calls with a cookie stay where it says", "[e2e][runtime][session][A55-39]") {
   const SessionWorld world;
   const auto runtime = start_runtime(world.options());
-  const auto router = router_of(*runtime);
-  REQUIRE(sees_all(world, *router));
+  const auto router = ready_router(world, *runtime);
 
   const Pick first = pick_with(*router, "");
   const std::string& cookie = first.set_cookie();
@@ -119,12 +125,9 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
   const auto one = start(shared);
   const auto same = start(shared);
   const auto stranger = start(folder.write("other", keys("b")));
-  // Held: a target ends with its last router.
-  const auto of_one = router_of(*one);
-  const auto of_same = router_of(*same);
-  const auto of_stranger = router_of(*stranger);
-  for (const auto& router : {of_one, of_same, of_stranger})
-    REQUIRE(sees_all(world, *router));
+  const auto of_one = ready_router(world, *one);
+  const auto of_same = ready_router(world, *same);
+  const auto of_stranger = ready_router(world, *stranger);
 
   const Pick first = pick_with(*of_one, "");
   const std::string& cookie = first.set_cookie();
@@ -160,12 +163,9 @@ TEST_CASE("session: a cookie that is plain, or of an old key, is good, and repla
   const auto open = start_runtime(world.options());
   const auto before = start("before", "a");
   const auto rotated = start("rotated", "ba", accepts_plain);
-  // Held: a target ends with its last router.
-  const auto of_open = router_of(*open);
-  const auto of_before = router_of(*before);
-  const auto of_rotated = router_of(*rotated);
-  for (const auto& router : {of_open, of_before, of_rotated})
-    REQUIRE(sees_all(world, *router));
+  const auto of_open = ready_router(world, *open);
+  const auto of_before = ready_router(world, *before);
+  const auto of_rotated = ready_router(world, *rotated);
 
   const Pick first = pick_with(*of_before, "");
   const Pick again = pick_with(*of_rotated, first.set_cookie());

@@ -119,16 +119,21 @@ std::string weighted_yaml(const std::string& service,
                                "], policy: {weighted_priority_health: true}"));
 }
 
+// Equal calls are drawn equally in every run.
+std::unique_ptr<Runtime> start_tiered(const ControlPlane& plane) {
+  RuntimeOptions options = options_for(plane.address());
+  options.aggregate_mode = AggregateMode::kTiered;
+  options.seed = 7;
+  return start_runtime(std::move(options));
+}
+
 }  // namespace
 
 TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads say",
           "[e2e][runtime][tiered][ENV-4][ENV-18][ENV-22]") {
   const World world;
   const auto plane = start_plane(world.yaml(world.endpoints()));
-  RuntimeOptions options = options_for(plane->address());
-  options.aggregate_mode = AggregateMode::kTiered;
-  options.seed = 7;
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_tiered(*plane);
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel, {.wait_for_ready = true}).ok());
   // One after the other is told.
@@ -188,6 +193,7 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
   const std::vector<std::string> names{
       "primary/0", "primary/1", "primary/2", "secondary/0", "secondary/1"};
   std::vector<std::unique_ptr<BackendProcess>> backends;
+  backends.reserve(names.size());
   for (const std::string& name : names)
     backends.push_back(std::make_unique<BackendProcess>(name));
   // By weight: of each priority one endpoint that answers, and one that EDS calls UNHEALTHY.
@@ -199,10 +205,7 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
       start_plane(listener_yaml("orders", "routes") + routes_yaml("routes", "both") +
                   aggregate_yaml("both", {"primary", "secondary"}) + cluster_yaml("primary") +
                   cluster_yaml("secondary") + endpoints(table[0]));
-  RuntimeOptions options = options_for(plane->address());
-  options.aggregate_mode = AggregateMode::kTiered;
-  options.seed = 7;
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_tiered(*plane);
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel, {.wait_for_ready = true}).ok());
   for (const Row& row : table) {
