@@ -36,8 +36,9 @@ void loop(std::size_t thread, Clock::time_point end, const OneCall& one_call, Th
 
 }  // namespace
 
-grpc::Status place(Stub& stub) {
+grpc::Status place(Stub& stub, const std::string& cookie) {
   grpc::ClientContext context;
+  if (!cookie.empty()) context.AddMetadata("cookie", cookie);
   context.set_deadline(std::chrono::system_clock::now() + kCallTime);
   demo::v1::PlaceRequest request;
   request.set_item("item");

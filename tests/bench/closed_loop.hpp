@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,7 +32,7 @@ absl::StatusOr<ClosedLoopRun> run_closed_loop(std::size_t threads,
                                               std::chrono::duration<double> length,
                                               const OneCall& one_call);
 
-/// One sync unary call.
-grpc::Status place(Stub& stub);
+/// One sync unary call, of a session if there is a cookie.
+grpc::Status place(Stub& stub, const std::string& cookie = "");
 
 }  // namespace signalbox::bench

@@ -50,6 +50,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   std::atomic<std::uint64_t> answered = 0;
   std::vector<std::int64_t> latencies_ns;  // The loop's own thread writes them.
   double cpu = 0;
+  double waiting = 0;
   std::uint64_t calls = 0;
   double idle = 0;
   {
@@ -63,10 +64,12 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
     std::this_thread::sleep_for(kSettleTime);
     const MachineTime machine_before = machine_time();
     const double before = cpu_seconds();
+    const double waiting_before = load.waiting_cpu_seconds();
     is_measuring = true;
     std::this_thread::sleep_for(options.length);
     is_measuring = false;
-    cpu = cpu_seconds() - before;
+    waiting = load.waiting_cpu_seconds() - waiting_before;
+    cpu = cpu_seconds() - before - waiting;
     calls = answered;
     const MachineTime machine = machine_time();
     idle = (machine.idle - machine_before.idle) / (machine.total - machine_before.total);
@@ -74,6 +77,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   if (failed > 0) return absl::UnavailableError(absl::StrCat(failed.load(), " calls failed"));
   if (calls == 0) return absl::UnavailableError("no call was answered");
   return nlohmann::json{{"cpu_us_per_call", cpu * 1e6 / static_cast<double>(calls)},
+                        {"waiting_us", waiting * 1e6 / static_cast<double>(calls)},
                         {"calls", calls},
                         {"idle", idle},
                         {"p50_us", percentile(latencies_ns, 50) / 1e3},

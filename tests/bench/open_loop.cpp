@@ -2,9 +2,12 @@
 #include "tests/bench/open_loop.hpp"
 
 #include <memory>
+#include <random>
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/async_unary_call.h>
+
+#include "tests/bench/process_usage.hpp"
 
 namespace signalbox::bench {
 namespace {
@@ -43,15 +46,23 @@ OpenLoop::~OpenLoop() {
 
 void OpenLoop::send_all() {
   const auto start = Clock::now();
+  std::mt19937_64 dice;  // Each side has the same moments.
+  std::uniform_real_distribution<double> moment(0, 1);
   for (std::uint64_t i = 0;; ++i) {
-    const std::chrono::duration<double> offset(static_cast<double>(i) / options_.rate);
+    const std::chrono::duration<double> offset((static_cast<double>(i) + moment(dice)) /
+                                               options_.rate);
     const auto due = start + std::chrono::duration_cast<Clock::duration>(offset);
-    {
-      std::unique_lock lock(mutex_);
-      if (stopped_.wait_until(lock, due, [this] { return stopping_; })) return;
-    }
+    if (!wait_until(due)) return;
     send(due, i % options_.work_every == 0 ? options_.work : std::chrono::microseconds(0));
   }
+}
+
+bool OpenLoop::wait_until(Clock::time_point due) {
+  const double before = thread_cpu_seconds();
+  std::unique_lock lock(mutex_);
+  const bool is_over = stopped_.wait_until(lock, due, [this] { return stopping_; });
+  waiting_cpu_seconds_ = waiting_cpu_seconds_ + (thread_cpu_seconds() - before);
+  return !is_over;
 }
 
 void OpenLoop::send(Clock::time_point due, std::chrono::microseconds work) {

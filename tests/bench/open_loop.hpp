@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -46,10 +47,15 @@ class OpenLoop {
   OpenLoop(const OpenLoop&) = delete;
   OpenLoop& operator=(const OpenLoop&) = delete;
 
+  /// CPU seconds that it has taken to wait for the calls' moments: no part of what calls cost.
+  double waiting_cpu_seconds() const { return waiting_cpu_seconds_; }
+
  private:
   struct Call;
 
   void send_all();
+  /// False: there is no more to be sent.
+  bool wait_until(std::chrono::steady_clock::time_point due);
   void send(std::chrono::steady_clock::time_point due, std::chrono::microseconds work);
   void take_answers();
 
@@ -61,6 +67,7 @@ class OpenLoop {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
+  std::atomic<double> waiting_cpu_seconds_ = 0;
   std::thread taker_;
   std::thread sender_;
 };

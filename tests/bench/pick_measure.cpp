@@ -29,6 +29,8 @@ using Samples = std::vector<std::uint32_t>;
 // A call's metadata, as a data plane has it.
 class Metadata final : public HeaderSource {
  public:
+  const std::string& cookie() const { return cookie_; }
+
   void set_cookie(std::string cookie) { cookie_ = std::move(cookie); }
 
   void each(absl::string_view name,
@@ -93,7 +95,7 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
     const std::uint64_t end = ticks_now();
     thread.ticks.push_back(static_cast<std::uint32_t>(end - begin));
     thread.has_failed |= pick.outcome() != PickOutcome::kComplete || !pick.set_cookie().empty();
-    return place(*side.stub);
+    return place(*side.stub, thread.metadata.cookie());
   });
   if (!run.ok()) return run.status();
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include <sys/resource.h>
+#include <time.h>
 
 namespace signalbox::bench {
 
@@ -21,6 +22,13 @@ inline double cpu_seconds(int whose = RUSAGE_SELF) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Of the caller's thread, to the nanosecond.
+inline double thread_cpu_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
 /// A line of /proc/self/status, in MB of 10^6 bytes: "VmRSS" is resident now, "VmHWM" the most
