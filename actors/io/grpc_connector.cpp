@@ -29,6 +29,7 @@ namespace signalbox::actors {
 namespace {
 
 constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
+constexpr int kWindowBytes = 1 << 20;
 
 bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
@@ -297,6 +298,22 @@ void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
+bool names(const grpc::ChannelArguments& arguments, absl::string_view name) {
+  const grpc_channel_args all = arguments.c_channel_args();
+  return std::any_of(
+      all.args, all.args + all.num_args, [&](const grpc_arg& one) { return one.key == name; });
+}
+
+// gRPC's windows begin at 64 KiB and grow by what its probes find. Such a probe is a ping for each
+// answer on a young connection that has a call now and then, and a tenth of that call's CPU.
+void set_windows(grpc::ChannelArguments& arguments) {
+  const auto set_unless_said = [&](const char* name, int value) {
+    if (!names(arguments, name)) arguments.SetInt(name, value);
+  };
+  set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
     const Peer& peer) const {
   if (peer.tls == nullptr) return options_.credentials;
@@ -320,6 +337,7 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
   if (options_.keepalive) set_keepalive(*options_.keepalive, arguments);
+  set_windows(arguments);
   // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
   // CPU.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/grpc_connector.hpp"
 
+#include <array>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/echo_server.hpp"
@@ -97,6 +101,61 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
   CHECK(record.words() == std::vector<std::string>{"failed"});
   CHECK(absl::StrContains(record.status().message(), server.address().str()));
   CHECK(absl::StrContains(record.status().message(), why));
+}
+
+// What a client says to a server that has sent it a DATA frame.
+std::string frames_of_client(MuteSocket& server) {
+  using namespace std::string_literals;
+  const int client = server.take_one();
+  REQUIRE(client >= 0);
+  std::string heard;
+  const auto say = [&](const std::string& frames) {
+    REQUIRE(::send(client, frames.data(), frames.size(), MSG_NOSIGNAL) == std::ssize(frames));
+  };
+  const auto hear = [&](const std::string& until) {
+    std::array<char, 1024> bytes{};
+    while (!absl::StrContains(heard, until)) {
+      const auto count = ::recv(client, bytes.data(), bytes.size(), 0);
+      REQUIRE(count > 0);
+      heard.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+  };
+  say("\0\0\0\x4\0\0\0\0\0"s);    // SETTINGS
+  say("\0\0\x1\0\0\0\0\0\x1."s);  // DATA, of a stream that has ended.
+  for (const auto& name : {"answer 1"s, "answer 2"s}) {
+    say("\0\0\x8\x6\0\0\0\0\0"s + name);    // PING
+    hear("\0\0\x8\x6\x1\0\0\0\0"s + name);  // Its answer: all before that has been sent.
+  }
+  ::close(client);
+  return heard;
+}
+
+TEST_CASE("grpc_connector: windows are of one size, and not probed for, unless somebody says so",
+          "[io][connector]") {
+  using namespace std::string_literals;
+  const std::string ping = "\0\0\x8\x6\0"s;
+  Graveyard graveyard;
+  Record record;
+  MuteSocket server;
+  server.listen();
+  GrpcConnectorOptions made = options(graveyard);
+  bool is_probed = false;
+  std::string window = "\0\x4\0\x10\0\0"s;  // SETTINGS_INITIAL_WINDOW_SIZE: 1 MiB
+  SECTION("nobody says anything") {}
+  SECTION("another window is asked for") {
+    made.arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 2 << 20);
+    window = "\0\x4\0\x20\0\0"s;
+  }
+  SECTION("probes are asked for") {
+    made.arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+    is_probed = true;
+    window = "";
+  }
+  GrpcConnector connector(std::move(made));
+  const auto attempt = connector.connect({server.address()}, 10s, record.events());
+  const std::string frames = frames_of_client(server);
+  CHECK(absl::StrContains(frames, window));
+  CHECK(absl::StrContains(frames, ping) == is_probed);
 }
 
 TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",

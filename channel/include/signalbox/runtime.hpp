@@ -174,6 +174,9 @@ struct RuntimeOptions {
   /// never used where a cluster asks for TLS: that is had as CDS says, with the certificates of the
   /// bootstrap's certificate_providers, or there is no connection (gRFC A29; conf/README.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
+  /// Of connections to endpoints. What signalbox itself decides (retries, back-off, keepalive)
+  /// stays as it is. Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a
+  /// stream, is 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets it grow, is off.
   grpc::ChannelArguments channel_arguments;
 
   /// How much of anything a control plane, or a resource file, may send. What goes beyond is
