@@ -67,6 +67,12 @@ absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) 
   return status;
 }
 
+absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
+  const absl::Status status = actors::check_arguments(arguments);
+  if (status.ok()) return status;
+  return {status.code(), absl::StrCat("RuntimeOptions::channel_arguments: ", status.message())};
+}
+
 absl::Status check_panic_threshold(std::uint32_t percent) {
   if (percent <= 100) return {};
   return absl::InvalidArgumentError(absl::StrCat(
@@ -180,6 +186,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
+  connector.authority = actors::default_authority(options.channel_arguments);
   if (options.keepalive_time) {
     connector.keepalive = {
         .time = std::chrono::ceil<std::chrono::milliseconds>(*options.keepalive_time),
@@ -376,6 +383,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!options.log) options.log = log_to_stderr;
   absl::Status valid = check_throttling(options.retry_throttling);
   valid.Update(check_panic_threshold(options.panic_threshold));
+  valid.Update(check_channel_arguments(options.channel_arguments));
   if (!valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();

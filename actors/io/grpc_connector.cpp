@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -27,9 +26,6 @@
 
 namespace signalbox::actors {
 namespace {
-
-constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
-constexpr int kWindowBytes = 1 << 20;
 
 bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
@@ -287,33 +283,6 @@ void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   begin_due();
 }
 
-// By default gRPC sends two pings on a connection that carries no data, and then no more.
-void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
-  const auto milliseconds = [](std::chrono::milliseconds time) {
-    return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
-  };
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, keepalive.without_calls ? 1 : 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-}
-
-bool names(const grpc::ChannelArguments& arguments, absl::string_view name) {
-  const grpc_channel_args all = arguments.c_channel_args();
-  return std::any_of(
-      all.args, all.args + all.num_args, [&](const grpc_arg& one) { return one.key == name; });
-}
-
-// gRPC's windows begin at 64 KiB and grow by what its probes find. Such a probe is a ping for each
-// answer on a young connection that has a call now and then, and a tenth of that call's CPU.
-void set_windows(grpc::ChannelArguments& arguments) {
-  const auto set_unless_said = [&](const char* name, int value) {
-    if (!names(arguments, name)) arguments.SetInt(name, value);
-  };
-  set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
-}
-
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
     const Peer& peer) const {
   if (peer.tls == nullptr) return options_.credentials;
@@ -329,29 +298,10 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
     const Address& address,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     Duration timeout) const {
-  grpc::ChannelArguments arguments = options_.arguments;
-  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
-  if (options_.keepalive) set_keepalive(*options_.keepalive, arguments);
-  set_windows(arguments);
-  // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
-  // CPU.
-  arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
-  // channel has been given up: so that one is as short as gRPC lets it be. Its other limits must
-  // not end an attempt before ours does.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
-  // A filter of gRPC's that only adds the authority costs a call a twentieth of its CPU, so calls
-  // bring their own. What is said here is for handshakes.
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority_of(address));
-  arguments.SetInt(GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1);
-  return grpc::CreateCustomChannel(grpc_target(address), credentials, arguments);
+  return grpc::CreateCustomChannel(
+      grpc_target(address),
+      credentials,
+      connection_arguments(options_.arguments, options_.keepalive, authority_of(address), timeout));
 }
 
 TransportPtr GrpcConnector::Pool::join(const Peer& peer, const ListenerPtr& listener) {

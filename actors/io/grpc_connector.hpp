@@ -35,6 +35,7 @@
 
 #include "actors/io/attempt_turns.hpp"
 #include "actors/io/cluster_credentials.hpp"
+#include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
 
 namespace signalbox::actors {
@@ -59,20 +60,12 @@ class GrpcConnection final : public Connection {
   const std::string authority_;
 };
 
-/// How a connection whose peer is gone without a word is found (gRFC A8). gRPC sends no pings that
-/// are closer than a second.
-struct Keepalive {
-  std::chrono::milliseconds time{};  ///< Of silence, before a ping is sent.
-  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< For its answer.
-  bool without_calls = false;
-};
-
 struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;  ///< Of peers without TLS settings (A29).
   /// Of the others; empty: they cannot be connected to.
   ClusterCredentials cluster_credentials = nullptr;
-  grpc::ChannelArguments arguments;
-  std::string authority;  ///< Of calls that set none; empty: the address.
+  grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().
+  std::string authority;             ///< Of calls that set none; empty: the address.
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
   /// See G2. Any thread, and after the connector's end too: it owns what it needs.

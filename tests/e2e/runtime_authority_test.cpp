@@ -78,9 +78,12 @@ std::string yaml_for(const std::string& address,
 }
 
 struct World {
-  World(const std::string& yaml, const std::vector<std::string>& features)
+  World(const std::string& yaml,
+        const std::vector<std::string>& features,
+        const grpc::ChannelArguments& arguments = {})
       : plane(start_plane(yaml)) {
     RuntimeOptions options = options_for(plane->address());
+    options.channel_arguments = arguments;
     options.bootstrap_json = bootstrap_for(plane->address(), kNodeId, features);
     runtime = start_runtime(std::move(options));
   }
@@ -121,6 +124,38 @@ TEST_CASE("runtime authority: the endpoint's hostname, where all agree to it",
   const World world(yaml_for(backend.address(), row.hostname, row.action), row.features);
   INFO(row.when);
   CHECK(world.seen() == (row.rewritten ? "h.example" : backend.address()));
+}
+
+TEST_CASE("runtime authority: the default one of the channel arguments, unless hostnames are used",
+          "[e2e][runtime][A81]") {
+  const auto action = GENERATE(values<std::string>({"", kRewrite}));
+  const RewriteSwitch on("true");
+  const AuthorityBackend backend;
+  grpc::ChannelArguments arguments;
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "default.example");
+  const World world(yaml_for(backend.address(), "h.example", action), {kTrusted}, arguments);
+  CHECK(world.seen() == (action == kRewrite ? "h.example" : "default.example"));
+}
+
+TEST_CASE("runtime: channel arguments that are signalbox's own are refused by name",
+          "[e2e][runtime]") {
+  const std::string name =
+      GENERATE(values<std::string>({GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+                                    GRPC_ARG_ENABLE_RETRIES,
+                                    GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
+                                    GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS,
+                                    GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                                    GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                                    GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                                    GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER}));
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  options.channel_arguments.SetInt(name, 1);
+  const auto runtime = Runtime::start(std::move(options));
+  REQUIRE(runtime.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(runtime.status().message() ==
+        absl::StrCat("RuntimeOptions::channel_arguments: must not set \"",
+                     name,
+                     "\", which signalbox decides itself"));
 }
 
 TEST_CASE("runtime authority: what the application sets comes first", "[e2e][runtime][A81]") {

@@ -174,8 +174,10 @@ struct RuntimeOptions {
   /// never used where a cluster asks for TLS: that is had as CDS says, with the certificates of the
   /// bootstrap's certificate_providers, or there is no connection (gRFC A29; conf/README.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
-  /// Of connections to endpoints. What signalbox itself decides (retries, back-off, keepalive)
-  /// stays as it is. Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a
+  /// Of connections to endpoints. Each is one connection and no more: so retries, back-off, idle
+  /// timeout, the subchannel pool and the resolution of service configs are not to be set here;
+  /// start() says which one is. GRPC_ARG_DEFAULT_AUTHORITY takes the place of the endpoint's
+  /// address in calls. Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a
   /// stream, is 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets it grow, is off.
   grpc::ChannelArguments channel_arguments;
 
@@ -255,7 +257,8 @@ class Runtime {
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
   ///   the channel's interceptors see one call. The global one also sees the ADS streams.
   /// - The authority of a call is the one that the context sets; else the endpoint's hostname, if
-  ///   its route says so and the control plane is trusted (gRFC A81); else the endpoint's address.
+  ///   its route says so and the control plane is trusted (gRFC A81); else the default authority of
+  ///   RuntimeOptions::channel_arguments; else the endpoint's address.
   /// - No service config, no channelz; what gRPC does for grpc::Channel alone
   ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
   ///

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/connection_arguments.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include <grpc/grpc.h>
+
+namespace signalbox::actors {
+namespace {
+
+constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
+constexpr int kWindowBytes = 1 << 20;
+
+constexpr absl::string_view kOurs[] = {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+                                       GRPC_ARG_ENABLE_RETRIES,
+                                       GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
+                                       GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS,
+                                       GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                                       GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                                       GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                                       GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER};
+
+// Null: it is not set. Of several gRPC takes the first.
+const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view name) {
+  const grpc_channel_args all = arguments.c_channel_args();
+  const std::span<const grpc_arg> each(all.args, all.num_args);
+  const auto found =
+      std::ranges::find_if(each, [&](const grpc_arg& one) { return one.key == name; });
+  return found == each.end() ? nullptr : &*found;
+}
+
+// By default gRPC sends two pings on a connection that carries no data, and then no more.
+void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
+  const auto milliseconds = [](std::chrono::milliseconds time) {
+    return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
+  };
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, keepalive.without_calls ? 1 : 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
+}  // namespace
+
+absl::Status check_arguments(const grpc::ChannelArguments& said) {
+  for (const absl::string_view name : kOurs) {
+    if (find(said, name) == nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("must not set \"", name, "\", which signalbox decides itself"));
+  }
+  return absl::OkStatus();
+}
+
+std::string default_authority(const grpc::ChannelArguments& said) {
+  const grpc_arg* const found = find(said, GRPC_ARG_DEFAULT_AUTHORITY);
+  if (found == nullptr || found->type != GRPC_ARG_STRING) return "";
+  return found->value.string;
+}
+
+grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
+                                            const std::optional<Keepalive>& keepalive,
+                                            const std::string& authority,
+                                            Duration timeout) {
+  grpc::ChannelArguments arguments = said;
+  const auto set_unless_said = [&](const char* name, int value) {
+    if (find(said, name) == nullptr) arguments.SetInt(name, value);
+  };
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+  if (keepalive) set_keepalive(*keepalive, arguments);
+  // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
+  // CPU.
+  set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  // gRPC's windows begin at 64 KiB and grow by what its probes find. Such a probe is a ping for
+  // each answer on a young connection that has a call now and then, and a tenth of that call's CPU.
+  set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
+  // channel has been given up: so that one is as short as gRPC lets it be. Its other limits must
+  // not end an attempt before ours does.
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
+  // A filter of gRPC's that only adds the authority costs a call a twentieth of its CPU.
+  if (find(said, GRPC_ARG_DEFAULT_AUTHORITY) == nullptr)
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);
+  arguments.SetInt(GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1);
+  return arguments;
+}
+
+}  // namespace signalbox::actors
