@@ -147,7 +147,7 @@ class CallsAtRate(Calls):
 
     IDLE = 0.2
     FIRST_RATE = 1000.0
-    PROBES = 2
+    PROBES = 3
 
     def __init__(self, endpoints: int, failing_attempts: int = 0) -> None:
         super().__init__("cpu", endpoints, failing_attempts=failing_attempts)
