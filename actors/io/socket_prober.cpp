@@ -9,11 +9,8 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -24,9 +21,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
 #include "messages/header_rules.hpp"
 #include "messages/overloaded.hpp"
@@ -149,7 +146,6 @@ struct Talk {
   Script script;
   HealthProber::Answer answer;
   Descriptor socket{};
-  Instant due{};
   bool is_connected = false;
   std::size_t sent = 0;
   std::string received = {};
@@ -157,98 +153,43 @@ struct Talk {
 
 }  // namespace
 
-class SocketProber::Loop {
+class SocketProber::Loop final : public SocketLoop::Handler {
  public:
-  Loop(Descriptor epoll, Descriptor bell) : epoll_(std::move(epoll)), bell_(std::move(bell)) {}
+  using Id = SocketLoop::Id;
 
-  /// From here on there is a thread.
-  void begin() {
-    std::call_once(begun_, [this] { thread_ = std::thread([this] { run(); }); });
-  }
+  explicit Loop(std::unique_ptr<SocketLoop> loop) : loop_(std::move(loop)) {}
 
-  std::uint64_t next_id() { return ++last_id_; }
+  void begin() { loop_->begin(*this); }
 
-  void stop() {
-    post([this] { is_stopping_ = true; });
-    if (thread_.joinable()) thread_.join();
-  }
+  void stop() { loop_->stop(); }
 
-  void open(std::uint64_t id, Script script, HealthProber::Answer answer) {
-    post([this, id, script = std::move(script), answer = std::move(answer)]() mutable {
+  Id next_id() { return ++last_id_; }
+
+  void open(Id id, Script script, HealthProber::Answer answer) {
+    loop_->post([this, id, script = std::move(script), answer = std::move(answer)]() mutable {
       auto& talk = talks_[id];
       talk = Talk{std::move(script), std::move(answer)};
       connect(id, talk);
     });
   }
 
-  void give_up(std::uint64_t id) {
-    post([this, id] { forget(id); });
+  void give_up(Id id) {
+    loop_->post([this, id] { forget(id); });
   }
 
  private:
-  void post(std::function<void()> order) {
-    const std::lock_guard lock(mutex_);
-    orders_.push_back(std::move(order));
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(*bell_, &one, sizeof(one));
-  }
-
-  void run() {
-    while (obey()) {
-      std::array<epoll_event, 64> events{};
-      const int count =
-          ::epoll_wait(*epoll_, events.data(), static_cast<int>(events.size()), patience_ms());
-      for (int i = 0; i < count; ++i)
-        happened(events[static_cast<std::size_t>(i)].data.u64);
-      while (!due_.empty() && due_.begin()->first <= now())
-        end(due_.begin()->second, *failed("no answer in time"));
-    }
-  }
-
-  // False: it is time to go.
-  bool obey() {
-    std::vector<std::function<void()>> orders;
-    {
-      const std::lock_guard lock(mutex_);
-      std::uint64_t rings = 0;
-      [[maybe_unused]] const auto read = ::read(*bell_, &rings, sizeof(rings));
-      orders.swap(orders_);
-    }
-    for (const auto& order : orders)
-      order();
-    return !is_stopping_;
-  }
-
-  int patience_ms() const {
-    if (due_.empty()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_.begin()->first - now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
-  }
-
-  void connect(std::uint64_t id, Talk& talk) {
-    talk.due = now() + talk.script.timeout;
-    due_.emplace(talk.due, id);
+  void connect(Id id, Talk& talk) {
+    loop_->set_due(id, now() + talk.script.timeout);
     const SocketAddress to = parse_socket_address(talk.script.to.str());
     if (to.length == 0) return end(id, *failed("its address is no IP address with a port"));
-    talk.socket =
-        Descriptor(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (*talk.socket < 0) return lose(id, errno);
-    const auto* const name = reinterpret_cast<const sockaddr*>(&to.storage);
-    if (::connect(*talk.socket, name, to.length) != 0 && errno != EINPROGRESS)
-      return lose(id, errno);
-    if (!listen_for(id, EPOLL_CTL_ADD, EPOLLOUT)) lose(id, errno);
+    talk.socket = make_socket(to);
+    if (*talk.socket < 0 || !begin_connect(talk.socket, to)) return lose(id, errno);
+    if (!loop_->listen_for(id, talk.socket, EPOLLOUT)) lose(id, errno);
   }
 
-  bool listen_for(std::uint64_t id, int how, std::uint32_t what) {
-    epoll_event event{};
-    event.events = what;
-    event.data.u64 = id;
-    return ::epoll_ctl(*epoll_, how, *talks_.at(id).socket, &event) == 0;
-  }
-
-  void happened(std::uint64_t id) {
+  void happened(Id id) override {
     const auto found = talks_.find(id);
-    if (found == talks_.end()) return;  // The bell, or over.
+    if (found == talks_.end()) return;
     Talk& talk = found->second;
     if (!talk.is_connected) {
       const int error = error_of(*talk.socket);
@@ -261,8 +202,10 @@ class SocketProber::Loop {
     receive(id, talk);
   }
 
+  void is_due(Id id) override { end(id, *failed("no answer in time")); }
+
   // Whether there is more to do now.
-  bool send(std::uint64_t id, Talk& talk) {
+  bool send(Id id, Talk& talk) {
     while (talk.sent < talk.script.send.size()) {
       const auto count = ::send(*talk.socket,
                                 talk.script.send.data() + talk.sent,
@@ -278,12 +221,12 @@ class SocketProber::Loop {
       end(id, *std::move(verdict));
       return false;
     }
-    if (listen_for(id, EPOLL_CTL_MOD, EPOLLIN)) return true;
+    if (loop_->listen_for(id, talk.socket, EPOLLIN)) return true;
     lose(id, errno);
     return false;
   }
 
-  void receive(std::uint64_t id, Talk& talk) {
+  void receive(Id id, Talk& talk) {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(*talk.socket, bytes.data(), bytes.size(), 0);
     if (count < 0) {
@@ -297,52 +240,32 @@ class SocketProber::Loop {
       end(id, *failed(absl::StrCat("the answer is not in its first ", kMostReceived, " bytes")));
   }
 
-  void lose(std::uint64_t id, int error) {
+  void lose(Id id, int error) {
     end(id,
         *failed(std::strerror(error),
                 is_our_own_lack(error) ? ProbeOutcome::kUndone : ProbeOutcome::kFailed));
   }
 
-  void end(std::uint64_t id, ProbeAnswer answer) {
+  void end(Id id, ProbeAnswer answer) {
     const auto tell = std::move(talks_.at(id).answer);
     forget(id);
     tell(std::move(answer));
   }
 
-  void forget(std::uint64_t id) {
-    const auto found = talks_.find(id);
-    if (found == talks_.end()) return;
-    due_.erase({found->second.due, id});
-    talks_.erase(found);  // With its socket goes its place in epoll_.
+  void forget(Id id) {
+    loop_->set_due(id, Instant::max());
+    talks_.erase(id);
   }
 
-  const Descriptor epoll_;
-  const Descriptor bell_;
-  std::once_flag begun_;
-  std::atomic<std::uint64_t> last_id_ = 0;  ///< 0: the bell's.
-
-  std::mutex mutex_;  ///< Guards the orders.
-  std::vector<std::function<void()>> orders_;
-
-  // The thread's.
-  bool is_stopping_ = false;
-  std::map<std::uint64_t, Talk> talks_;
-  std::set<std::pair<Instant, std::uint64_t>> due_;
-
-  std::thread thread_;
+  const std::unique_ptr<SocketLoop> loop_;
+  std::atomic<Id> last_id_ = 0;
+  std::map<Id, Talk> talks_;  ///< The thread's.
 };
 
 absl::StatusOr<std::unique_ptr<SocketProber>> SocketProber::make() {
-  Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
-  Descriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (*epoll < 0 || *bell < 0 || ::epoll_ctl(*epoll, EPOLL_CTL_ADD, *bell, &event) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("endpoints cannot be probed: ", std::strerror(errno)));
-  }
-  return std::unique_ptr<SocketProber>(
-      new SocketProber(std::make_shared<Loop>(std::move(epoll), std::move(bell))));
+  auto loop = SocketLoop::make("endpoints cannot be probed");
+  if (!loop.ok()) return loop.status();
+  return std::unique_ptr<SocketProber>(new SocketProber(std::make_shared<Loop>(*std::move(loop))));
 }
 
 SocketProber::~SocketProber() {

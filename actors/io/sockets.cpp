@@ -33,6 +33,15 @@ SocketAddress parse_socket_address(const std::string& text) {
   return parsed;
 }
 
+Descriptor make_socket(const SocketAddress& to) {
+  return Descriptor(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+bool begin_connect(const Descriptor& socket, const SocketAddress& to) {
+  const auto* const name = reinterpret_cast<const sockaddr*>(&to.storage);
+  return ::connect(*socket, name, to.length) == 0 || errno == EINPROGRESS;
+}
+
 int error_of(int socket) {
   int error = 0;
   socklen_t length = sizeof(error);

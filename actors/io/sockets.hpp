@@ -42,6 +42,12 @@ struct SocketAddress {
 /// Of "1.2.3.4:80" or "[::1]:80".
 SocketAddress parse_socket_address(const std::string& text);
 
+/// A socket of that family, which does not block; negative: errno says why not.
+Descriptor make_socket(const SocketAddress& to);
+
+/// Begins to connect it. False: errno says why not.
+bool begin_connect(const Descriptor& socket, const SocketAddress& to);
+
 /// What became of the socket: an errno, 0: nothing bad.
 int error_of(int socket);
 

@@ -2,26 +2,21 @@
 #include "actors/io/tcp_connector.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
 
 namespace signalbox::actors {
@@ -76,7 +71,6 @@ struct Wish {
   Phase phase = Phase::kResting;
   Descriptor socket;
   Instant begun;             ///< Standing: since when.
-  Instant due;               ///< When to begin, or to give it up.
   ConnectionPtr connection;  ///< Once it has been told.
 };
 
@@ -84,77 +78,27 @@ using WishPtr = std::shared_ptr<Wish>;
 
 }  // namespace
 
-class TcpConnector::Loop {
+class TcpConnector::Loop final : public SocketLoop::Handler {
  public:
-  Loop(TcpConnectorOptions options, Descriptor epoll, Descriptor bell)
-      : options_(std::move(options)),
-        epoll_(std::move(epoll)),
-        bell_(std::move(bell)),
-        thread_([this] { run(); }) {}
+  using Id = SocketLoop::Id;
 
-  void stop() {
-    order([this] { is_stopping_ = true; });
-    thread_.join();
+  Loop(TcpConnectorOptions options, std::unique_ptr<SocketLoop> loop)
+      : options_(std::move(options)), loop_(std::move(loop)) {
+    loop_->begin(*this);
   }
 
+  void stop() { loop_->stop(); }
+
   void add(WishPtr wish) {
-    order([&] { fresh_.push_back(std::move(wish)); });
+    loop_->post([this, wish = std::move(wish)] { take(wish); });
   }
 
   void drop(WishPtr wish) {
     wish->give_up();
-    order([&] { unwanted_.push_back(std::move(wish)); });
+    loop_->post([this, wish = std::move(wish)] { forget(wish); });
   }
 
  private:
-  static constexpr std::uint64_t kBell = 0;  ///< No wish has this id.
-
-  template <typename Leave>
-  void order(const Leave& leave) {
-    const std::lock_guard lock(mutex_);
-    leave();
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(*bell_, &one, sizeof(one));
-  }
-
-  void run() {
-    while (obey()) {
-      std::array<epoll_event, 64> events{};
-      const int count =
-          ::epoll_wait(*epoll_, events.data(), static_cast<int>(events.size()), patience_ms());
-      for (int i = 0; i < count; ++i) {
-        const auto found = wishes_.find(events[static_cast<std::size_t>(i)].data.u64);
-        if (found != wishes_.end()) happened(found->second);
-      }
-      while (!due_.empty() && due_.begin()->first <= now())
-        time_is_over(wishes_.at(due_.begin()->second));
-    }
-  }
-
-  // False: it is time to go.
-  bool obey() {
-    std::vector<WishPtr> fresh, unwanted;
-    {
-      const std::lock_guard lock(mutex_);
-      std::uint64_t rings = 0;
-      [[maybe_unused]] const auto read = ::read(*bell_, &rings, sizeof(rings));
-      if (is_stopping_) return false;
-      fresh.swap(fresh_);
-      unwanted.swap(unwanted_);
-    }
-    for (const WishPtr& wish : fresh)
-      take(wish);
-    for (const WishPtr& wish : unwanted)
-      forget(wish);
-    return true;
-  }
-
-  int patience_ms() const {
-    if (due_.empty()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_.begin()->first - now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
-  }
-
   void take(const WishPtr& wish) {
     wish->id = ++last_id_;
     wishes_.emplace(wish->id, wish);
@@ -162,32 +106,25 @@ class TcpConnector::Loop {
     const auto resting = resting_.find(wish->address);
     if (resting == resting_.end()) return open(wish);
     wish->phase = Wish::Phase::kResting;
-    set_due(wish, resting->second);
+    loop_->set_due(wish->id, resting->second);
   }
 
   void open(const WishPtr& wish) {
     const SocketAddress to = parse_socket_address(wish->address.str());
     if (to.length == 0) return lose(wish, "it is no IP address with a port");
-    wish->socket =
-        Descriptor(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    wish->socket = make_socket(to);
     if (*wish->socket < 0) return lose(wish, std::strerror(errno));
     if (options_.keepalive) set_keepalive(*wish->socket, *options_.keepalive);
     wish->phase = Wish::Phase::kConnecting;
-    set_due(wish, now() + std::min<Duration>(wish->timeout, std::chrono::hours(24)));
-    const auto* const name = reinterpret_cast<const sockaddr*>(&to.storage);
-    if (::connect(*wish->socket, name, to.length) != 0 && errno != EINPROGRESS)
-      return lose(wish, std::strerror(errno));
-    if (!listen_for(wish, EPOLL_CTL_ADD, EPOLLOUT)) lose(wish, std::strerror(errno));
+    loop_->set_due(wish->id, now() + std::min<Duration>(wish->timeout, std::chrono::hours(24)));
+    if (!begin_connect(wish->socket, to) || !loop_->listen_for(wish->id, wish->socket, EPOLLOUT))
+      lose(wish, std::strerror(errno));
   }
 
-  bool listen_for(const WishPtr& wish, int how, std::uint32_t what) const {
-    epoll_event event{};
-    event.events = what;
-    event.data.u64 = wish->id;
-    return ::epoll_ctl(*epoll_, how, *wish->socket, &event) == 0;
-  }
-
-  void happened(const WishPtr& wish) {
+  void happened(Id id) override {
+    const auto found = wishes_.find(id);
+    if (found == wishes_.end()) return;
+    const WishPtr wish = found->second;
     const int error = error_of(*wish->socket);
     if (error != 0) return lose(wish, std::strerror(error));
     if (wish->phase == Wish::Phase::kConnecting) return stand(wish);
@@ -196,10 +133,11 @@ class TcpConnector::Loop {
   }
 
   void stand(const WishPtr& wish) {
-    set_due(wish, Instant::max());
+    loop_->set_due(wish->id, Instant::max());
     wish->phase = Wish::Phase::kStanding;
     wish->begun = now();
-    if (!listen_for(wish, EPOLL_CTL_MOD, EPOLLRDHUP)) return lose(wish, std::strerror(errno));
+    if (!loop_->listen_for(wish->id, wish->socket, EPOLLRDHUP))
+      return lose(wish, std::strerror(errno));
     if (wish->connection != nullptr) return;
     const auto retire = [retire = options_.retire](const Connection* connection) {
       retire(std::unique_ptr<const Tracked>(connection));
@@ -220,55 +158,34 @@ class TcpConnector::Loop {
         [&](const Events& events) { was_told ? events.closed(status) : events.failed(status); });
   }
 
-  void time_is_over(const WishPtr& wish) {
+  void is_due(Id id) override {
+    const WishPtr wish = wishes_.at(id);
     if (wish->phase == Wish::Phase::kResting) return open(wish);
     const auto limit = std::chrono::ceil<std::chrono::milliseconds>(wish->timeout);
     lose(wish, absl::StrCat("it was not made within ", limit.count(), " ms (connect_timeout)"));
   }
 
   void forget(WishPtr wish) {
-    set_due(wish, Instant::max());
+    loop_->set_due(wish->id, Instant::max());
     wishes_.erase(wish->id);
-    wish->socket = Descriptor();  // With it goes its place in epoll_.
+    wish->socket = Descriptor();
     wish->connection = nullptr;
   }
 
-  // Instant::max(): never.
-  void set_due(const WishPtr& wish, Instant due) {
-    due_.erase({wish->due, wish->id});
-    wish->due = due;
-    if (due != Instant::max()) due_.emplace(due, wish->id);
-  }
-
   const TcpConnectorOptions options_;
-  const Descriptor epoll_;
-  const Descriptor bell_;
-
-  std::mutex mutex_;  ///< Guards the orders.
-  std::vector<WishPtr> fresh_;
-  std::vector<WishPtr> unwanted_;
-  bool is_stopping_ = false;
+  const std::unique_ptr<SocketLoop> loop_;
 
   // The thread's.
-  std::uint64_t last_id_ = kBell;
-  std::map<std::uint64_t, WishPtr> wishes_;
-  std::set<std::pair<Instant, std::uint64_t>> due_;
+  Id last_id_ = 0;
+  std::map<Id, WishPtr> wishes_;
   std::map<Address, Instant> resting_;  ///< Until when (P3).
-
-  std::thread thread_;
 };
 
 absl::StatusOr<std::unique_ptr<TcpConnector>> TcpConnector::start(TcpConnectorOptions options) {
-  Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
-  Descriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (*epoll < 0 || *bell < 0 || ::epoll_ctl(*epoll, EPOLL_CTL_ADD, *bell, &event) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("connections to endpoints cannot be watched: ", std::strerror(errno)));
-  }
-  return std::unique_ptr<TcpConnector>(new TcpConnector(
-      std::make_shared<Loop>(std::move(options), std::move(epoll), std::move(bell))));
+  auto loop = SocketLoop::make("connections to endpoints cannot be watched");
+  if (!loop.ok()) return loop.status();
+  return std::unique_ptr<TcpConnector>(
+      new TcpConnector(std::make_shared<Loop>(std::move(options), *std::move(loop))));
 }
 
 TcpConnector::~TcpConnector() {
