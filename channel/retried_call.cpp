@@ -19,6 +19,7 @@ using google::protobuf::MessageLite;
 
 using grpc::experimental::InterceptionHookPoints;
 using grpc::internal::Call;
+using grpc::internal::InterceptorBatchMethodsImpl;
 using grpc::internal::RpcMethod;
 
 constexpr char kPreviousAttempts[] = "grpc-previous-rpc-attempts";
@@ -62,16 +63,19 @@ std::optional<ReplySlot> ReplySlot::of(grpc::internal::CallOpSetInterface* ops, 
   return slot;
 }
 
-grpc::Status ReplySlot::fill(grpc::ByteBuffer& response) const {
+// The first attempt had no reply: gRPC's synchronous API and the interceptors know of none.
+grpc::Status ReplySlot::fill(grpc::ByteBuffer& response, InterceptorBatchMethodsImpl& batch) const {
   if (auto* const* const bytes = std::get_if<Bytes*>(&op_)) {
     static_cast<grpc::ByteBuffer*>(reply_)->Swap(&response);
     (*bytes)->got_message = true;
-    return grpc::Status::OK;
+  } else {
+    grpc::Status parsed = grpc::SerializationTraits<MessageLite>::Deserialize(
+        &response, static_cast<MessageLite*>(reply_));
+    if (!parsed.ok()) return parsed;
+    std::get<Message*>(op_)->got_message = true;
   }
-  grpc::Status status = grpc::SerializationTraits<MessageLite>::Deserialize(
-      &response, static_cast<MessageLite*>(reply_));
-  std::get<Message*>(op_)->got_message = status.ok();
-  return status;
+  batch.SetRecvMessage(reply_, nullptr);
+  return grpc::Status::OK;
 }
 
 RetriedCall::RetriedCall(HeldBatch held, CallIntent intent)
@@ -181,11 +185,11 @@ void RetriedCall::deliver(Attempt& last) {
   trailers.clear();
   for (const auto& trailer : context.GetServerTrailingMetadata())
     trailers.insert(trailer);
+  auto& batch = static_cast<InterceptorBatchMethodsImpl&>(*held_.batch);
   for (const InterceptionHookPoints hook : hooks_)
-    static_cast<grpc::internal::InterceptorBatchMethodsImpl*>(held_.batch)
-        ->AddInterceptionHookPoint(hook);
+    batch.AddInterceptionHookPoint(hook);
   deliver_cookie(set_cookie_, context.c_call(), *held_.batch);
-  if (last.status.ok()) last.status = held_.reply.fill(last.response);
+  if (last.status.ok()) last.status = held_.reply.fill(last.response, batch);
   *held_.batch->GetRecvStatus() = std::move(last.status);
   held_.batch->Proceed();
 }

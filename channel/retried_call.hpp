@@ -49,8 +49,9 @@ class ReplySlot {
   /// nullopt: the batch is not one of a unary stub.
   static std::optional<ReplySlot> of(grpc::internal::CallOpSetInterface* ops, void* reply);
 
-  /// Takes what is in `response`.
-  grpc::Status fill(grpc::ByteBuffer& response) const;
+  /// Takes what is in `response`, and shows it to the interceptors of the batch.
+  grpc::Status fill(grpc::ByteBuffer& response,
+                    grpc::internal::InterceptorBatchMethodsImpl& batch) const;
 
  private:
   // Generated stubs receive into a MessageLite.

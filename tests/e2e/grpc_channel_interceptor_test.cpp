@@ -85,6 +85,35 @@ Factories noting(Diary& diary) {
   return factories;
 }
 
+// Keeps the text of the reply.
+class Reading final : public ClientInterceptorFactoryInterface {
+ public:
+  explicit Reading(std::string& text) : text_(text) {}
+
+  Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    class Reader final : public Interceptor {
+     public:
+      explicit Reader(std::string& text) : text_(text) {}
+
+      void Intercept(InterceptorBatchMethods* batch) override {
+        if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
+          const auto* const reply = static_cast<const EchoReply*>(batch->GetRecvMessage());
+          text_ = reply == nullptr ? "no reply" : reply->text();
+        }
+        batch->Proceed();
+      }
+
+     private:
+      std::string& text_;
+    };
+
+    return new Reader(text_);
+  }
+
+ private:
+  std::string& text_;
+};
+
 // Answers by itself: nothing is sent.
 class Hijacking final : public ClientInterceptorFactoryInterface {
  public:
@@ -229,6 +258,28 @@ TEST_CASE("grpc_channel: interceptors see a pick that fails, and a call that is 
     world.publish(nullptr);
   }
   CHECK(diary.take() == once);
+  world.wait_for_no_uses();
+}
+
+TEST_CASE("grpc_channel: an interceptor reads the reply, whichever attempt brought it",
+          "[channel][interceptor][retry][A6]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const int failures = GENERATE(0, 1);
+  INFO(to_string(api) << ", " << failures << " failures");
+  std::string read = "nothing";
+  Factories factories;
+  factories.push_back(std::make_unique<Reading>(read));
+  EchoServer server;
+  ChannelWorld world(std::move(factories));
+  world.retry = lb::RetryRules({{absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
+  world.publish_ready({world.connect(server.address())});
+  EchoRequest request = say("hello");
+  request.set_failures(failures);
+  request.set_status(failures > 0 ? grpc::StatusCode::UNAVAILABLE : 0);
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(call(*world.stub, api, context, request, reply).ok());
+  CHECK(read == "hello");
   world.wait_for_no_uses();
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -70,6 +71,24 @@ TEST_CASE("retried_stream: is made again until it succeeds, and only its end is 
         CHECK(world.counts->queued() == 0);
       }
     }
+  }
+}
+
+// A proxy passes on what it was sent itself.
+TEST_CASE("retried_stream: the server hears how often it was tried, from nobody else",
+          "[channel][retry][A6]") {
+  Manner manner = three_messages(/*corked=*/false);
+  manner.prepare = [](grpc::ClientContext& context) {
+    context.AddMetadata("grpc-previous-rpc-attempts", "7");
+  };
+  for (const Way& way : ways()) {
+    INFO(way.name);
+    RetryWorld world(rules_of(3));
+    auto& service = world.server.service();
+    service.failing.times = 1;
+    CHECK(converse(way, manner, world.channel, service).status.ok());
+    CHECK(service.calls == 2);
+    CHECK(service.previous_attempts == 1);
   }
 }
 
@@ -375,12 +394,33 @@ TEST_CASE("retried_call: goes to an endpoint that it has not tried, where that i
   }
 }
 
+TEST_CASE("retried_call: each look for an endpoint that it has not tried is another draw",
+          "[channel][retry][D13]") {
+  RetryWorld world(rules_of(2), nullptr, {}, /*elsewhere=*/true);
+  std::set<std::uint64_t> draws;
+  int asked = 0;
+  world.publish([&](const PickArgs& args) {
+    ++asked;
+    draws.insert(args.seed);
+    return answer(Complete{world.connection.get()});
+  });
+  EchoRequest request;
+  request.set_failures(1);
+  request.set_status(grpc::StatusCode::UNAVAILABLE);
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, request, &reply).ok());
+  CHECK(asked == 6);  // The first attempt's, the second's, and four that look further.
+  CHECK(draws.size() == 6);
+}
+
 // Counts the hooks that it sees; `hops`: goes on from another thread.
 class Counting final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   using Points = grpc::experimental::InterceptionHookPoints;
   static constexpr auto kPoints = static_cast<std::size_t>(Points::NUM_INTERCEPTION_HOOKS);
-  using Counts = std::array<std::atomic<int>, kPoints>;
+  /// Of each hook; the last one is of the messages that could be read.
+  using Counts = std::array<std::atomic<int>, kPoints + 1>;
 
   Counting(Counts& counts, bool hops) : counts_(counts), hops_(hops) {}
 
@@ -398,6 +438,9 @@ class Counting final : public grpc::experimental::ClientInterceptorFactoryInterf
       void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
         for (std::size_t i = 0; i < kPoints; ++i)
           if (batch->QueryInterceptionHookPoint(static_cast<Points>(i))) ++owner_.counts_[i];
+        if (batch->QueryInterceptionHookPoint(Points::POST_RECV_MESSAGE) &&
+            batch->GetRecvMessage() != nullptr)
+          ++owner_.counts_.back();
         owner_.go_on(*batch);
       }
 

@@ -48,6 +48,24 @@ TEST_CASE("config_selector: shares calls among weighted clusters", "[lb][config_
   CHECK(share["a"] + share["b"] == kCalls);
 }
 
+// One draw for both would send all of them to the first cluster.
+TEST_CASE("config_selector: calls that a fraction lets in are shared as the weights say",
+          "[lb][config_selector][A28][A31-8]") {
+  Route half = route(prefix(""), to({{"a", 1}, {"b", 1}}));
+  half.match.fraction_per_million = 500'000;
+  const XdsConfig config = config_of({half, route(prefix(""), to("rest"))});
+  const auto selector = make_config_selector(config, refs_for(config));
+
+  constexpr int kCalls = 40'000;
+  std::map<std::string, int> share;
+  for (std::uint64_t seed = 0; seed < kCalls; ++seed)
+    ++share[chosen(*selector, {"/s/M", nullptr, nullptr, seed})];
+
+  CHECK(share["rest"] == Approx(kCalls * 0.5).epsilon(0.03));
+  CHECK(share["a"] == Approx(kCalls * 0.25).epsilon(0.03));
+  CHECK(share["b"] == Approx(kCalls * 0.25).epsilon(0.03));
+}
+
 TEST_CASE("config_selector: weights may sum to the greatest 32-bit number",
           "[lb][config_selector][A28]") {
   const XdsConfig config = config_of({route(prefix(""), to({{"a", 4294967294U}, {"b", 1}}))});

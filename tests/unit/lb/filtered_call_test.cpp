@@ -104,6 +104,20 @@ TEST_CASE_METHOD(FilteredRouter,
 }
 
 TEST_CASE_METHOD(FilteredRouter,
+                 "filters: are told whether the route names another cluster",
+                 "[lb][router][A60]") {
+  const bool is_weighted = GENERATE(false, true);
+  std::optional<bool> told;
+  const ForwardAction action = is_weighted ? to({{"a", 1}, {"b", 1}}) : to("a");
+  publish(with_filters(
+              all_to(action),
+              {filter("own", scripted("own", [&](FilterCall& at) { told = at.has_choice(); }))}),
+          answering([](const PickArgs&) { return result(Queue{}); }));
+  const Pick pick = router.pick(call);
+  CHECK(told == is_weighted);
+}
+
+TEST_CASE_METHOD(FilteredRouter,
                  "filters: a delayed call is picked, or ended, after it has waited",
                  "[lb][router][A33]") {
   const bool ends = GENERATE(false, true);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that the application cancels in the moment in which they change hands: it cancels a call
+// that is over, or one that has not been made yet, and the next one has to learn of it.
+#include <functional>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "actors/io/grpc_access.hpp"
+#include "actors/io/grpc_poller.hpp"
+#include "tests/e2e/retry_world.hpp"
+
+namespace signalbox::test {
+namespace {
+
+EchoRequest failing_once(const std::string& pushback = "") {
+  EchoRequest request;
+  request.set_failures(1);
+  request.set_status(grpc::StatusCode::UNAVAILABLE);
+  request.set_pushback(pushback);
+  return request;
+}
+
+// Does something when the call's attempt ends: behind the last look at whether the call is still
+// wanted, and before its back-off begins.
+class AtEnd final : public CallTracker {
+ public:
+  explicit AtEnd(std::function<void()> act) : act_(std::move(act)) {}
+
+  void ended(const CallEnd& /*end*/) const noexcept override { act_(); }
+
+ private:
+  const std::function<void()> act_;
+};
+
+// Does something when they are given to a call for the so-manieth time: the holding call of one
+// that waits is the first, and the real one that takes its place the next.
+class AtApplication final : public grpc::CallCredentials {
+ public:
+  AtApplication(int nth, std::function<void()> act) : left_(nth), act_(std::move(act)) {}
+
+  bool ApplyToCall(grpc_call*) override {
+    if (--left_ == 0) act_();
+    return true;
+  }
+
+ private:
+  grpc::SecureCallCredentials* AsSecureCredentials() override { return nullptr; }
+
+  std::atomic<int> left_;
+  const std::function<void()> act_;
+};
+
+// Returns when gRPC has told of the ends of calls that were cancelled before.
+void wait_for_ends() {
+  const auto channel = grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials());
+  for (int i = 0; i < 16; ++i) {
+    const grpc::ClientContext context;
+    grpc_call* const call =
+        GrpcAccess::make_call(*channel, "/no/call", context, actors::GrpcPoller::callback_queue());
+    std::promise<void> ended;
+    actors::watch_end(call, /*send=*/false, [&](const absl::Status&) { ended.set_value(); });
+    grpc_call_cancel(call, nullptr);
+    auto end = ended.get_future();
+    CHECK(end.wait_for(10s) == std::future_status::ready);
+    grpc_call_unref(call);
+  }
+}
+
+const auto kWaitable = {Api::kAsync, Api::kCallback};
+
+// What the application cancels is not made again, though the policy covers the code.
+lb::RetryRules rules_for_cancelled() {
+  return lb::RetryRules(
+      {{absl::StatusCode::kCancelled, absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
+}
+
+TEST_CASE("retried_call: one that is cancelled just before it backs off does not",
+          "[channel][retry][cancel][A6]") {
+  const Api api = GENERATE(values(kWaitable));
+  INFO(to_string(api));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  const AtEnd cancel([&] { context.TryCancel(); });
+  world.publish([&](const PickArgs&) {
+    PickResult result = answer(Complete{world.connection.get()});
+    result.trackers.add(cancel);
+    return result;
+  });
+  EchoReply reply;
+  const auto status = call(*world.stub, api, context, failing_once(kForever), reply);
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(world.server.service().calls == 1);
+  world.wait_for_no_uses();
+  world.publish(nullptr);  // The tracker goes.
+}
+
+TEST_CASE("retried_call: one that is cancelled while its next attempt is picked does not send it",
+          "[channel][retry][cancel][A6]") {
+  const Api api = GENERATE(values(kWaitable));
+  const bool waits = GENERATE(false, true);
+  INFO(to_string(api) << (waits ? ", it waits" : ", it is complete"));
+  RetryWorld world(rules_for_cancelled());
+  grpc::ClientContext context;
+  std::atomic<int> asked{0};
+  world.publish([&](const PickArgs&) {
+    if (asked++ == 0) return answer(Complete{world.connection.get()});
+    context.TryCancel();
+    return waits ? PickResult{} : answer(Complete{world.connection.get()});
+  });
+  EchoReply reply;
+  const auto status = call(*world.stub, api, context, failing_once(), reply);
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(asked == 2);
+  CHECK(world.server.service().calls == 1);
+}
+
+TEST_CASE("retried_stream: one that is cancelled while its next attempt is picked does not send it",
+          "[channel][retry][cancel][A6]") {
+  struct Reactor final : grpc::ClientBidiReactor<EchoRequest, EchoReply> {
+    void OnDone(const grpc::Status& end) override { ended.set_value(end); }
+
+    std::promise<grpc::Status> ended;
+  };
+
+  const bool waits = GENERATE(false, true);
+  INFO((waits ? "it waits" : "it is complete"));
+  RetryWorld world(rules_for_cancelled());
+  auto& service = world.server.service();
+  service.failing.times = 1;
+  grpc::ClientContext context;
+  std::atomic<int> asked{0};
+  world.publish([&](const PickArgs&) {
+    if (asked++ == 0) return answer(Complete{world.connection.get()});
+    context.TryCancel();
+    return waits ? PickResult{} : answer(Complete{world.connection.get()});
+  });
+  Reactor reactor;
+  EchoRequest request;
+  EchoReply reply;
+  world.stub->async()->Chat(&context, &reactor);
+  reactor.StartWriteLast(&request, grpc::WriteOptions());
+  reactor.StartRead(&reply);
+  reactor.StartCall();
+  auto ended = reactor.ended.get_future();
+  CHECK(ended.wait_for(10s) == std::future_status::ready);
+  world.waiting->close();  // Whatever still waits ends.
+  CHECK(ended.get().error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(asked == 2);
+  CHECK(service.calls == 1);
+}
+
+TEST_CASE("queued_call: one that is cancelled while it is bound is not sent",
+          "[channel][queue][cancel]") {
+  const bool is_attempt = GENERATE(false, true);
+  const Api api = GENERATE(values(kWaitable));
+  INFO(to_string(api) << (is_attempt ? ", the second attempt" : ", the first"));
+  RetryWorld world(rules_of(3));
+  grpc::ClientContext context;
+  std::promise<void> waits;
+  std::atomic<int> asked{0};
+  world.publish([&](const PickArgs&) {
+    const int before = asked++;
+    if (is_attempt && before == 0) return answer(Complete{world.connection.get()});
+    if (before == (is_attempt ? 1 : 0)) waits.set_value();
+    return PickResult{};
+  });
+  // A first attempt that is complete gets them once, too.
+  context.set_credentials(std::make_shared<AtApplication>(is_attempt ? 3 : 2, [&] {
+    context.TryCancel();
+    wait_for_ends();
+  }));
+  EchoReply reply;
+  std::thread later([&] {
+    CHECK(waits.get_future().wait_for(10s) == std::future_status::ready);
+    world.publish_ready({world.connection});
+  });
+  const auto status = call(*world.stub, api, context, failing_once(), reply);
+  later.join();
+  CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
+  CHECK(world.server.service().calls == (is_attempt ? 1 : 0));
+}
+
+}  // namespace
+}  // namespace signalbox::test

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The time between two attempts, without calls.
+#include "channel/back_off.hpp"
+
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::channel {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct World {
+  std::shared_ptr<BackOff> start(Duration delay) {
+    return BackOff::start(waiting, delay, [this] { over.set_value(); });
+  }
+
+  bool is_over() { return over.get_future().wait_for(10s) == std::future_status::ready; }
+
+  WaitList waiting;
+  std::promise<void> over;
+};
+
+TEST_CASE("back_off: is over when its time is, and waits no longer", "[channel][retry]") {
+  World world;
+  world.start(1ms);
+  CHECK(world.is_over());
+  CHECK(world.waiting.size() == 0);
+}
+
+TEST_CASE("back_off: is over at once when it is cancelled, or the runtime ends",
+          "[channel][retry]") {
+  World world;
+  SECTION("cancelled") {
+    world.start(1h)->cancel();
+  }
+  SECTION("the runtime ends") {
+    world.start(1h);
+    world.waiting.publish();  // That means nothing to it.
+    CHECK(world.waiting.size() == 1);
+    world.waiting.close();
+  }
+  SECTION("the runtime has ended before") {
+    world.waiting.close();
+    world.start(1h);
+  }
+  CHECK(world.is_over());
+  CHECK(world.waiting.size() == 0);
+}
+
+}  // namespace
+}  // namespace signalbox::channel
