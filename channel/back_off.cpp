@@ -26,14 +26,13 @@ void BackOff::set(Duration delay) {
     self->waiting_.remove(self.get());
     self->over_();
   });
-  is_set_ = true;
   // Closed before it was in the list, or before it was set.
   if (waiting_.is_closed()) alarm_.Cancel();
 }
 
 void BackOff::cancel() {
   const std::lock_guard lock(mutex_);
-  if (is_set_) alarm_.Cancel();
+  alarm_.Cancel();
 }
 
 void BackOff::wake() {

@@ -41,8 +41,7 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
 
   WaitList& waiting_;
   std::function<void()> over_;
-  std::mutex mutex_;  // Guards all below.
-  bool is_set_ = false;
+  std::mutex mutex_;  // Guards the alarm, which may be cancelled before it is set: that is nothing.
   grpc::Alarm alarm_;
 };
 

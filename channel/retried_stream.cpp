@@ -429,9 +429,7 @@ void RetriedStream::decide(Lock lock) {
   state_ = State::kAgain;
   if (*delay > Duration::zero()) {
     back_off_ = observer_.back_off(*delay, [self = shared_from_this()] { self->again(); });
-    // Whoever cancelled before that found nothing to cancel.
-    if (observer_.is_cancelled()) back_off_->cancel();
-    return;
+    return;  // Whoever cancels from now on finds it; the observer knew of those before.
   }
   lock.unlock();
   again();

@@ -424,6 +424,22 @@ TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
   CHECK_FALSE(queue.Next(&tag, &ok));
 }
 
+TEST_CASE("queued_call: a runtime that ends while it asks is not missed", "[channel][queue]") {
+  ChannelWorld world;
+  grpc::ClientContext context;
+  EchoReply reply;
+  const LatePublisher later(world, [&] {
+    world.publish([&](const PickArgs&) {
+      world.waiting->close();  // Finds nobody who sleeps.
+      return PickResult{};
+    });
+  });
+  const auto status = call(*world.stub, Api::kAsync, context, {}, reply);
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(status.error_message() ==
+        "xds:///orders: the signalbox runtime has been shut down (node ID: node-7)");
+}
+
 TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel][queue][race]") {
   ChannelWorld world;
   EchoServer server;

@@ -32,6 +32,26 @@ TEST_CASE("back_off: is over when its time is, and waits no longer", "[channel][
   CHECK(world.waiting.size() == 0);
 }
 
+TEST_CASE("back_off: a publication does not end it", "[channel][retry]") {
+  World world;
+  world.start(1h);
+  world.waiting.publish();
+  std::promise<void> later;  // One that begins now ends after whatever the publication began.
+  BackOff::start(world.waiting, 1ms, [&] { later.set_value(); });
+  CHECK(later.get_future().wait_for(10s) == std::future_status::ready);
+  CHECK(world.waiting.size() == 1);
+  world.waiting.close();
+  CHECK(world.is_over());
+}
+
+TEST_CASE("back_off: one that has not begun cannot be ended", "[channel][retry]") {
+  World world;
+  bool is_over = false;
+  const auto back_off = std::make_shared<BackOff>(world.waiting, [&] { is_over = true; });
+  back_off->cancel();
+  CHECK_FALSE(is_over);
+}
+
 TEST_CASE("back_off: is over at once when it is cancelled, or the runtime ends",
           "[channel][retry]") {
   World world;
@@ -40,8 +60,6 @@ TEST_CASE("back_off: is over at once when it is cancelled, or the runtime ends",
   }
   SECTION("the runtime ends") {
     world.start(1h);
-    world.waiting.publish();  // That means nothing to it.
-    CHECK(world.waiting.size() == 1);
     world.waiting.close();
   }
   SECTION("the runtime has ended before") {
