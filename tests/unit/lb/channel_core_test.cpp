@@ -147,6 +147,17 @@ TEST_CASE("channel_core: a new cluster is in the tree that comes with the select
   CHECK(tree_of(applied(channel.config({"a", "b"}))) == names({"a", "b"}));
 }
 
+TEST_CASE("channel_core: a new cluster stays while the selector that names it waits for its tree",
+          "[lb][channel_core][A31-14][A31-18]") {
+  Channel channel;
+  channel.config({"a"});
+  const std::uint64_t sequence = published(channel.root(1)).snapshot.sequence;
+  channel.config({"a", "b"});
+  CHECK(channel.grace(sequence).empty());
+  CHECK(channel.knows("b"));
+  CHECK(published(channel.root(2)).snapshot.clusters->contains(ClusterName("b")));
+}
+
 TEST_CASE("channel_core: a cluster is removed in two steps",
           "[lb][channel_core][A31-14][A31-15][A31-16]") {
   Channel channel;
@@ -182,6 +193,15 @@ TEST_CASE("channel_core: a cluster is removed in two steps",
     CHECK(tree_of(applied(gone)) == names({"a"}));
     REQUIRE(all_of<ReferToClusters>(gone).size() == 1);
     CHECK(all_of<ReferToClusters>(gone).front().clusters == names({"a"}));
+  }
+  SECTION("not for another one's timer") {
+    const auto timers = all_of<StartTimer>(channel.grace(old_sequence));
+    REQUIRE(timers.size() == 1);
+    call = Use();
+    TimerId other = timers.front().timer;
+    --other.generation;
+    CHECK(channel.step(TimerFired{other}).empty());
+    CHECK(tree_of(applied(channel.step(TimerFired{timers.front().timer}))) == names({"a"}));
   }
   SECTION("and not at all if the routes name it again meanwhile") {
     call = Use();
