@@ -10,7 +10,7 @@ namespace signalbox::channel {
 std::shared_ptr<BackOff> BackOff::start(WaitList& waiting,
                                         Duration delay,
                                         std::function<void()> over) {
-  const auto self = std::make_shared<BackOff>(waiting, std::move(over));
+  auto self = std::make_shared<BackOff>(waiting, std::move(over));
   waiting.add(self);
   self->set(delay);
   return self;
