@@ -22,8 +22,7 @@ void SweepCore::on(const IdleTimeoutSet& event, Instant now, SweepEffects& effec
 void SweepCore::on(const SweepDone& event, Instant now, SweepEffects& effects) {
   if (!is_sweeping_) return;
   is_sweeping_ = false;
-  const Instant due =
-      std::clamp(event.next_due, last_ + kShortestPause, std::max(last_, now) + kLongestPause);
+  const Instant due = std::clamp(event.next_due, last_ + kShortestPause, last_ + kLongestPause);
   wait(std::max(due - now, Duration::zero()), now, effects);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/seal_key_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -15,14 +16,18 @@ namespace signalbox::actors {
 namespace {
 
 // Who writes a file in place is given time to end.
-constexpr int kSettlingMilliseconds = 200;
+constexpr std::chrono::milliseconds kSettling(200);
 constexpr int kRetryMilliseconds = 1000;
+
+absl::Status of_keys(const absl::Status& why) {
+  return {why.code(), absl::StrCat("seal keys: ", why.message())};
+}
 
 absl::StatusOr<lb::SealKeys> keys_in(const WatchedFile& file) {
   auto keys = lb::read_seal_keys(file.text());
   if (keys.ok()) return keys;
-  return absl::InvalidArgumentError(
-      absl::StrCat("seal keys: ", file.path(), ": ", keys.status().message()));
+  return of_keys(
+      absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", keys.status().message())));
 }
 
 }  // namespace
@@ -30,9 +35,7 @@ absl::StatusOr<lb::SealKeys> keys_in(const WatchedFile& file) {
 absl::StatusOr<std::unique_ptr<SealKeyFile>> SealKeyFile::start(const std::string& path,
                                                                 Complain complain) {
   auto file = WatchedFile::open(path);
-  if (!file.ok()) {
-    return absl::Status(file.status().code(), absl::StrCat("seal keys: ", file.status().message()));
-  }
+  if (!file.ok()) return of_keys(file.status());
   auto keys = keys_in(*file);
   if (!keys.ok()) return keys.status();
   const int stop = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -57,23 +60,28 @@ SealKeyFile::~SealKeyFile() {
 void SealKeyFile::run() {
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{stop_, POLLIN, 0}, pollfd{file_.descriptor(), POLLIN, 0}};
-    const int patience = !trouble_.empty()    ? kSettlingMilliseconds
-                         : file_.is_watched() ? -1
-                                              : kRetryMilliseconds;
-    const int ready = ::poll(fds.data(), fds.size(), patience);
+    const int ready = ::poll(fds.data(), fds.size(), patience());
     if (ready < 0) continue;  // A signal.
     if (fds[0].revents != 0) return;
-    if (ready == 0 && !trouble_.empty()) complain_(std::exchange(trouble_, {}));
     if (fds[1].revents != 0 || !file_.is_watched()) take_change();
+    if (!trouble_.empty() && Clock::now() >= settled_at_) complain_(std::exchange(trouble_, {}));
   }
+}
+
+// In milliseconds, rounded up; -1: until something happens.
+int SealKeyFile::patience() const {
+  if (trouble_.empty()) return file_.is_watched() ? -1 : kRetryMilliseconds;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(settled_at_ - Clock::now());
+  return std::max(0, static_cast<int>(left.count()));
 }
 
 void SealKeyFile::take_change() {
   const auto change = file_.read_change();
   if (change.ok() && !change->has_value()) return;
-  auto keys = change.ok() ? keys_in(file_) : change.status();
+  auto keys = change.ok() ? keys_in(file_) : of_keys(change.status());
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
+    settled_at_ = Clock::now() + kSettling;
     return;
   }
   trouble_.clear();

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,14 +43,18 @@ class SealKeyFile {
  private:
   SealKeyFile(WatchedFile file, lb::SealKeys keys, int stop, Complain complain);
 
+  using Clock = std::chrono::steady_clock;
+
   void run();
+  int patience() const;
   void take_change();
 
   WatchedFile file_;
   const std::shared_ptr<lb::CookieSeal> seal_;
   const int stop_;  // Readable when it is the end.
   const Complain complain_;
-  std::string trouble_;  // With the file as it is, not complained of yet.
+  std::string trouble_;           // With the file as it is, not complained of yet.
+  Clock::time_point settled_at_;  // When to complain, unless the file has changed again.
   std::thread thread_;
 };
 

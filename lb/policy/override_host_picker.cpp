@@ -196,11 +196,11 @@ class HostSlots {
     slot.complete.endpoint = &slot.chosen;
   }
 
-  // A seat that somebody has already is not given twice, and a long cookie has none.
+  // A long cookie has none.
   void seat(const Slot& slot) {
     const std::string& cookie = slot.host->cookie;
     Seat& seat = seats_[table_->seating().seat_of(cookie)];
-    if (seat.length != 0 || cookie.size() > seat.cookie.size()) return;
+    if (cookie.size() > seat.cookie.size()) return;
     seat.complete = slot.complete;
     seat.mark = slot.host->mark.get();
     seat.affinity = affinity_to(*slot.host);

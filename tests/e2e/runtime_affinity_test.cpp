@@ -129,12 +129,17 @@ Hosts others(const Channel& channel, int calls = 20) {
 struct SessionWorld {
   explicit SessionWorld(const std::vector<Host>& hosts,
                         const std::string& filter = "",
-                        const std::string& route = "")
+                        const std::string& route = "",
+                        bool retry_elsewhere = false)
       : plane(start_plane(absl::StrCat(session_listener(filter),
                                        routes_yaml("orders", "c", route),
                                        session_cluster("c"),
                                        hosts_yaml("c", hosts)))),
-        runtime(start_runtime(options_for(plane->address()))),
+        runtime(start_runtime([&] {
+          RuntimeOptions options = options_for(plane->address());
+          options.retry_elsewhere = retry_elsewhere;
+          return options;
+        }())),
         channel(runtime->channel("xds:///orders")) {}
 
   void set(const std::vector<Host>& hosts) const {
@@ -257,13 +262,15 @@ TEST_CASE("sessions: one that began on a lower priority stays when the higher on
 }
 
 TEST_CASE("sessions: all attempts of a call go to its backend while that is usable",
-          "[e2e][runtime][session][retry][A55-37]") {
+          "[e2e][runtime][session][retry][A55-37][D13]") {
+  const bool elsewhere_if_free = GENERATE(false, true);  // A session's are not.
   EchoServer a;
   EchoServer b;
   const SessionWorld world({{a.address().str()}, {b.address().str()}},
                            "",
                            ", retry_policy: {retry_on: \"unavailable\", num_retries: 4, "
-                           "retry_back_off: {base_interval: 0.001s}}");
+                           "retry_back_off: {base_interval: 0.001s}}",
+                           elsewhere_if_free);
   CookieJar own_jar;
   const auto echo = [&](CookieJar& jar, int failures, const std::string& pushback = "") {
     EchoRequest request;

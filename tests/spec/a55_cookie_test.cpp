@@ -230,7 +230,7 @@ SCENARIO("A60: the cluster's reference is taken after the filter ran", "[spec][A
 }
 
 SCENARIO("A55: the response sets the cookie where host or cluster are others",
-         "[spec][A55-21][A75-48]") {
+         "[spec][A55-21][A75-48][D6]") {
   GIVEN("a session whose host is gone") {
     Backends channel;
     channel.configure(to("a"), session_by("s"));

@@ -113,6 +113,23 @@ SCENARIO("A55: the healths that sessions may stay on", "[spec][lb][A55-26][A55-3
   }
 }
 
+SCENARIO("A75: a host that drains is kept as any, while sessions use it, and no longer",
+         "[spec][lb][A75-29][A75-34][D5]") {
+  Orders orders;
+  orders.extras.override_host_status = kAlsoDraining;
+  orders.extras.idle_timeout = 60s;
+  orders.up({"a", "b"});
+  orders.apply({"east:a,b"});
+  REQUIRE(orders.visit("a") == "complete a (hit)");
+  orders.apply({"east:a!,b"});
+  orders.tree.advance(30s);
+  REQUIRE(orders.visit("a") == "complete a (hit draining)");
+  orders.tree.advance(59s);
+  CHECK(orders.tree.connected() == Texts{"a", "b"});
+  orders.tree.advance(1s);
+  CHECK(orders.tree.connected() == Texts{"b"});
+}
+
 SCENARIO("A55: the map of addresses follows each update",
          "[spec][lb][A55-27][A55-28][A55-23][A61]") {
   Orders orders;
@@ -151,7 +168,7 @@ SCENARIO("A55: the newest connection of an address takes the calls", "[spec][lb]
   CHECK(orders.tree.connections("a") == 2);
 }
 
-SCENARIO("A55: what is picked is counted", "[spec][lb][A55-36]") {
+SCENARIO("A55: what is picked is counted", "[spec][lb][A55-36][D10]") {
   GIVEN("a limit of calls in flight") {
     Orders orders;
     orders.extras.max_concurrent_requests = 1;

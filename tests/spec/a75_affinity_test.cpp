@@ -4,6 +4,7 @@
 // subchannel maps in virtual time, and calls with cookies. The pick itself is a table in
 // tests/unit/lb/override_host_picker_test.cpp, the map's keeper one in session_keeper_test.cpp.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -159,8 +160,21 @@ SCENARIO("A75: a host that nobody holds is created for its session",
   }
 }
 
-SCENARIO("A75: when the cluster is not needed any more nothing is left",
-         "[spec][lb][A75-40][A75-51]") {
+SCENARIO("A75: the tree is the same, whether or not sessions are guarded away",
+         "[spec][lb][A75-51][A55-40]") {
+  const auto policies_where = [](bool sessions) {
+    SessionTree orders;
+    orders.world.sessions(sessions);
+    orders.apply({"east:a,b", "west:c"});
+    return orders.tree.policies("m");
+  };
+  const Texts policies = policies_where(true);
+  REQUIRE(std::ranges::any_of(
+      policies, [](const std::string& policy) { return policy.ends_with("/child priority"); }));
+  CHECK(policies_where(false) == policies);
+}
+
+SCENARIO("A75: when the cluster is not needed any more nothing is left", "[spec][lb][A75-40]") {
   Orders orders;
   REQUIRE(orders.visit("c") == "queue (created)");
   REQUIRE(orders.visit("c") == "complete c (hit)");

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/seal_key_file.hpp"
 
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "lb/snapshot_cell.hpp"
 #include "tests/support/happened.hpp"
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -18,7 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using namespace std::chrono_literals;
 using test::Happened;
+using test::NoDescriptors;
 using test::TemporaryFolder;
 
 std::string line_of(char letter) {
@@ -73,12 +81,127 @@ TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are n
                  Contains("the last good keys stay in use") && !Contains("oops"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
   fs::remove(path);
-  CHECK_THAT(complaints.next(), Contains("the last good keys stay in use"));
+  CHECK_THAT(
+      complaints.next(),
+      StartsWith("seal keys: cannot read " + path) && Contains("the last good keys stay in use"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
 
   folder.write("keys", line_of('d'));
   CHECK(test::eventually([&] { return opens(seal_of('d'), sealed_by(*seal)); }));
   CHECK_FALSE(opens(*seal, sealed_by(seal_of('b'))));
+}
+
+// Which files of a folder have been read to their end, from its making on.
+class Readings {
+ public:
+  explicit Readings(const TemporaryFolder& folder) : news_(::inotify_init1(IN_CLOEXEC)) {
+    REQUIRE(::inotify_add_watch(news_, folder.path("").c_str(), IN_CLOSE_NOWRITE) >= 0);
+  }
+
+  ~Readings() { ::close(news_); }
+
+  Readings(const Readings&) = delete;
+  Readings& operator=(const Readings&) = delete;
+
+  // Waits for one of any file.
+  void wait() const {
+    pollfd readable{.fd = news_, .events = POLLIN, .revents = 0};
+    const auto patience = std::chrono::milliseconds(test::kPatience).count();
+    REQUIRE(::poll(&readable, 1, static_cast<int>(patience)) == 1);
+  }
+
+ private:
+  int news_;
+};
+
+// A file's complaint of its own. What others had to complain of before comes before it.
+void complain_last(const TemporaryFolder& folder, Happened<std::string>& complaints) {
+  const std::string path = folder.write("other", line_of('x'));
+  const auto file =
+      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
+  REQUIRE(file.ok());
+  folder.write("other", "oops!");
+  CHECK_THAT(complaints.next(), StartsWith("seal keys: " + path + ": line 1"));
+}
+
+TEST_CASE("seal_key_file: one that is good again before it has settled is not complained of",
+          "[actors][io][sealed]") {
+  bool was_in_time = false;
+  while (!was_in_time) {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("keys", line_of('a'));
+    Happened<std::string> complaints;
+    const auto file =
+        SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
+    REQUIRE(file.ok());
+    const Readings readings(folder);
+    const auto begun = std::chrono::steady_clock::now();
+    folder.write("keys", "oops!");
+    readings.wait();
+    folder.write("keys", line_of('b'));
+    was_in_time = std::chrono::steady_clock::now() - begun < 200ms;
+    if (!was_in_time) continue;  // It may complain.
+    CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*(*file)->seal())); }));
+    complain_last(folder, complaints);
+  }
+}
+
+TEST_CASE("seal_key_file: what happens to its neighbours puts no complaint off",
+          "[actors][io][sealed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("keys", line_of('a'));
+  Happened<std::string> complaints;
+  const auto file =
+      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
+  REQUIRE(file.ok());
+  folder.write("keys", "oops!");
+  CHECK(test::eventually([&] {
+    folder.write("neighbour", "news");
+    return !complaints.is_empty();
+  }));
+}
+
+TEST_CASE("seal_key_file: one that cannot be watched is tried again", "[actors][io][sealed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("keys", line_of('a'));
+  const std::string next = folder.write("next", line_of('b'));
+  Happened<std::string> complaints;
+  const auto file =
+      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
+  REQUIRE(file.ok());
+  const auto seal = (*file)->seal();
+  {
+    const NoDescriptors none;
+    fs::rename(next, path);
+    CHECK_THAT(complaints.next(),
+               StartsWith("seal keys: cannot watch " + path) &&
+                   Contains("the last good keys stay in use"));
+  }
+  CHECK(opens(seal_of('a'), sealed_by(*seal)));
+  // Nothing happens to it any more.
+  CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
+  CHECK(complaints.is_empty());
+  folder.write("keys", line_of('c'));
+  CHECK(test::eventually([&] { return opens(seal_of('c'), sealed_by(*seal)); }));
+}
+
+TEST_CASE("seal_key_file: keys stay as long as somebody may read them", "[actors][io][sealed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("keys", line_of('a'));
+  Happened<std::string> complaints;
+  const auto file = SealKeyFile::start(path, [](const std::string&) {});
+  REQUIRE(file.ok());
+  const auto seal = (*file)->seal();
+  {
+    const lb::SnapshotCell::Reader reader(any_cell());
+    folder.write("keys", line_of('b'));
+    CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
+    // The old ones cannot go yet, and it does nothing else until they have.
+    folder.write("keys", line_of('c'));
+    complain_last(folder, complaints);
+    CHECK(opens(seal_of('b'), sealed_by(*seal)));
+  }
+  CHECK(test::eventually([&] { return opens(seal_of('c'), sealed_by(*seal)); }));
 }
 
 TEST_CASE("seal_key_file: one that cannot be used from the beginning is an error",

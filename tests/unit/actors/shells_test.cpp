@@ -1040,6 +1040,8 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
     CHECK(shows("affinity_subchannels_held{cluster=\"orders\"} 0"));
     CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
     CHECK(shows("affinity_released_total{cluster=\"orders\"} 1"));
+    // The idle timeout, the timer, the answer.
+    CHECK(shows("actor_messages_total{actor=\"sweeper\"} 3"));
     shells.pass(seconds(10));
     CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 2"));
   }

@@ -7,9 +7,9 @@
 
 #include <catch2/catch.hpp>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Catch::Matchers::StartsWith;
+using test::NoDescriptors;
 using test::TemporaryFolder;
 
 // Waits until the descriptor is readable.
@@ -36,25 +37,6 @@ absl::StatusOr<std::string> next(WatchedFile& file) {
     if (change->has_value()) return **std::move(change);
   }
 }
-
-// While it lives, this process gets no new file descriptor.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  }
-
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 // As a text editor that saves in place, or a shell.
 void write_in_place(const std::string& path, const std::string& text) {

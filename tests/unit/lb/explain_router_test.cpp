@@ -220,6 +220,7 @@ TEST_CASE("explain: of a cookie only verdicts are told", "[lb][router][explain][
             "stateful_session: cookie \"s\": its cookie names a host; the session is not strict"));
   CHECK(has(told(base64("10.0.0.1:80;a")), "to the cluster of its cookie; the route names it"));
   CHECK(has(told(base64("10.0.0.1:80;zz")), "not to the cluster of its cookie"));
+  CHECK_FALSE(has(told(base64("10.0.0.1:80")), "the cluster of its cookie"));
   CHECK(has(told("!!!"), "its cookie is not used; it is not base64"));
   CHECK(world.warnings.empty());
   CHECK(world.counted("a", AffinityResult::kHit) == 0);

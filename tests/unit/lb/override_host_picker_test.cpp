@@ -139,7 +139,7 @@ std::string to_words(const PickResult& result) {
 
 TEST_CASE("override_host picker: whom a cookie leads to",
           "[lb][override_host][A75-41][A75-42][A75-43][A75-44][A75-45][A75-46][A75-47][A75-48]"
-          "[A55-34][A55-35]") {
+          "[A55-34][A55-35][D10]") {
   struct Row {
     const char* what;
     std::string cookie;
@@ -313,8 +313,42 @@ TEST_CASE("override_host picker: a cookie known at sight leads where reading it 
   }
 }
 
+TEST_CASE("override_host picker: a cookie that is nearly another is not taken for it",
+          "[lb][override_host][A55-17]") {
+  // Cookies of three and of three and a half words.
+  const ClusterName cluster(GENERATE(as<std::string>(), "orders", "invoices"));
+  Locality locality;
+  locality.endpoints = {endpoint({"10.0.0.1:80"})};
+  Endpoints endpoints;
+  endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+  const auto table = std::make_shared<const HostTable>(
+      std::make_shared<const Endpoints>(std::move(endpoints)), kUsual, nullptr, cluster);
+  const auto connection = std::make_shared<const Connection>(Address("10.0.0.1:80"));
+  const PickerPtr picker = make_override_host_picker(
+      make_queue_picker(),
+      make_host_slots(table,
+                      {SubchannelStateChanged{
+                          Address("10.0.0.1:80"), kReady, true, absl::OkStatus(), connection}}),
+      nullptr);
+  const std::string cookie = plain_cookie("10.0.0.1:80", cluster.str());
+  REQUIRE(cookie.size() == (cluster.str() == "orders" ? 24 : 28));
+  REQUIRE(Unread(cookie).pick(picker).affinity.as_cookie);
+  // There are two seats: each place has letters that lead to the same one.
+  for (std::size_t place = 0; place < cookie.size(); ++place) {
+    for (const char letter : absl::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=")) {
+      if (cookie[place] == letter) continue;
+      std::string other = cookie;
+      other[place] = letter;
+      INFO(other);
+      CHECK_FALSE(Unread(other).pick(picker).affinity.as_cookie);
+    }
+  }
+  CHECK_FALSE(Unread(cookie.substr(0, cookie.size() - 1)).pick(picker).affinity.as_cookie);
+  CHECK_FALSE(Unread(cookie + "=").pick(picker).affinity.as_cookie);
+}
+
 TEST_CASE("override_host picker: a call of no session is the child's, and leaves no mark",
-          "[lb][override_host][A75-27][A75-28]") {
+          "[lb][override_host][A75-27][A75-28][D7]") {
   const Hosts hosts;
   CHECK(to_words(hosts.picker->pick({})) == "complete z (none)");
   CHECK(hosts.used().empty());
@@ -387,6 +421,10 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
   CHECK(to_text(refused) == expected);
   CHECK(refused.affinity.result == row.result);
   CHECK(hosts.used().empty());
+  CHECK(to_text(hosts.pick("nobody," + row.cookie + ",failed", true)) ==
+        (row.cookie == "nobody" ? "drop UNAVAILABLE: the session is strict, and its host failed "
+                                  "cannot be used: refused"
+                                : expected));  // The first that is known.
   CHECK(to_text(hosts.pick("ready", true)) == "complete ready");
   CHECK(to_text(hosts.pick("connecting", true)) == "queue");
 }
@@ -409,6 +447,9 @@ TEST_CASE("host table: an endpoint keeps its marks while it is named",
   CHECK(second[*second.find("b")].mark == first[*first.find("b")].mark);
   CHECK_FALSE(second.find("c").has_value());
   const HostTable third(named({endpoint({"c"})}), kUsual, &second);
+  const HostTable twice(named({endpoint({"a", "b"}), endpoint({"b", "c"})}), kUsual, nullptr);
+  CHECK(twice.size() == 3);  // An address is the first one's that has it.
+  CHECK(twice[*twice.find("b")].hosts == "b,a");
   CHECK(third[*third.find("c")].mark != first[*first.find("c")].mark);
   CHECK(third.marks()->at(Address("c")).mark == third[0].mark);
 }

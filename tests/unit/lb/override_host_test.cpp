@@ -40,14 +40,24 @@ struct Fixture {
   HealthStatusSet allowed = kUsual;
   Duration idle_timeout = 1min;
   bool sessions = true;
+  EndpointsPtr endpoints;  ///< As named last.
 
   Texts update(const XdsWorld::Priorities& priorities) {
+    name(priorities);
+    return update();
+  }
+
+  void name(const XdsWorld::Priorities& priorities) {
     world.eds("c", priorities);
     const auto config = world.config();
     const auto& leaf = std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children);
+    endpoints = leaf.endpoints;
+  }
+
+  Texts update() {
     static const LbConfigPtr child = make_lb_config(RoundRobinConfig{});
     const OverrideHostConfig own{ClusterName("c"), child, idle_timeout, allowed, sessions};
-    return policy.update(make_lb_config(own), nullptr, leaf.endpoints);
+    return policy.update(make_lb_config(own), nullptr, endpoints);
   }
 
   Texts tell(const std::string& address, ConnectivityState state) {
@@ -64,6 +74,15 @@ struct Fixture {
     SessionMarksPtr last;
     for (const LbEffect& effect : policy.effects()) {
       if (const auto* order = std::get_if<KeepSessions>(&effect)) last = order->marks;
+    }
+    return last;
+  }
+
+  EndpointsPtr given() const {
+    EndpointsPtr last;
+    for (const LbEffect& effect : policy.effects()) {
+      if (const auto* order = std::get_if<UpdateChild>(&effect)) last = order->update.endpoints;
+      if (const auto* order = std::get_if<StartChild>(&effect)) last = order->update.endpoints;
     }
     return last;
   }
@@ -132,6 +151,57 @@ TEST_CASE("override_host: whom sessions may stay on is kept for them",
   }
 }
 
+TEST_CASE("override_host: who was set aside meanwhile is held only if that is told again",
+          "[lb][override_host][A55-27][A75-47]") {
+  Fixture fixture;
+  fixture.update({"x:a,b"});
+  fixture.policy.child("child", kFailure);
+  fixture.tell("a", kReady);
+  fixture.policy.step(RebuildDue{});
+  REQUIRE(fixture.visit("a") == "complete a");
+  fixture.allowed = {};
+  fixture.update({"x:a,b"});
+  SECTION("what was known before") {}
+  SECTION("what is told of it meanwhile") {
+    CHECK(fixture.tell("a", kReady).empty());
+    CHECK(fixture.policy.step(SubchannelGone{Address("b")}).empty());
+  }
+  SECTION("what calls ask for it meanwhile") {
+    CHECK(fixture.ask("a").empty());
+    CHECK(fixture.ask("a", PickAsk::Kind::kConnect).empty());
+  }
+  fixture.allowed = kUsual;
+  fixture.update({"x:a,b"});
+  CHECK(fixture.visit("a") == "queue");
+  CHECK(fixture.ask("a") == Texts{"acquire a", "connect a"});
+}
+
+TEST_CASE("override_host: its child gets those that do not drain, and counts the others",
+          "[lb][override_host][A55-29]") {
+  Fixture fixture;
+  const auto addresses_of = [](const std::vector<LocalityPtr>& localities) {
+    Texts addresses;
+    for (const LocalityPtr& locality : localities) {
+      for (const Endpoint& endpoint : locality->endpoints)
+        addresses.push_back(endpoint.addresses.front().str());
+    }
+    return addresses;
+  };
+  fixture.update({"x:a,b y:c"});
+  CHECK(fixture.given() == fixture.endpoints);  // As they came.
+  fixture.update({"x:a,b! y:c"});
+  const Priority& priority = fixture.given()->priorities.at(0);
+  REQUIRE(priority.localities.size() == 2);
+  CHECK(addresses_of(priority.localities) == Texts{"a", "c"});
+  CHECK(addresses_of(priority.unhealthy) == Texts{"b"});
+  // What did not change is the same, over and over.
+  const std::vector<LocalityPtr> before = priority.localities;
+  for (int i = 0; i < 3; ++i) {
+    fixture.update();
+    CHECK(fixture.given()->priorities.at(0).localities == before);
+  }
+}
+
 TEST_CASE("override_host: what is told of its hosts is in the next picker, one for each burst",
           "[lb][override_host][A75-39][A55-32]") {
   Fixture fixture;
@@ -169,6 +239,14 @@ TEST_CASE("override_host: what is told of its hosts is in the next picker, one f
   }
   SECTION("the child's next picker is asked where it is the child's turn") {
     CHECK(fixture.policy.child("child", kReady) == Texts{"publish READY"});
+    const PickerPtr shown = fixture.policy.published()->picker;
+    const PickerPtr again = named_picker("child READY");
+    for (int i = 0; i < 2; ++i) {  // The same one is shown as the same.
+      const Texts told =
+          fixture.policy.step(ChildStateChanged{ChildName("child"), kReady, {}, again});
+      CHECK(told == (i == 0 ? Texts{"publish READY"} : Texts{}));
+    }
+    CHECK(fixture.policy.published()->picker != shown);
     CHECK(fixture.visit("a") == "complete a");
     CHECK(fixture.visit("x") == "fail UNAVAILABLE: child READY");
   }

@@ -65,6 +65,8 @@ TEST_CASE("session_cookie: finds the first cookie of its name", "[lb][session][A
       {"padding is of the value", {{"cookie", "s=MQ=="}}, "MQ=="},
       {"in quotes", {{"cookie", "s=\"1\""}}, "1"},
       {"a quote that does not end", {{"cookie", "s=\""}}, "\""},
+      {"nor does this one", {{"cookie", "s=\"1"}}, "\"1"},
+      {"a quote that has not begun", {{"cookie", "s=1\""}}, "1\""},
       {"no value", {{"cookie", "s="}}, ""},
       {"no equals sign", {{"cookie", "s"}}, ""},
       {"empty ones", {{"cookie", ";;"}, {"cookie", ""}, {"cookie", "; s=1;"}}, "1"},
@@ -122,13 +124,16 @@ std::string read(absl::string_view value) {
   return host ? absl::StrCat(host->hosts, " | ", host->cluster) : "none";
 }
 
-TEST_CASE("session_cookie: reads the three forms, and Envoy's", "[lb][session][A55-17][A60][A61]") {
+TEST_CASE("session_cookie: reads the three forms, and Envoy's",
+          "[lb][session][A55-17][A60][A61][D6]") {
   struct Row {
     std::string text;
     std::string host;
   };
 
-  const std::string many = "1.1.1.1:1" + std::string(129, '0');
+  std::string many = "1.1.1.1:1";
+  while (many.size() < 139)
+    many += ",1.1.1.1:1";
   const auto row = GENERATE_COPY(values<Row>({
       {"10.0.0.1:80", "10.0.0.1:80 | "},
       {"[2001:db8::1]:80", "[2001:db8::1]:80 | "},
@@ -139,7 +144,10 @@ TEST_CASE("session_cookie: reads the three forms, and Envoy's", "[lb][session][A
       {std::string("\x0a\x0b", 2) + "10.0.0.1:80", "10.0.0.1:80 | "},
       {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a", "10.0.0.1:80 | "},
       {std::string("\x0a\x0c", 2) + "10.0.0.1:80", "none"},
+      {many + ";orders", many + " | orders"},
+      // Lengths of two bytes are not read, nor is their first one alone.
       {std::string("\x0a\x8b\x01", 3) + many, "none"},
+      {std::string("\x0a\x8b", 2) + many, "none"},
       {"\x0a", "none"},
       {"", "none"},
       {";orders", "none"},
@@ -199,6 +207,8 @@ TEST_CASE("session_cookie: an address is an IP address and a port", "[lb][sessio
                           "1.2.3.4:+1",
                           "1.2.3.4: 1",
                           "1.2.3.4:123456",
+                          "1.2.3.4:000080",
+                          "1.2.3.4:4294967376",
                           "1.2.3:1",
                           "1.2.3.4.5:1",
                           "1.2.3.256:1",

@@ -392,6 +392,18 @@ TEST_CASE("keeper: its successor goes on where it died", "[lb][subchannel_map][A
   }
 }
 
+TEST_CASE("keeper: its successor takes again what no call has used yet: some may wait for it",
+          "[lb][subchannel_map][A75-24][A75-37]") {
+  Map map;
+  map.keep({"a"});
+  map.acquire("a", kKeeper);
+  CHECK(map.step(HolderGone{kKeeper, true}).empty());
+  map.keep({"a"}, holder("k", 2));
+  CHECK(map.step(HolderSettled{holder("k", 2)}).empty());
+  CHECK(map.held == 1);
+  CHECK(map.living.contains("a"));
+}
+
 TEST_CASE("keeper: the newest one keeps", "[lb][subchannel_map]") {
   Kept map;
   map.use("a");
@@ -417,6 +429,46 @@ TEST_CASE("keeper: endpoints that drain are counted as such", "[lb][subchannel_m
   map.keep({"a"});
   CHECK(count(map, EndpointState::kReady) == 1);
   CHECK(count(map, EndpointState::kDraining) == 0);
+}
+
+TEST_CASE("keeper: who drains is counted as long as it is told so",
+          "[lb][subchannel_map][metrics]") {
+  Map map;
+  map.acquire("a");
+  map.tell("a", ConnectivityState::kReady);
+  map.keep({"a!"});
+  CHECK(count(map, EndpointState::kDraining) == 1);
+  SECTION("it is in the table no longer") {
+    map.keep({"b"});
+  }
+  SECTION("there is no table any more") {
+    map.step(SessionsKept{kKeeper, 60s, nullptr});
+  }
+  CHECK(count(map, EndpointState::kDraining) == 0);
+  CHECK(count(map, EndpointState::kReady) == 1);
+}
+
+TEST_CASE("keeper: who becomes it holds nothing that others hold", "[lb][subchannel_map][A75-25]") {
+  Map map;
+  map.acquire("a", kKeeper);
+  map.acquire("b", kKeeper);
+  map.acquire("a");
+  map.keep({"a", "b"});
+  CHECK(map.held == 1);  // "b".
+  CHECK(map.release("a") == Texts{"stop a", "gone k#1 a"});
+}
+
+TEST_CASE("keeper: what it is told is in the order of addresses", "[lb][subchannel_map]") {
+  Map map;
+  Texts addresses;
+  Texts expected;
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    addresses.emplace_back(1, letter);
+    map.acquire(addresses.back());
+    expected.push_back(absl::StrCat("tell k#1 ", addresses.back(), " IDLE"));
+  }
+  expected.emplace_back("arm 60s");
+  CHECK(map.keep(addresses) == expected);
 }
 
 // The invariants are checked after every step; beside them, whoever was used lately and is in the

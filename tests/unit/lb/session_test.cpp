@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/session.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -80,6 +81,43 @@ TEST_CASE_METHOD(TwoBackends,
 }
 
 TEST_CASE_METHOD(TwoBackends,
+                 "session: a cookie of another cluster is just that, whatever its host is there",
+                 "[lb][session][affinity][A55-19]") {
+  backends["a"][1].is_usable = false;
+  call("s=" + base64("10.0.0.2:80;b"));
+  CHECK(counted("a", AffinityResult::kOtherCluster) == 1);
+  call(second);
+  call("s=" + base64("10.0.0.2:80"));
+  CHECK(counted("a", AffinityResult::kOtherCluster) == 1);
+  CHECK(counted("a", AffinityResult::kUnhealthy) == 2);
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a strict one stays strict once its cookie has been read",
+                 "[lb][session][A55-43]") {
+  add("b", "10.0.0.3:80");
+  backends["a"][1].is_usable = false;
+  configure(to({{"a", 1}, {"b", 1}}), session_by("s", "", {}, true));
+  SECTION("by its filter, which has a choice of clusters") {
+    CHECK(call(second).outcome() == PickOutcome::kDrop);
+  }
+  SECTION("by an earlier pick") {
+    configure(to("a"), session_by("s", "", {}, true));
+    Pick pick = call(second);
+    backends["a"][1].is_usable = true;
+    router.repick(pick, {"/s/M"});
+    CHECK(address_of(pick) == "10.0.0.2:80");
+    backends["a"][1].is_usable = false;
+    router.repick(pick, {"/s/M"});
+    CHECK(pick.outcome() == PickOutcome::kDrop);
+  }
+  SECTION("but without a host there is nothing to be strict about") {
+    CHECK(call("s=!").outcome() == PickOutcome::kComplete);
+    CHECK(call("").outcome() == PickOutcome::kComplete);
+  }
+}
+
+TEST_CASE_METHOD(TwoBackends,
                  "session: the picker is told the time, and of calls without a session nothing",
                  "[lb][session][A75-27][A75-28]") {
   call(second);
@@ -114,8 +152,8 @@ TEST_CASE_METHOD(TwoBackends,
 TEST_CASE_METHOD(TwoBackends,
                  "session: a retry goes where the attempt before it went, and no longer",
                  "[lb][session][A55-37]") {
-  const bool has_cookie = GENERATE(false, true);
-  const std::string cookie = has_cookie ? "s=" + base64("10.0.0.9:80;a") : "";
+  // None; a host that nobody has; one that comes back when the call has gone elsewhere.
+  const std::string cookie = GENERATE_COPY(std::string(), "s=" + base64("10.0.0.9:80;a"), first);
   backends["a"][0].is_usable = false;
   Pick pick = call(cookie);
   REQUIRE(address_of(pick) == "10.0.0.2:80");
@@ -132,7 +170,10 @@ TEST_CASE_METHOD(TwoBackends,
       backends["a"][1].is_usable = false;
       router.repick(pick, {"/s/M"});
       CHECK(address_of(pick) == "10.0.0.1:80");
-      CHECK(host_in(pick.set_cookie()) == "10.0.0.1:80;a");
+      if (cookie == first)  // It is as if nothing had been.
+        CHECK(pick.set_cookie().empty());
+      else
+        CHECK(host_in(pick.set_cookie()) == "10.0.0.1:80;a");
     }
   }
   SECTION("it never got there") {
@@ -351,6 +392,101 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(counted("a", AffinityResult::kNew) == 2);
   CHECK(counted("a", CookieSet::kNew) == 3);
   CHECK(address_of(pick) == "10.0.0.1:80");
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a picker need not have asked what the cookie says",
+                 "[lb][session][A55-24]") {
+  const Backend& one = backends["a"][0];
+  publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+          answering([&](const PickArgs&) {
+            PickResult answer = result(Complete{one.connection.get()});
+            answer.affinity = {AffinityResult::kHit, &one.hosts};
+            return answer;
+          }));
+  CHECK(call(first).set_cookie().empty());
+  CHECK(host_in(call(second).set_cookie()) == "10.0.0.1:80;a");
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a cookie that was only explained is not told of for another call",
+                 "[lb][session][explain][A55-17]") {
+  {
+    const TestHeaders headers({{"cookie", "s=!"}});
+    router.explain({"/s/M", &headers}, now);
+  }
+  call("");
+  CHECK(warnings.empty());
+}
+
+TEST_CASE("session: an old key's cookie is replaced, and not that of the next call",
+          "[lb][session][sealed][A55-24]") {
+  SessionFixture sealed({.seal = seal_of('a'), .accepts_plain = true});
+  SessionFixture plain;
+  for (SessionFixture* each : {&sealed, &plain}) {
+    each->add("a", "10.0.0.1:80");
+    each->configure(to("a"), session_by("s"));
+  }
+  // Not as it is written: it has to be read.
+  std::string cookie = "s=" + base64("10.0.0.1:80;a");
+  REQUIRE(cookie.back() == '=');
+  cookie.resize(cookie.find_last_not_of('=') + 1);
+  CHECK_FALSE(sealed.call(cookie).set_cookie().empty());
+  CHECK(plain.call(cookie).set_cookie().empty());
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: who picks again reads its cookie, with his own keys",
+                 "[lb][session][sealed]") {
+  use({.seal = seal_of('b')});
+  const std::string cookie = [&] {
+    backends["a"][0].is_usable = false;
+    const Pick pick = call("");
+    backends["a"][0].is_usable = true;
+    return pick.set_cookie();
+  }();
+  use({.seal = seal_of('a')});
+  const Router first_router = router;
+  publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
+          answering([](const PickArgs&) { return result(Queue{}); }));
+  Pick pick = call(cookie);
+  REQUIRE(pick.outcome() == PickOutcome::kQueue);
+  configure(to("a"), session_by("s"));
+  use({.seal = seal_of('b')});
+  router.repick(pick, {"/s/M"});
+  CHECK(address_of(pick) == "10.0.0.2:80");
+  CHECK(counted("a", AffinityResult::kHit) == 1);
+}
+
+TEST_CASE("session: a thread keeps so many that have ended, and none that is large",
+          "[lb][session][limits]") {
+  const SessionTerms terms;
+  const CompiledCookie config(SessionCookie{"s", "", 0s}, false);
+  const auto ended_with = [&](std::size_t value_bytes, std::size_t count) {
+    const TestHeaders headers({{"cookie", "s=" + std::string(value_bytes, 'A')}});
+    std::vector<SessionPtr> sessions;
+    for (std::size_t i = 0; i < count; ++i) {
+      sessions.push_back(make_session(terms));
+      sessions.back()->begin(config, headers);
+      sessions.back()->read();
+    }
+    return sessions;
+  };
+  const auto used = [&](std::size_t least_memory) {
+    std::vector<SessionPtr> sessions;
+    for (std::size_t i = 0; i < 2 * kSpareSessions; ++i)
+      sessions.push_back(make_session(terms));
+    return std::ranges::count_if(
+        sessions, [&](const SessionPtr& session) { return session->memory() >= least_memory; });
+  };
+  // A thread of its own, which has none.
+  std::thread([&] {
+    CHECK(ended_with(kLongestCookieValue, 3).front()->memory() > kLargestSpare);
+    CHECK(used(kLargestSpare + 1) == 0);
+    ended_with(800, 2 * kSpareSessions);
+    CHECK(used(500) == kSpareSessions);
+    CHECK(used(500) == kSpareSessions);  // All of them came back.
+  }).join();
 }
 
 TEST_CASE_METHOD(TwoBackends,

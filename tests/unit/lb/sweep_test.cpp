@@ -113,6 +113,7 @@ TEST_CASE("sweep: never more often than every five seconds", "[lb][sweep][A75-31
     sweeper.pass(1ms);
     CHECK(sweeper.sweeps == Times{10s, 15s});
     sweeper.pass(20s);
+    sweeper.next = -30s;  // Late, and overdue.
     sweeper.answer();
     sweeper.pass(0s);
     CHECK(sweeper.sweeps == Times{10s, 15s, 35s});
@@ -166,6 +167,16 @@ TEST_CASE("sweep: an answer that nobody asked for means nothing", "[lb][sweep]")
   sweeper.pass(59s);
   CHECK(sweeper.sweeps.empty());
   CHECK(sweeper.timers.size() == 1);
+}
+
+TEST_CASE("sweep: a timer sweeps once", "[lb][sweep]") {
+  Sweeper sweeper;
+  CHECK(sweeper.core.step(TimerFired{TimerId{"sweep", 0}}, sweeper.now).empty());
+  sweeper.set(60s);
+  REQUIRE(sweeper.timers.size() == 1);
+  const TimerFired fired{sweeper.timers.begin()->second};
+  CHECK(sweeper.core.step(fired, Instant(60s)).size() == 1);
+  CHECK(sweeper.core.step(fired, Instant(61s)).empty());
 }
 
 TEST_CASE("sweep: the longest idle timeout is a day at a time", "[lb][sweep][A75-19]") {

@@ -20,7 +20,8 @@ ParseOptions in(const std::map<std::string, std::string>& environment, bool trus
 
 }  // namespace
 
-TEST_CASE("parse options: each variable has one value that changes something", "[xds][parse]") {
+TEST_CASE("parse options: each variable has one value that changes something",
+          "[xds][parse][A55-40][D11]") {
   struct Row {
     const char* variable;
     bool ParseOptions::*option;
