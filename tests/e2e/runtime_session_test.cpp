@@ -3,6 +3,9 @@
 // Sessions over real connections: a cookie leads back, whichever runtime made it.
 #include <array>
 #include <set>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -225,12 +228,13 @@ TEST_CASE("session: keys that cannot be used are told and counted, and the last 
 TEST_CASE("session: what is wrong with a client's cookie is logged, and without its text",
           "[e2e][runtime][session][A55-17]") {
   const SessionWorld world;
-  Happened<std::string> logged;
+  Happened<std::pair<std::string, std::thread::id>> logged;
   RuntimeOptions options = world.options();
-  options.log = [&](const std::string& text) { logged.add(text); };
+  options.log = [&](const std::string& text) { logged.add({text, std::this_thread::get_id()}); };
   const auto runtime = start_runtime(std::move(options));
   pick_with(*router_of(*runtime), "session=evil!\r\n");
-  const std::string text = logged.next();
+  const auto [text, thread] = logged.next();
+  CHECK(thread != std::this_thread::get_id());  // The call does not wait for the log.
   CHECK_THAT(text, Contains("xds:///orders: a call's cookie \"session\" is not used"));
   CHECK_FALSE(absl::StrContains(text, "evil"));
 }
