@@ -297,6 +297,16 @@ TEST_CASE("faults: a pick says how long it waits, and the router waits so long",
     router->repick(pick, args);
     CHECK(pick.outcome() == PickOutcome::kComplete);
   }
+  SECTION("it comes by itself when it has waited") {
+    const auto began = Clock::now();
+    std::promise<PickOutcome> came;
+    router->pick_async(
+        args, Clock::time_point::max(), [&](const Pick& pick) { came.set_value(pick.outcome()); });
+    auto outcome = came.get_future();
+    REQUIRE(outcome.wait_for(kPatience) == std::future_status::ready);
+    CHECK(outcome.get() == PickOutcome::kComplete);
+    CHECK(Clock::now() >= began + 50ms);
+  }
   SECTION("it is told of the end of the runtime, and of nothing before") {
     headers.delay = "3600000";
     const Pick pick = router->pick(args);
