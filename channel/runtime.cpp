@@ -68,7 +68,7 @@ absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) 
 }
 
 absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
-  const absl::Status status = actors::check_arguments(arguments);
+  absl::Status status = actors::check_arguments(arguments);
   if (status.ok()) return status;
   return {status.code(), absl::StrCat("RuntimeOptions::channel_arguments: ", status.message())};
 }

@@ -319,7 +319,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& peer, const ListenerPtr& list
   const bool is_waiting = place != nullptr && place->phase == Transport::Phase::kWaiting;
   const bool is_new = channel == nullptr && !is_waiting;
   if (is_new) place = std::make_shared<Transport>(peer);
-  const TransportPtr transport = place;
+  TransportPtr transport = place;
   transport->listeners.push_back(listener);
   if (is_new) {
     turns_.want(transport);
