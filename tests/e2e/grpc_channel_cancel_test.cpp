@@ -76,6 +76,18 @@ lb::RetryRules rules_for_cancelled() {
       {{absl::StatusCode::kCancelled, absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
 }
 
+// All three outlive the calls. `waits`: the pick that cancels does; else it is complete.
+void cancel_at_second_pick(RetryWorld& world,
+                           grpc::ClientContext& context,
+                           std::atomic<int>& asked,
+                           bool waits) {
+  world.publish([&world, &context, &asked, waits](const PickArgs&) {
+    if (asked++ == 0) return answer(Complete{world.connection.get()});
+    context.TryCancel();
+    return waits ? PickResult{} : answer(Complete{world.connection.get()});
+  });
+}
+
 TEST_CASE("retried_call: one that is cancelled just before it backs off does not",
           "[channel][retry][cancel][A6]") {
   const Api api = GENERATE(values(kWaitable));
@@ -104,11 +116,7 @@ TEST_CASE("retried_call: one that is cancelled while its next attempt is picked 
   RetryWorld world(rules_for_cancelled());
   grpc::ClientContext context;
   std::atomic<int> asked{0};
-  world.publish([&](const PickArgs&) {
-    if (asked++ == 0) return answer(Complete{world.connection.get()});
-    context.TryCancel();
-    return waits ? PickResult{} : answer(Complete{world.connection.get()});
-  });
+  cancel_at_second_pick(world, context, asked, waits);
   EchoReply reply;
   const auto status = call(*world.stub, api, context, failing_once(), reply);
   CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
@@ -163,11 +171,7 @@ TEST_CASE("retried_stream: one that is cancelled while its next attempt is picke
   service.failing.times = 1;
   grpc::ClientContext context;
   std::atomic<int> asked{0};
-  world.publish([&](const PickArgs&) {
-    if (asked++ == 0) return answer(Complete{world.connection.get()});
-    context.TryCancel();
-    return waits ? PickResult{} : answer(Complete{world.connection.get()});
-  });
+  cancel_at_second_pick(world, context, asked, waits);
   Reactor reactor;
   EchoRequest request;
   EchoReply reply;
