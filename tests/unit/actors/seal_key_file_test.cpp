@@ -58,35 +58,41 @@ bool opens(const lb::CookieSeal& seal, const std::string& value) {
   return seal.open(value, "purpose", text) != lb::CookieSeal::Opened::kNo;
 }
 
-TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are not",
-          "[actors][io][sealed]") {
+// A file of keys, the first of them 'a', and what is said of it.
+struct KeyFileWorld {
+  KeyFileWorld() { REQUIRE(file.ok()); }
+
   const TemporaryFolder folder;
   const std::string path = folder.write("keys", line_of('a'));
   Happened<std::string> complaints;
-  const auto file =
-      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
-  REQUIRE(file.ok());
-  const auto seal = (*file)->seal();
+  const absl::StatusOr<std::unique_ptr<SealKeyFile>> file =
+      SealKeyFile::start(path, [this](const std::string& text) { complaints.add(text); });
+};
+
+TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are not",
+          "[actors][io][sealed]") {
+  KeyFileWorld world;
+  const auto seal = (*world.file)->seal();
   CHECK(opens(*seal, sealed_by(seal_of('a'))));
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
 
-  folder.write("keys", line_of('b') + line_of('a'));
+  world.folder.write("keys", line_of('b') + line_of('a'));
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
   CHECK(opens(*seal, sealed_by(seal_of('a'))));
-  CHECK(complaints.is_empty());
+  CHECK(world.complaints.is_empty());
 
-  folder.write("keys", line_of('c') + "oops!");
-  CHECK_THAT(complaints.next(),
-             StartsWith("seal keys: " + path + ": line 2: must be 32 bytes in base64") &&
+  world.folder.write("keys", line_of('c') + "oops!");
+  CHECK_THAT(world.complaints.next(),
+             StartsWith("seal keys: " + world.path + ": line 2: must be 32 bytes in base64") &&
                  Contains("the last good keys stay in use") && !Contains("oops"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
-  fs::remove(path);
-  CHECK_THAT(
-      complaints.next(),
-      StartsWith("seal keys: cannot read " + path) && Contains("the last good keys stay in use"));
+  fs::remove(world.path);
+  CHECK_THAT(world.complaints.next(),
+             StartsWith("seal keys: cannot read " + world.path) &&
+                 Contains("the last good keys stay in use"));
   CHECK(opens(seal_of('b'), sealed_by(*seal)));
 
-  folder.write("keys", line_of('d'));
+  world.folder.write("keys", line_of('d'));
   CHECK(test::eventually([&] { return opens(seal_of('d'), sealed_by(*seal)); }));
   CHECK_FALSE(opens(*seal, sealed_by(seal_of('b'))));
 }
@@ -128,60 +134,45 @@ TEST_CASE("seal_key_file: one that is good again before it has settled is not co
           "[actors][io][sealed]") {
   bool was_in_time = false;
   while (!was_in_time) {
-    const TemporaryFolder folder;
-    const std::string path = folder.write("keys", line_of('a'));
-    Happened<std::string> complaints;
-    const auto file =
-        SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
-    REQUIRE(file.ok());
-    const Readings readings(folder);
+    KeyFileWorld world;
+    const Readings readings(world.folder);
     const auto begun = std::chrono::steady_clock::now();
-    folder.write("keys", "oops!");
+    world.folder.write("keys", "oops!");
     readings.wait();
-    folder.write("keys", line_of('b'));
+    world.folder.write("keys", line_of('b'));
     was_in_time = std::chrono::steady_clock::now() - begun < 200ms;
     if (!was_in_time) continue;  // It may complain.
-    CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*(*file)->seal())); }));
-    complain_last(folder, complaints);
+    CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*(*world.file)->seal())); }));
+    complain_last(world.folder, world.complaints);
   }
 }
 
 TEST_CASE("seal_key_file: what happens to its neighbours puts no complaint off",
           "[actors][io][sealed]") {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("keys", line_of('a'));
-  Happened<std::string> complaints;
-  const auto file =
-      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
-  REQUIRE(file.ok());
-  folder.write("keys", "oops!");
+  KeyFileWorld world;
+  world.folder.write("keys", "oops!");
   CHECK(test::eventually([&] {
-    folder.write("neighbour", "news");
-    return !complaints.is_empty();
+    world.folder.write("neighbour", "news");
+    return !world.complaints.is_empty();
   }));
 }
 
 TEST_CASE("seal_key_file: one that cannot be watched is tried again", "[actors][io][sealed]") {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("keys", line_of('a'));
-  const std::string next = folder.write("next", line_of('b'));
-  Happened<std::string> complaints;
-  const auto file =
-      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
-  REQUIRE(file.ok());
-  const auto seal = (*file)->seal();
+  KeyFileWorld world;
+  const std::string next = world.folder.write("next", line_of('b'));
+  const auto seal = (*world.file)->seal();
   {
     const NoDescriptors none;
-    fs::rename(next, path);
-    CHECK_THAT(complaints.next(),
-               StartsWith("seal keys: cannot watch " + path) &&
+    fs::rename(next, world.path);
+    CHECK_THAT(world.complaints.next(),
+               StartsWith("seal keys: cannot watch " + world.path) &&
                    Contains("the last good keys stay in use"));
   }
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
   // Nothing happens to it any more.
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
-  CHECK(complaints.is_empty());
-  folder.write("keys", line_of('c'));
+  CHECK(world.complaints.is_empty());
+  world.folder.write("keys", line_of('c'));
   CHECK(test::eventually([&] { return opens(seal_of('c'), sealed_by(*seal)); }));
 }
 
