@@ -46,7 +46,7 @@ inline constexpr std::size_t kAffinityResults = 10;
 struct SessionArgs {
   /// "ip:port", or several with commas between them (A61), as the cookie has them; may be empty.
   absl::string_view hosts;
-  bool strict = false;  ///< Fails rather than falls back (A55-43). Only with hosts.
+  bool strict = false;  ///< Fails rather than falls back (A55-43). With hosts, or while unread.
   Instant now{};        ///< For SessionMark.
   /// The value of the cookie, if it is a plain one: most are known at sight. Empty: none.
   absl::string_view cookie = {};
