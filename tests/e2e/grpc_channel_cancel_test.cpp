@@ -14,14 +14,6 @@
 namespace signalbox::test {
 namespace {
 
-EchoRequest failing_once(const std::string& pushback = "") {
-  EchoRequest request;
-  request.set_failures(1);
-  request.set_status(grpc::StatusCode::UNAVAILABLE);
-  request.set_pushback(pushback);
-  return request;
-}
-
 // Does something when the call's attempt ends: behind the last look at whether the call is still
 // wanted, and before its back-off begins.
 class AtEnd final : public CallTracker {
@@ -101,7 +93,8 @@ TEST_CASE("retried_call: one that is cancelled just before it backs off does not
     return result;
   });
   EchoReply reply;
-  const auto status = call(*world.stub, api, context, failing_once(kForever), reply);
+  const auto status =
+      call(*world.stub, api, context, failing_with(kForever, /*failures=*/1), reply);
   CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
   CHECK(world.server.service().calls == 1);
   world.wait_for_no_uses();
@@ -118,7 +111,7 @@ TEST_CASE("retried_call: one that is cancelled while its next attempt is picked 
   std::atomic<int> asked{0};
   cancel_at_second_pick(world, context, asked, waits);
   EchoReply reply;
-  const auto status = call(*world.stub, api, context, failing_once(), reply);
+  const auto status = call(*world.stub, api, context, failing(1), reply);
   CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
   CHECK(asked == 2);
   CHECK(world.server.service().calls == 1);

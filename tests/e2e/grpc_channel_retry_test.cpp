@@ -17,20 +17,6 @@
 namespace signalbox::test {
 namespace {
 
-EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILABLE) {
-  EchoRequest request;
-  request.set_text("again");
-  request.set_failures(failures);
-  request.set_status(failures > 0 ? status : 0);
-  return request;
-}
-
-EchoRequest failing_with(const std::string& pushback, int failures = 9) {
-  EchoRequest request = failing(failures);
-  request.set_pushback(pushback);
-  return request;
-}
-
 const auto kApis = {Api::kSync, Api::kAsync, Api::kCallback};
 
 // Of gRPC's, which wait for completions of the callback API.

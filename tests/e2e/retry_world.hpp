@@ -28,6 +28,22 @@ inline lb::RetryRules rules_of(std::uint32_t max_attempts,
                          most});
 }
 
+/// Of a call that fails so often, then succeeds.
+inline EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILABLE) {
+  EchoRequest request;
+  request.set_text("again");
+  request.set_failures(failures);
+  request.set_status(failures > 0 ? status : 0);
+  return request;
+}
+
+/// The same, UNAVAILABLE and with a pushback.
+inline EchoRequest failing_with(const std::string& pushback, int failures = 9) {
+  EchoRequest request = failing(failures);
+  request.set_pushback(pushback);
+  return request;
+}
+
 /// A server, and a route to it that retries.
 struct RetryWorld : ChannelWorld {
   using Interceptors =
