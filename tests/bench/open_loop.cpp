@@ -58,10 +58,10 @@ void OpenLoop::send_all() {
 }
 
 bool OpenLoop::wait_until(Clock::time_point due) {
-  const double before = thread_cpu_seconds();
+  const double before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
   std::unique_lock lock(mutex_);
   const bool is_over = stopped_.wait_until(lock, due, [this] { return stopping_; });
-  waiting_cpu_seconds_ = waiting_cpu_seconds_ + (thread_cpu_seconds() - before);
+  waiting_cpu_seconds_ = waiting_cpu_seconds_ + (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before);
   return !is_over;
 }
 

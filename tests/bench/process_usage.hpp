@@ -9,25 +9,14 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include <sys/resource.h>
 #include <time.h>
 
 namespace signalbox::bench {
 
-/// Of all threads (RUSAGE_SELF), or of the caller's own (RUSAGE_THREAD).
-inline double cpu_seconds(int whose = RUSAGE_SELF) {
-  rusage usage{};
-  ::getrusage(whose, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// Of the caller's thread, to the nanosecond.
-inline double thread_cpu_seconds() {
+/// Of all threads, or of the caller's own (CLOCK_THREAD_CPUTIME_ID).
+inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  ::clock_gettime(clock, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 

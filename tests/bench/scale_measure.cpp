@@ -140,11 +140,11 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side) {
   if (!status.ok()) return absl::UnavailableError(status.error_message());
   const double answered = milliseconds();
   // Looking at 10,000 lines of /proc again and again is not the channel's work.
-  const double before_looking = cpu_seconds(RUSAGE_THREAD);
+  const double before_looking = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
   if (auto connected = wait_for_connections(options.endpoints, options.port); !connected.ok()) {
     return connected;
   }
-  const double looking = cpu_seconds(RUSAGE_THREAD) - before_looking;
+  const double looking = cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before_looking;
   const double connected_ms = milliseconds();
   std::this_thread::sleep_for(kSettleTime);  // A socket is connected before its channel is READY.
   return nlohmann::json{{"first_answer_ms", answered},
