@@ -186,7 +186,6 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   connector.credentials = options.channel_credentials ? options.channel_credentials
                                                       : grpc::InsecureChannelCredentials();
   connector.arguments = options.channel_arguments;
-  connector.authority = actors::default_authority(options.channel_arguments);
   if (options.keepalive_time) {
     connector.keepalive = {
         .time = std::chrono::ceil<std::chrono::milliseconds>(*options.keepalive_time),

@@ -2,6 +2,7 @@
 #include "actors/io/connection_arguments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cstdint>
 #include <span>
@@ -16,14 +17,30 @@ namespace {
 constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
 constexpr int kWindowBytes = 1 << 20;
 
-constexpr absl::string_view kOurs[] = {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
-                                       GRPC_ARG_ENABLE_RETRIES,
-                                       GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
-                                       GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS,
-                                       GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
-                                       GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-                                       GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-                                       GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER};
+struct Argument {
+  const char* name;
+  int value;
+};
+
+// What makes of a channel one connection and no more.
+std::array<Argument, 8> ours(Duration timeout) {
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
+  return {{
+      {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
+      {GRPC_ARG_ENABLE_RETRIES, 0},
+      {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
+      {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
+      // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
+      // channel has been given up: so that one is as short as gRPC lets it be. Its other limits
+      // must not end an attempt before ours does.
+      {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs},
+      {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff},
+      {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff},
+      // A filter of gRPC's that only adds the authority costs a call a twentieth of its CPU.
+      {GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1},
+  }};
+}
 
 // Null: it is not set. Of several gRPC takes the first.
 const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view name) {
@@ -48,10 +65,10 @@ void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments
 }  // namespace
 
 absl::Status check_arguments(const grpc::ChannelArguments& said) {
-  for (const absl::string_view name : kOurs) {
-    if (find(said, name) == nullptr) continue;
+  for (const Argument& one : ours({})) {
+    if (find(said, one.name) == nullptr) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("must not set \"", name, "\", which signalbox decides itself"));
+        absl::StrCat("must not set \"", one.name, "\", which signalbox decides itself"));
   }
   return absl::OkStatus();
 }
@@ -70,10 +87,8 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   const auto set_unless_said = [&](const char* name, int value) {
     if (find(said, name) == nullptr) arguments.SetInt(name, value);
   };
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+  for (const auto& [name, value] : ours(timeout))
+    arguments.SetInt(name, value);
   if (keepalive) set_keepalive(*keepalive, arguments);
   // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
   // CPU.
@@ -82,18 +97,7 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   // each answer on a young connection that has a call now and then, and a tenth of that call's CPU.
   set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
-  // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
-  // channel has been given up: so that one is as short as gRPC lets it be. Its other limits must
-  // not end an attempt before ours does.
-  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
-  // A filter of gRPC's that only adds the authority costs a call a twentieth of its CPU.
-  if (find(said, GRPC_ARG_DEFAULT_AUTHORITY) == nullptr)
-    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);
-  arguments.SetInt(GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);
   return arguments;
 }
 

@@ -34,8 +34,8 @@ absl::Status check_arguments(const grpc::ChannelArguments& said);
 /// The user's GRPC_ARG_DEFAULT_AUTHORITY; empty: none.
 std::string default_authority(const grpc::ChannelArguments& said);
 
-/// Of a channel that may take so long to connect. Its calls bring their authority: `authority` is
-/// for handshakes. Precondition: check_arguments(said) is OK.
+/// Of a channel that may take so long to connect. Its calls bring their authority: `authority`, the
+/// default one if there is one, is for handshakes. Precondition: check_arguments(said) is OK.
 grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
                                             const std::optional<Keepalive>& keepalive,
                                             const std::string& authority,

@@ -7,7 +7,6 @@
 // themselves, and find the pool through a gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -184,6 +183,7 @@ class GrpcConnector::Pool {
   void time_out(const TransportPtr& transport, const ListenerPtr& listener);
 
   const GrpcConnectorOptions options_;
+  const std::string authority_ = default_authority(options_.arguments);
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
   std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
@@ -291,7 +291,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::c
 }
 
 const std::string& GrpcConnector::Pool::authority_of(const Address& address) const {
-  return options_.authority.empty() ? address.str() : options_.authority;
+  return authority_.empty() ? address.str() : authority_;
 }
 
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(

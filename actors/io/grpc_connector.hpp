@@ -65,7 +65,6 @@ struct GrpcConnectorOptions {
   /// Of the others; empty: they cannot be connected to.
   ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().
-  std::string authority;             ///< Of calls that set none; empty: the address.
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
   /// See G2. Any thread, and after the connector's end too: it owns what it needs.

@@ -50,8 +50,8 @@ class SocketLoop {
   /// The thread is there from the first call on; `handler` lives until stop().
   void begin(Handler& handler);
 
-  /// Waits for the thread's end: orders before this are carried out, later ones are not. Not to be
-  /// called from the thread.
+  /// Waits for the thread's end. Orders before this are carried out, later ones perhaps not. Not to
+  /// be called from the thread.
   void stop();
 
   /// Any thread. Orders are carried out one after the other, each once.
