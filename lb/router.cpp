@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
+#include "lb/seats.hpp"
 #include "lb/trace.hpp"
 
 namespace signalbox::lb {
@@ -112,7 +113,7 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
 // last: a call that has entered it runs. One that is only explained looks whether it could.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const TrackerList& trackers, const Sink& sink) {
-  if (chosen.connection == nullptr) {
+  if (chosen.connection == nullptr) [[unlikely]] {
     return refuse(
         PickOutcome::kDrop, absl::InternalError("a picker chose no connection"), kLoadBalancing);
   }
@@ -123,7 +124,7 @@ void Pick::complete(const Complete& chosen, const TrackerList& trackers, const S
       return refuse(PickOutcome::kDrop, full, kLoadBalancing);
     }
   } else {
-    if (gate != nullptr && !gate->enter())
+    if (gate != nullptr && !gate->enter()) [[unlikely]]
       return refuse(PickOutcome::kDrop, gate->refuse(), kLoadBalancing);
   }
   outcome_ = PickOutcome::kComplete;
@@ -133,7 +134,8 @@ void Pick::complete(const Complete& chosen, const TrackerList& trackers, const S
 
 // What filters said comes first: whether it stands in the way of a pick.
 bool Pick::is_held_back() {
-  if (filtered_ == nullptr) return false;
+  if (filtered_ == nullptr) [[likely]]
+    return false;
   if (filtered_->delay > Duration::zero()) return true;
   if (!filtered_->end) return false;
   // A54 "purposefully does not limit interceptors": any code may be injected.
@@ -148,7 +150,7 @@ Affinity Pick::ask(const Snapshot& snapshot,
                    const PickArgs& args,
                    std::string* authority,
                    const Sink& sink) {
-  if (snapshot.picker == nullptr) {
+  if (snapshot.picker == nullptr) [[unlikely]] {
     fail_without(snapshot);
     tell_missing(snapshot, sink);
     return {};
@@ -157,7 +159,7 @@ Affinity Pick::ask(const Snapshot& snapshot,
   sink.leave([&] {
     if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   });
-  if (const auto* chosen = std::get_if<Complete>(&result.outcome)) {
+  if (const auto* chosen = std::get_if<Complete>(&result.outcome)) [[likely]] {
     complete(*chosen, result.trackers, sink);
     if (authority != nullptr && chosen->endpoint != nullptr &&
         chosen->endpoint->endpoint != nullptr)
@@ -216,6 +218,16 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
   return explanation;
 }
 
+// The seat is asked for: it is far away, and comes while the route is looked for.
+inline Router::Foresight Router::foresee(const Snapshot& snapshot, const CallArgs& call) {
+  if (snapshot.seats == nullptr || call.headers == nullptr) [[unlikely]]
+    return {};
+  __builtin_prefetch(snapshot.seats);
+  spare_sessions.prefetch();
+  const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
+  return {found, found.value ? snapshot.seats->at(*found.value) : nullptr};
+}
+
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
@@ -228,9 +240,14 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (call.authority != nullptr) call.authority->clear();
   Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
   const bool is_new = selected.cluster == nullptr;
-  if (is_new) selected = route(*snapshot, call, pick, sink);
+  Foresight foresight;
+  if (is_new) {
+    sink.leave([&] { foresight = foresee(*snapshot, call); });
+    selected = route(*snapshot, call, foresight, pick, sink);
+  }
   const ClusterRef* const cluster = selected.cluster;
-  if (cluster == nullptr) return;
+  if (cluster == nullptr) [[unlikely]]
+    return;
 
   // Counting waits for all that is under way before it. So it is done last, on lines that were
   // asked for while the picker is busy.
@@ -240,8 +257,11 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   const FilteredHeaders headers(call.headers, filtered);
   if (!pick.is_held_back()) {
     Session* const session = pick.session_.get();
-    if (session != nullptr) session->terms = &sessions_->terms();
-    const SessionArgs wish = session != nullptr ? session->wish(sessions_->now()) : SessionArgs();
+    SessionArgs wish;
+    if (session != nullptr) [[likely]] {
+      session->terms = &sessions_->terms();
+      wish = session->wish(sessions_->now(), foresight.seat);
+    }
     const Affinity affinity = pick.ask(*snapshot,
                                        {.path = call.path,
                                         .headers = filtered != nullptr ? &headers : call.headers,
@@ -262,36 +282,47 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   // cluster and the connection alive (A31-13), nor the configuration of its cookie.
   if (is_new) pick.cluster_ = Use(*cluster);
   if (is_new && pick.session_ != nullptr) pick.session_->keep();
-  if (!pick.status_.ok()) pick.status_ = describe(pick.status_, cluster, *snapshot);
+  if (!pick.status_.ok()) [[unlikely]]
+    pick.status_ = describe(pick.status_, cluster, *snapshot);
   sink.leave([&] { cluster->stats().count_pick(pick.outcome_); });
 }
 
 template <typename Sink>
 Selection Router::route(const Snapshot& snapshot,
                         const CallArgs& call,
+                        const Foresight& foresight,
                         Pick& pick,
                         const Sink& sink) const {
   const PickArgs args{call.path, call.headers, nullptr, call.seed};
-  if (snapshot.selector == nullptr) {
+  if (snapshot.selector == nullptr) [[unlikely]] {
     pick.fail_without(snapshot);
     tell_missing(snapshot, sink);
     if (!pick.status_.ok()) pick.status_ = describe(pick.status_, nullptr, snapshot);
     return {};
   }
   auto selected = select(*snapshot.selector, args, sink);
-  if (auto* status = std::get_if<absl::Status>(&selected)) {
+  if (auto* status = std::get_if<absl::Status>(&selected)) [[unlikely]] {
     // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
     pick.refuse(PickOutcome::kDrop, std::move(*status), "routing");
     pick.status_ = describe(pick.status_, nullptr, snapshot);
     return {};
   }
   auto& selection = std::get<Selection>(selected);
+  if (foresight.seat != nullptr) foresight.seat->prefetch_marks();
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   // Before the cluster's reference is taken: they may change it (A60).
-  if (selection.filters != nullptr) {
+  if (selection.filters == nullptr) return selection;
+  const StatefulSession* const session = selection.filters->only_session;
+  if (!Sink::kTells && session != nullptr && foresight.cookie && selection.choices.size() == 1)
+      [[likely]] {
+    const CompiledCookie& cookie = session->cookie();
+    if (!path_matches(call.path, cookie.path())) return selection;
+    pick.session_ = make_session(sessions_->terms());
+    pick.session_->begin(cookie, *foresight.cookie);
+  } else {
     FilterVerdict verdict = ask_filters(args, selection, sessions_->terms(), sink);
     pick.filtered_ = std::move(verdict.filtered);
     pick.session_ = std::move(verdict.session);

@@ -201,10 +201,19 @@ class Router {
   template <typename Sink>
   void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
+  /// What is known of a call of a session before its route is.
+  struct Foresight {
+    std::optional<FoundCookie> cookie;  ///< By the snapshot's name; nullopt: not looked for.
+    const Seat* seat = nullptr;         ///< Where it leads as a rule; null: nobody knows.
+  };
+
+  static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
+
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   template <typename Sink>
   Selection route(const Snapshot& snapshot,
                   const CallArgs& call,
+                  const Foresight& foresight,
                   Pick& pick,
                   const Sink& sink) const;
 

@@ -42,6 +42,11 @@ void annotate_readers_waited_for() {}
 
 }  // namespace
 
+void Snapshot::foresee() {
+  if (selector != nullptr) cookie = selector->cookie();
+  if (picker != nullptr && !cookie.empty()) seats = picker->seats();
+}
+
 SnapshotCell::SnapshotCell() : current_(new Snapshot) {}
 
 SnapshotCell::~SnapshotCell() {
@@ -64,7 +69,9 @@ void SnapshotCell::wait_for_readers() {
 SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
   // A read section may begin with a barrier, which nothing after it overtakes: so the snapshot is
   // asked for before it. Should it be gone by then, no harm is done.
-  __builtin_prefetch(cell.current_.load(std::memory_order_relaxed));
+  const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
+  __builtin_prefetch(expected);
+  __builtin_prefetch(&expected->cookie);
   urcu_bp_read_lock();
   snapshot_ = cell.current_.load(std::memory_order_acquire);
 }

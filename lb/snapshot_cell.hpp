@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "lb/route/config_selector.hpp"
 #include "messages/pick.hpp"
@@ -32,11 +33,16 @@ struct alignas(kCacheLine) Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
+  const Seats* seats = nullptr;  ///< The picker's, where the selector has a cookie; see foresee().
   /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
   /// restarted keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
   /// Read only for calls that fail. Null: none.
   ResolutionNotesPtr notes;
+  std::string cookie;  ///< The selector's. On the next line, for calls of sessions.
+
+  /// Notes what selector and picker say of sessions.
+  void foresee();
 };
 
 class SnapshotCell {

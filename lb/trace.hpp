@@ -130,6 +130,8 @@ class ChildPicker {
 
   const PickerPtr& get() const { return picker_; }
 
+  const Seats* seats() const { return picked_ == nullptr ? nullptr : picked_->seats(); }
+
   PickResult ask(const PickArgs& args, const Silent& /*sink*/) const { return picked_->pick(args); }
 
   PickResult ask(const PickArgs& args, const Telling& sink) const {

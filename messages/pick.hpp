@@ -195,9 +195,15 @@ class PickTrace {
   virtual void tell(PickStep step) = 0;
 };
 
+class Seats;  ///< lb/seats.hpp
+
 class Picker {
  public:
   virtual ~Picker() = default;
+
+  /// Where cookies of sessions lead, known before the call's route is. A hint, which lives as long
+  /// as the picker does. Null: it does not know.
+  virtual const Seats* seats() const { return nullptr; }
 
   /// What pick() answers, told step by step; may allocate. Marks and asks are a pick's own: an
   /// explained one leaves none.

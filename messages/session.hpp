@@ -26,6 +26,7 @@
 namespace signalbox {
 
 struct Session;  ///< lb/route/session.hpp
+struct Seat;     ///< lb/seats.hpp
 
 /// What became of a call's wish for its host.
 enum class AffinityResult : std::uint8_t {
@@ -50,6 +51,8 @@ struct SessionArgs {
   Instant now{};        ///< For SessionMark.
   /// The value of the cookie, if it is a plain one: most are known at sight. Empty: none.
   absl::string_view cookie = {};
+  /// Where that may lead, as Picker::seats() says; null: nobody has asked.
+  const Seat* seat = nullptr;
   /// Reads the cookie, which nobody has done yet: its read() says the hosts. Null: they are here.
   Session* unread = nullptr;
 };

@@ -18,6 +18,8 @@ class ClusterImplPicker final : public Picker {
   ClusterImplPicker(PickerPtr child, CallRulesPtr rules)
       : child_(std::move(child)), rules_(std::move(rules)) {}
 
+  const Seats* seats() const override { return child_.seats(); }
+
   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
   // It names no trackers: nothing is to be begun.

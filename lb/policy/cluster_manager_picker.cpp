@@ -20,6 +20,8 @@ class ClusterPicker final : public Picker {
  public:
   explicit ClusterPicker(ClusterTable table) : table_(std::move(table)) {}
 
+  const Seats* seats() const override { return table_.seats(); }
+
   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
@@ -111,6 +113,17 @@ ClusterTable ClusterTable::with(const Changes& changes) const {
 const ChildPicker* ClusterTable::find(const ClusterName& cluster, std::size_t place) const {
   if (place >= size_ || at(place).first != cluster) place = place_of(cluster);
   return place < size_ ? &at(place).second : nullptr;
+}
+
+const Seats* ClusterTable::seats() const {
+  const Seats* known = nullptr;
+  if (size_ > kChunk) return known;
+  for (std::size_t place = 0; place < size_; ++place) {
+    const Seats* const seats = at(place).second.seats();
+    if (known != nullptr && seats != nullptr) return nullptr;
+    if (seats != nullptr) known = seats;
+  }
+  return known;
 }
 
 std::size_t ClusterTable::place_of(const ClusterName& cluster) const {

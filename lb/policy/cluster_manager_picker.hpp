@@ -40,6 +40,9 @@ class ClusterTable {
   /// Null if there is no such cluster. `place` is where it may well be.
   const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
+  /// Of the only cluster that knows any; null: there is none, or several, or too many to look.
+  const Seats* seats() const;
+
  private:
   static constexpr std::size_t kChunk = 32;
   using Entry = std::pair<ClusterName, ChildPicker>;

@@ -33,6 +33,8 @@ class CountingPicker final : public Picker {
   CountingPicker(PickerPtr child, EjectionsPtr ejections)
       : child_(std::move(child)), ejections_(std::move(ejections)) {}
 
+  const Seats* seats() const override { return child_.seats(); }
+
   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {

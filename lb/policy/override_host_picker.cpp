@@ -2,9 +2,7 @@
 #include "lb/policy/override_host_picker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +11,6 @@
 #include "lb/route/session.hpp"
 #include "lb/trace.hpp"
 #include "messages/invariant.hpp"
-#include "messages/striped.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -54,11 +51,6 @@ HostTable::HostTable(const EndpointsPtr& endpoints,
   each([&](const LocalityPtr& locality, const Endpoint& endpoint, bool is_allowed) {
     add(locality, endpoint, is_allowed, before, cluster);
   });
-  std::vector<absl::string_view> cookies;
-  cookies.reserve(hosts_.size());
-  for (const Host& host : hosts_)
-    cookies.emplace_back(host.cookie);
-  seating_ = Seating(cookies);
 }
 
 void HostTable::add(const LocalityPtr& locality,
@@ -70,10 +62,10 @@ void HostTable::add(const LocalityPtr& locality,
     if (places_.contains(address.str())) continue;
     const auto known = before == nullptr ? std::nullopt : before->find(address.str());
     std::string hosts = hosts_of(endpoint, address);
-    std::string cookie = plain_cookie(hosts, cluster.str());
+    const CookieKey cookie(plain_cookie(hosts, cluster.str()));
     hosts_.push_back({address,
                       std::move(hosts),
-                      std::move(cookie),
+                      cookie,
                       locality,
                       &endpoint,
                       known ? (*before)[*known].mark : std::make_shared<const SessionMark>(),
@@ -100,27 +92,6 @@ SessionMarksPtr HostTable::marks() const {
 
 // --- the slots ---
 
-namespace {
-
-// memcmp, which a call would find in no cache: it is in a library.
-bool same_bytes(const char* left, const char* right, std::size_t size) {
-  std::uint64_t differs = 0;
-  for (; size >= sizeof(differs); size -= sizeof(differs)) {
-    std::uint64_t a = 0;
-    std::uint64_t b = 0;
-    std::memcpy(&a, left, sizeof(a));
-    std::memcpy(&b, right, sizeof(b));
-    differs |= a ^ b;
-    left += sizeof(a);
-    right += sizeof(b);
-  }
-  while (size-- > 0)
-    differs |= static_cast<unsigned char>(*left++ ^ *right++);
-  return differs == 0;
-}
-
-}  // namespace
-
 class HostSlots {
  public:
   struct Slot {
@@ -135,21 +106,8 @@ class HostSlots {
     mutable std::atomic<bool> asked{false};
   };
 
-  /// What a call needs of a host that takes it: two lines side by side, which come together.
-  struct alignas(2 * kCacheLine) Seat {
-    Complete complete;
-    const SessionMark* mark = nullptr;
-    Affinity affinity;
-    std::uint8_t length = 0;  ///< 0: nobody sits here.
-    std::array<char, 79> cookie;
-
-    bool is_of(absl::string_view sent) const {
-      return length == sent.size() && same_bytes(cookie.data(), sent.data(), sent.size());
-    }
-  };
-
   HostSlots(HostTablePtr table, const HostStates& states)
-      : table_(std::move(table)), slots_(states.size()), seats_(table_->seating().size()) {
+      : table_(std::move(table)), slots_(states.size()), seats_(states.size()) {
     SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
     for (std::size_t at = 0; at < states.size(); ++at) {
       fill(slots_[at], (*table_)[at], states[at]);
@@ -157,12 +115,7 @@ class HostSlots {
     }
   }
 
-  /// Null: not known at sight.
-  const Seat* find_seat(absl::string_view cookie) const {
-    if (seats_.empty() || cookie.empty()) return nullptr;
-    const Seat& seat = seats_[table_->seating().seat_of(cookie)];
-    return seat.is_of(cookie) ? &seat : nullptr;
-  }
+  const Seats& seats() const { return seats_; }
 
   static bool takes_calls(const Slot& slot) {
     return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
@@ -196,22 +149,19 @@ class HostSlots {
     slot.complete.endpoint = &slot.chosen;
   }
 
-  // A long cookie has none.
   void seat(const Slot& slot) {
-    const std::string& cookie = slot.host->cookie;
-    Seat& seat = seats_[table_->seating().seat_of(cookie)];
-    if (cookie.size() > seat.cookie.size()) return;
+    Seat seat;
     seat.complete = slot.complete;
     seat.mark = slot.host->mark.get();
-    seat.affinity = affinity_to(*slot.host);
-    seat.affinity.as_cookie = true;
-    seat.length = static_cast<std::uint8_t>(cookie.size());
-    std::ranges::copy(cookie, seat.cookie.begin());
+    const Affinity affinity = affinity_to(*slot.host);
+    seat.hosts = affinity.hosts;
+    seat.result = affinity.result;
+    seats_.give(slot.host->cookie, seat);
   }
 
   HostTablePtr table_;
   std::vector<Slot> slots_;  ///< In the table's order; never resized, hence never moved.
-  std::vector<Seat> seats_;  ///< Of those that take calls; as the table's seating has it.
+  Seats seats_;              ///< Of those that take calls.
 };
 
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
@@ -223,7 +173,6 @@ HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
 namespace {
 
 using Slot = HostSlots::Slot;
-using Seat = HostSlots::Seat;
 
 // The next of the texts between commas; `rest` loses it.
 absl::string_view take_host(absl::string_view& rest) {
@@ -281,7 +230,12 @@ PickResult refuse(absl::string_view named, const Slot* known) {
 class OverrideHostPicker final : public Picker {
  public:
   OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
-      : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}
+      : child_(std::move(child)),
+        slots_(std::move(slots)),
+        seats_(&slots_->seats()),
+        asks_(std::move(asks)) {}
+
+  const Seats* seats() const override { return seats_; }
 
   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
@@ -294,16 +248,18 @@ class OverrideHostPicker final : public Picker {
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     if (args.session == nullptr) return child_.ask(args, sink);
     if constexpr (!Sink::kTells) {
-      if (const Seat* const seat = slots_->find_seat(args.session->cookie)) return sit(*seat, args);
+      const SessionArgs& session = *args.session;
+      if (const Seat* const seat = seats_->find(session.cookie, session.seat))
+        return sit(*seat, args);
     }
     return pick_host(args, sink);
   }
 
-  // What it is going to write is asked for first: it is far away.
+  // Not every call has asked for what it is going to write.
   static PickResult sit(const Seat& seat, const PickArgs& args) {
-    seat.complete.uses.prefetch();
-    __builtin_prefetch(seat.mark, 1);
-    return hit(seat.complete, *seat.mark, seat.affinity, *args.session, Silent{});
+    seat.prefetch_marks();
+    const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
+    return hit(seat.complete, *seat.mark, affinity, *args.session, Silent{});
   }
 
   template <typename Sink>
@@ -428,6 +384,7 @@ class OverrideHostPicker final : public Picker {
 
   ChildPicker child_;
   HostSlotsPtr slots_;
+  const Seats* seats_;  ///< Of slots_.
   std::shared_ptr<const AskTarget> asks_;
 };
 

@@ -14,7 +14,7 @@
 //
 // Nearly every call finds the host of its cookie READY, and among thousands of hosts that one's
 // memory is far away: all that such a call needs of it stands in one place, its seat, to which the
-// cookie leads as it was sent (Seating). Only who finds no seat has its cookie read.
+// cookie leads as it was sent (Seats). Only who finds no seat has its cookie read.
 //
 // Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
 // one-shot flags of its asks.
@@ -33,7 +33,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
-#include "lb/policy/seating.hpp"
+#include "lb/seats.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
@@ -41,8 +41,8 @@ namespace signalbox::lb {
 /// What the configuration says of one address that a cookie may name.
 struct Host {
   Address address;
-  std::string hosts;   ///< All addresses of its endpoint, this one first (A55-23).
-  std::string cookie;  ///< The plain cookie that says so, with the cluster that routes name.
+  std::string hosts;  ///< All addresses of its endpoint, this one first (A55-23).
+  CookieKey cookie;   ///< Of the plain cookie that says so, with the cluster that routes name.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
   SessionMarkPtr mark;                 ///< Never null.
@@ -68,9 +68,6 @@ class HostTable {
 
   std::optional<std::size_t> find(absl::string_view address) const;
 
-  /// Where each sits, by Host::cookie.
-  const Seating& seating() const { return seating_; }
-
   /// Of those that are allowed.
   SessionMarksPtr marks() const;
 
@@ -83,7 +80,6 @@ class HostTable {
 
   std::vector<Host> hosts_;
   absl::flat_hash_map<absl::string_view, std::uint32_t> places_;
-  Seating seating_;
 };
 
 using HostTablePtr = std::shared_ptr<const HostTable>;

@@ -108,6 +108,8 @@ class RouteSelector final : public ConfigSelector {
     return answer;
   }
 
+  const std::string& cookie() const override { return actions_.cookie(); }
+
  private:
   template <typename Sink>
   std::variant<Selection, absl::Status> decide(const PickArgs& args, const Sink& sink) const {

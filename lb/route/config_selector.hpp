@@ -85,6 +85,13 @@ class ConfigSelector {
                                                         PickTrace& /*trace*/) const {
     return select(args);
   }
+
+  /// The name of the cookie that all of its sessions go by; empty: there are none, or they have
+  /// cookies of several names.
+  virtual const std::string& cookie() const {
+    static const std::string none;
+    return none;
+  }
 };
 
 using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <string>
+#include <typeinfo>
 #include <variant>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
-#include "lb/route/stateful_session.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -37,10 +37,18 @@ std::string kind_of(const HttpFilterConfig& config) {
 CallFilterPtr make_filter(const HttpFilterConfig& config, const FaultOptions& options) {
   return std::visit(
       Overloaded{[](const RouterFilter&) { return CallFilterPtr(); },
-                 [](const StatefulSessionFilter& session) { return make_session_filter(session); },
+                 [](const StatefulSessionFilter& session) -> CallFilterPtr {
+                   return make_session_filter(session);
+                 },
                  [&](const FaultFilter& fault) { return make_fault_filter(fault, options); },
                  [](const CustomFilter& custom) { return custom.filter; }},
       config);
+}
+
+// Null: it is another filter.
+const StatefulSession* session_in(const CallFilter& filter) {
+  if (typeid(filter) != typeid(StatefulSession)) return nullptr;
+  return static_cast<const StatefulSession*>(&filter);
 }
 
 // Null: it is off.
@@ -106,7 +114,7 @@ FilterChainPtr FilterChains::with(const std::array<const FilterOverrides*, 3>& o
   return chain;
 }
 
-FilterChainPtr FilterChains::compile(const Configs& configs) const {
+FilterChainPtr FilterChains::compile(const Configs& configs) {
   auto chain = std::make_shared<FilterChain>();
   for (std::size_t i = 0; i < configs.size(); ++i) {
     if (configs[i] == nullptr) continue;
@@ -124,9 +132,13 @@ FilterChainPtr FilterChains::compile(const Configs& configs) const {
                                               ", and overridden by a configuration of ",
                                               configured)));
     }
-    if (filter != nullptr) chain->push_back(std::move(filter));
+    if (filter == nullptr) continue;
+    chain->only_session = session_in(*filter);
+    if (chain->only_session != nullptr) cookies_.emplace(chain->only_session->cookie().name());
+    chain->filters.push_back(std::move(filter));
   }
-  if (chain->empty()) return nullptr;
+  if (chain->filters.empty()) return nullptr;
+  if (chain->filters.size() > 1) chain->only_session = nullptr;
   return chain;
 }
 

@@ -17,7 +17,9 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,13 +27,19 @@
 #include "absl/container/inlined_vector.h"
 
 #include "lb/route/fault.hpp"
+#include "lb/route/stateful_session.hpp"
 #include "messages/call_filter.hpp"
 #include "messages/http_filter.hpp"
 
 namespace signalbox::lb {
 
-/// As a rule of one or two, which stand in it.
-using FilterChain = absl::InlinedVector<CallFilterPtr, 2>;
+struct FilterChain {
+  /// Never none; as a rule one or two, which stand in it.
+  absl::InlinedVector<CallFilterPtr, 2> filters;
+  /// Where sessions are all that there is: their filter, which need not be asked as a filter is.
+  const StatefulSession* only_session = nullptr;
+};
+
 using FilterChainPtr = std::shared_ptr<const FilterChain>;
 
 /// Makes the chains of one configuration, which must outlive it.
@@ -42,14 +50,20 @@ class FilterChains {
   /// With these overrides, the most specific first. Null: there is nothing to do.
   FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
 
+  /// The name of the sessions' cookie in all chains so far; empty: there is none, or more than one.
+  const std::string& cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : no_cookie; }
+
  private:
   /// One for each filter; null: it is off.
   using Configs = std::vector<const HttpFilterConfig*>;
 
-  FilterChainPtr compile(const Configs& configs) const;
+  inline static const std::string no_cookie;
+
+  FilterChainPtr compile(const Configs& configs);
 
   const std::span<const HttpFilter> filters_;  // Without the router.
   const FaultOptions options_;
+  std::set<std::string> cookies_;
   std::unordered_multimap<std::size_t, std::pair<Configs, FilterChainPtr>> made_;
 };
 

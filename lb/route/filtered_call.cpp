@@ -141,7 +141,7 @@ FilterVerdict ask_filters(const PickArgs& args,
                           const Sink& sink) {
   FilteredCall call(args, selection, sessions);
   std::uint64_t position = 0;
-  for (const CallFilterPtr& filter : *selection.filters) {
+  for (const CallFilterPtr& filter : selection.filters->filters) {
     if (call.ask(*filter, position++, sink)) break;
   }
   return call.verdict();

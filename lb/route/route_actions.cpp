@@ -94,6 +94,8 @@ class RouteActions::Builder {
     return place;
   }
 
+  const std::string& cookie() const { return chains_.cookie(); }
+
  private:
   struct Made {
     const ForwardAction* action = nullptr;
@@ -172,6 +174,7 @@ RouteActions::RouteActions(const VirtualHost& host,
   for (const Route& route : host.routes)
     place_of_.push_back(static_cast<std::uint32_t>(builder.place_of(route)));
   actions_.shrink_to_fit();
+  cookie_ = builder.cookie();
 }
 
 }  // namespace signalbox::lb

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -55,11 +56,15 @@ class RouteActions {
 
   std::size_t routes() const { return place_of_.size(); }
 
+  /// See FilterChains.
+  const std::string& cookie() const { return cookie_; }
+
  private:
   class Builder;
 
   std::vector<Action> actions_;
   std::vector<std::uint32_t> place_of_;  ///< By position of the route, in actions_.
+  std::string cookie_;
 };
 
 }  // namespace signalbox::lb

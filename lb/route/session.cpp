@@ -20,18 +20,6 @@ const std::string& write_purpose(std::string& purpose,
 
 using lb::CookieFlaw;
 
-void Session::begin(const lb::CompiledCookie& config, const HeaderSource& headers) {
-  config_ = &config;
-  name_size_ = config.name().size();
-  strict_ = config.is_strict();
-  const lb::FoundCookie found = lb::find_cookie(headers, config.name());
-  if (found.is_cut) flaw = CookieFlaw::kTooMany;
-  if (found.value && found.value->size() > lb::kLongestCookieValue) flaw = CookieFlaw::kTooLong;
-  is_bad_ = flaw.has_value();
-  is_read_ = is_bad_ || !found.value;
-  if (!is_read_) value_ = *found.value;
-}
-
 void Session::keep() {
   if (config_ == nullptr) return;
   kept_.assign(config_->text());
@@ -63,18 +51,6 @@ std::optional<CookieFlaw> Session::open() {
   if (!host) return CookieFlaw::kHost;
   own_ = *host;
   return std::nullopt;
-}
-
-SessionArgs Session::wish(Instant now) {
-  SessionArgs args{
-      .hosts = own_.hosts, .strict = strict_ && (!is_read_ || has_cookie()), .now = now};
-  if (is_elsewhere_) {
-    args.hosts = hosts_;
-  } else {
-    if (terms->seal == nullptr) args.cookie = value_;
-    if (!is_read_) args.unread = this;
-  }
-  return args;
 }
 
 // The picker knows only the hosts: why there are none, or none that it knows, is known here.
@@ -158,44 +134,34 @@ std::size_t Session::memory() const {
 namespace signalbox::lb {
 namespace {
 
-// Of this thread. A call may end on another one, and after this one has let go of all it had.
-class Spares {
+// Keeps those of this thread. A call may end on another one, and after this one has let go of all
+// it had.
+class SpareKeeper {
  public:
-  ~Spares() {
+  ~SpareKeeper() {
     is_gone = true;
-    while (Session* const session = take())
+    while (Session* const session = spare_sessions.take())
       delete session;
   }
 
-  /// Null: there is none.
-  Session* take() {
-    if (first_ == nullptr) return nullptr;
-    --size_;
-    return std::exchange(first_, first_->next_spare);
-  }
-
   bool keep(Session* session) {
-    if (size_ == kSpareSessions || session->memory() > kLargestSpare) return false;
+    if (spare_sessions.count == kSpareSessions || session->memory() > kLargestSpare) return false;
     session->clear();
-    session->next_spare = std::exchange(first_, session);
-    ++size_;
+    session->next_spare = std::exchange(spare_sessions.first, session);
+    ++spare_sessions.count;
     return true;
   }
 
   static constinit thread_local bool is_gone;
-
- private:
-  std::size_t size_ = 0;
-  Session* first_ = nullptr;
 };
 
-constinit thread_local bool Spares::is_gone = false;
-thread_local Spares spares;
+constinit thread_local bool SpareKeeper::is_gone = false;
+thread_local SpareKeeper spare_keeper;
 
 }  // namespace
 
 void GiveBack::operator()(Session* session) const {
-  if (Spares::is_gone || !spares.keep(session)) delete session;
+  if (SpareKeeper::is_gone || !spare_keeper.keep(session)) delete session;
 }
 
 CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
@@ -203,13 +169,6 @@ CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
       path_(cookie.path),
       name_size_(cookie.name.size()),
       is_strict_(strict) {}
-
-SessionPtr make_session(const SessionTerms& terms) {
-  Session* known = Spares::is_gone ? nullptr : spares.take();
-  SessionPtr session(known != nullptr ? known : new Session);
-  session->terms = &terms;
-  return session;
-}
 
 void Sessions::tell_flaw(Session& session) const {
   const auto flaw = std::exchange(session.flaw, std::nullopt);

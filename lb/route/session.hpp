@@ -107,9 +107,20 @@ class KeptText {
 
 namespace signalbox {
 
-struct Session {
-  /// Finds the call's cookie. Both are borrowed until keep(). Precondition: it is new.
-  void begin(const lb::CompiledCookie& config, const HeaderSource& headers);
+struct alignas(kCacheLine) Session {
+  /// With the call's cookie as it was found. Both are borrowed until keep(). Precondition: it is
+  /// new.
+  void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found) {
+    config_ = &config;
+    name_size_ = config.name().size();
+    strict_ = config.is_strict();
+    if (found.is_cut) flaw = lb::CookieFlaw::kTooMany;
+    if (found.value && found.value->size() > lb::kLongestCookieValue)
+      flaw = lb::CookieFlaw::kTooLong;
+    is_bad_ = flaw.has_value();
+    is_read_ = is_bad_ || !found.value;
+    if (!is_read_) value_ = *found.value;
+  }
 
   /// Copies what begin() was given.
   void keep();
@@ -124,8 +135,21 @@ struct Session {
   /// Whether the call's cookie names a host. It has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
-  /// What the next pick is asked for.
-  SessionArgs wish(Instant now);
+  /// What the next pick is asked for. `seat`: where the call's cookie may lead; null: nobody knows.
+  SessionArgs wish(Instant now, const Seat* seat = nullptr) {
+    SessionArgs args{
+        .hosts = own_.hosts, .strict = strict_ && (!is_read_ || has_cookie()), .now = now};
+    if (is_elsewhere_) {
+      args.hosts = hosts_;
+    } else {
+      if (terms->seal == nullptr) {
+        args.cookie = value_;
+        args.seat = seat;
+      }
+      if (!is_read_) args.unread = this;
+    }
+    return args;
+  }
 
   /// What has become of the wish, where nothing was picked before, or forget() said so: counts it,
   /// and writes the Set-Cookie if there is to be one (A55-21, A55-24).
@@ -207,8 +231,36 @@ struct GiveBack {
 
 using SessionPtr = std::unique_ptr<Session, GiveBack>;
 
+/// Those that have ended, for the calls to come.
+struct SpareSessions {
+  Session* first = nullptr;
+  std::size_t count = 0;
+
+  /// Asks for what begin() will write of the next one.
+  void prefetch() const {
+    if (first == nullptr) return;
+    __builtin_prefetch(first, 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(first) + kCacheLine, 1);
+  }
+
+  /// Null: there is none.
+  Session* take() {
+    if (first == nullptr) return nullptr;
+    --count;
+    return std::exchange(first, first->next_spare);
+  }
+};
+
+/// Of the calling thread. Constant-initialised, so that asking for it is no call.
+inline constinit thread_local SpareSessions spare_sessions;
+
 /// One that a call of this thread had before, or another.
-SessionPtr make_session(const SessionTerms& terms);
+inline SessionPtr make_session(const SessionTerms& terms) {
+  Session* const known = spare_sessions.take();
+  SessionPtr session(known != nullptr ? known : new Session);
+  session->terms = &terms;
+  return session;
+}
 
 /// How many of those that have ended a thread keeps.
 inline constexpr std::size_t kSpareSessions = 256;

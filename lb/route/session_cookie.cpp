@@ -38,16 +38,6 @@ absl::string_view take_until(absl::string_view& text, char separator) {
   return taken;
 }
 
-// absl's StripAsciiWhitespace, which a call would find in no cache: it is in a library of its own.
-absl::string_view trimmed(absl::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  while (!text.empty() && is_space(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
 // Decimal, of 1 to `most_digits` digits.
 std::optional<unsigned> number_in(absl::string_view text, std::size_t most_digits) {
   if (text.empty() || text.size() > most_digits) return std::nullopt;
@@ -129,35 +119,24 @@ absl::string_view said_of(CookieFlaw flaw) {
   return "";
 }
 
-bool path_matches(absl::string_view path, absl::string_view cookie_path) {
-  if (!absl::ConsumePrefix(&path, cookie_path)) return false;
-  return path.empty() || cookie_path.empty() || cookie_path.back() == '/' || path.front() == '/';
-}
-
-FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name) {
-  FoundCookie found;
-  std::size_t bytes_left = kMostCookieBytes;
-  std::size_t cookies_left = kMostCookies;
-  headers.each("cookie", [&](absl::string_view header) {
-    while (!found.value && !found.is_cut && !header.empty()) {
-      const std::size_t end = find_byte(header.substr(0, bytes_left + 1), ';');
-      if (cookies_left == 0 || end > bytes_left) {
-        found.is_cut = true;
-        return;
-      }
-      --cookies_left;
-      absl::string_view value = header.substr(0, end);
-      header.remove_prefix(std::min(end + 1, header.size()));
-      bytes_left -= std::min(end + 1, bytes_left);
-      const absl::string_view its_name = trimmed(take_until(value, '='));
-      if (its_name != name) continue;
-      value = trimmed(value);
-      if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
-        value = value.substr(1, value.size() - 2);
-      found.value = value;
+void CookieSearch::look_through(absl::string_view header) {
+  while (!found_.value && !found_.is_cut && !header.empty()) {
+    const std::size_t end = find_byte(header.substr(0, bytes_left_ + 1), ';');
+    if (cookies_left_ == 0 || end > bytes_left_) {
+      found_.is_cut = true;
+      return;
     }
-  });
-  return found;
+    --cookies_left_;
+    absl::string_view value = header.substr(0, end);
+    header.remove_prefix(std::min(end + 1, header.size()));
+    bytes_left_ -= std::min(end + 1, bytes_left_);
+    const absl::string_view its_name = absl::StripAsciiWhitespace(take_until(value, '='));
+    if (its_name != name_) continue;
+    value = absl::StripAsciiWhitespace(value);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+      value = value.substr(1, value.size() - 2);
+    found_.value = value;
+  }
 }
 
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text) {

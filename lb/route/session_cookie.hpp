@@ -8,7 +8,7 @@
 // A cookie comes from who knows where: nothing is allocated before its length is known, and what
 // is beyond a limit is not looked at.
 //
-// Source: gRFC A55, A60 (cluster), A61 (several addresses); RFC 6265 (5.1.4, 5.4).
+// Source: gRFC A55, A60 (cluster), A61 (several addresses).
 
 #pragma once
 
@@ -19,14 +19,11 @@
 
 #include "absl/strings/string_view.h"
 
+#include "lb/route/find_cookie.hpp"
 #include "messages/http_filter.hpp"
-#include "messages/pick.hpp"
 
 namespace signalbox::lb {
 
-/// Of all of a call's cookie headers together, so many bytes and cookies are looked at.
-inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
-inline constexpr std::size_t kMostCookies = 128;
 /// Of a session's cookie: it decodes to less than 4 KiB. No longer one is written either.
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
 
@@ -41,18 +38,6 @@ enum class CookieFlaw : std::uint8_t {
 
 /// For a text: "it is not base64".
 absl::string_view said_of(CookieFlaw flaw);
-
-/// RFC 6265 section 5.1.4; an empty `cookie_path` matches all.
-bool path_matches(absl::string_view path, absl::string_view cookie_path);
-
-struct FoundCookie {
-  std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
-  bool is_cut = false;                     ///< Not found, and not all was looked at.
-};
-
-/// The first cookie of that name in the headers "cookie". Whatever else is between semicolons, such
-/// as the attributes of a Set-Cookie that comes back as it was sent, is as good as another cookie.
-FoundCookie find_cookie(const HeaderSource& headers, absl::string_view name);
 
 /// Base64, with or without padding, into `text`, which keeps its memory. nullopt: it is done.
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);

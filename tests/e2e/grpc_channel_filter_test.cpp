@@ -13,7 +13,7 @@ using signalbox::testing::ScriptedFilter;
 
 lb::FilterChainPtr chain_of(std::function<void(FilterCall&)> script) {
   return std::make_shared<const lb::FilterChain>(
-      lb::FilterChain{std::make_shared<const ScriptedFilter>(std::move(script))});
+      lb::FilterChain{.filters = {std::make_shared<const ScriptedFilter>(std::move(script))}});
 }
 
 TEST_CASE("filters: a delayed call waits without a thread, and is then as any other",

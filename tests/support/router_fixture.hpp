@@ -65,6 +65,7 @@ class RouterFixture {
     snapshot->failure = std::move(failure);
     snapshot->notes = notes;
     snapshot->sequence = ++sequence;
+    snapshot->foresee();
     const auto old = cell->exchange(std::move(snapshot));
     lb::SnapshotCell::wait_for_readers();
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_split.h"
 
 #include "lb/route/session.hpp"
+#include "lb/seats.hpp"
 #include "tests/support/filter_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 
@@ -41,6 +43,21 @@ inline std::string host_in(absl::string_view set_cookie) {
   std::string text;
   return absl::Base64Unescape(value, &text) ? text : absl::StrCat("? ", set_cookie);
 }
+
+/// Answers what the test says, and has seats.
+class SeatedPicker final : public Picker {
+ public:
+  SeatedPicker(std::function<PickResult(const PickArgs&)> answer, const Seats* seats)
+      : answer_(std::move(answer)), seats_(seats) {}
+
+  const Seats* seats() const override { return seats_; }
+
+  PickResult pick(const PickArgs& args) const override { return answer_(args); }
+
+ private:
+  std::function<PickResult(const PickArgs&)> answer_;
+  const Seats* seats_;
+};
 
 /// A router whose every call has the filters "session" (its cookie is "s") and router.
 struct SessionFixture : RouterFixture {
@@ -123,8 +140,13 @@ struct SessionFixture : RouterFixture {
   }
 
   void configure(const XdsConfig& config, StatefulSessionFilter filter_config) {
-    publish(with_filters(config, {filter("session", std::move(filter_config))}),
-            answering([this](const PickArgs& args) { return answer(args); }));
+    configure_filters(config, {filter("session", std::move(filter_config))});
+  }
+
+  void configure_filters(const XdsConfig& config, std::vector<HttpFilter> filters) {
+    publish(with_filters(config, std::move(filters)),
+            std::make_shared<SeatedPicker>([this](const PickArgs& args) { return answer(args); },
+                                           has_seats ? &seats : nullptr));
   }
 
   /// A call with this cookie header; none where it is empty.
@@ -148,6 +170,10 @@ struct SessionFixture : RouterFixture {
     return ref(cluster).stats().cookies(what);
   }
 
+  /// Whether the picker of the next configuration has any: then calls' cookies are looked for
+  /// before their routes are. Nobody sits there.
+  bool has_seats = true;
+  const Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;

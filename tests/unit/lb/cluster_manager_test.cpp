@@ -7,6 +7,7 @@
 
 #include "lb/pickers.hpp"
 #include "lb/policy/cluster_manager_picker.hpp"
+#include "lb/seats.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -130,6 +131,50 @@ TEST_CASE("cluster table: a guessed place is no more than a guess", "[lb][cluste
     CHECK(table.find(ClusterName("bb"), place) == nullptr);
   }
   CHECK(ClusterTable().find(ClusterName("a")) == nullptr);
+}
+
+namespace {
+
+/// Has seats, perhaps.
+class SeatedPicker final : public Picker {
+ public:
+  explicit SeatedPicker(const Seats* seats) : seats_(seats) {}
+
+  const Seats* seats() const override { return seats_; }
+
+  PickResult pick(const PickArgs& /*args*/) const override { return {}; }
+
+ private:
+  const Seats* seats_;
+};
+
+PickerPtr seated(const Seats* seats) {
+  return std::make_shared<const SeatedPicker>(seats);
+}
+
+}  // namespace
+
+TEST_CASE("cluster table: seats are those of the only cluster that has any",
+          "[lb][cluster_manager][session]") {
+  const Seats seats(1);
+  const Seats more(1);
+  const auto seats_of = [](const std::vector<const Seats*>& all) {
+    ClusterTable::Changes entries;
+    for (const Seats* one : all)
+      entries.emplace_back(ClusterName(std::to_string(entries.size())), seated(one));
+    return make_cluster_picker(ClusterTable(entries))->seats();
+  };
+  CHECK(seats_of({}) == nullptr);
+  CHECK(seats_of({nullptr}) == nullptr);
+  CHECK(seats_of({&seats}) == &seats);
+  CHECK(seats_of({nullptr, &seats, nullptr}) == &seats);
+  CHECK(seats_of({&seats, &more}) == nullptr);
+  CHECK(seats_of({&seats, nullptr, &more}) == nullptr);
+  std::vector<const Seats*> many(32, nullptr);
+  many.front() = &seats;
+  CHECK(seats_of(many) == &seats);
+  many.push_back(nullptr);
+  CHECK(seats_of(many) == nullptr);
 }
 
 TEST_CASE("cluster table: changes leave all others as they are", "[lb][cluster_manager]") {

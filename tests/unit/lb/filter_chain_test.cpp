@@ -31,7 +31,7 @@ std::string whose(const FilterChainPtr& chain) {
   if (chain == nullptr) return "";
   for (const HttpFilterConfig& config : {kOfChain, kOfHost, kOfRoute, kOfCluster}) {
     const auto& custom = std::get<CustomFilter>(config);
-    if (chain->front() == custom.filter) return custom.raw.text;
+    if (chain->filters.front() == custom.filter) return custom.raw.text;
   }
   return "another";
 }
@@ -83,8 +83,9 @@ TEST_CASE("filter_chain: filters stand in the listener's order, before the route
   FilterChains chains(filters, {});
   const FilterChainPtr chain = chains.with({&kNone, &kNone, &kNone});
   REQUIRE(chain != nullptr);
-  CHECK(*chain == FilterChain{std::get<CustomFilter>(kOfHost).filter,
-                              std::get<CustomFilter>(kOfRoute).filter});
+  REQUIRE(chain->filters.size() == 2);
+  CHECK(chain->filters[0] == std::get<CustomFilter>(kOfHost).filter);
+  CHECK(chain->filters[1] == std::get<CustomFilter>(kOfRoute).filter);
 }
 
 TEST_CASE("filter_chain: of what has nothing to do nothing is left",
@@ -107,6 +108,34 @@ TEST_CASE("filter_chain: of what has nothing to do nothing is left",
   CHECK(chains.with({&kNone, &kNone, &kNone}) == nullptr);
 }
 
+TEST_CASE("filter_chain: sessions alone are known as such, and the one name of their cookies",
+          "[lb][A39][A55-6]") {
+  const StatefulSessionFilter session{SessionCookie{"s", "", 0s}, false};
+  const StatefulSessionFilter same_name{SessionCookie{"s", "/path", 1s}, true};
+  const StatefulSessionFilter other_name{SessionCookie{"t", "", 0s}, false};
+  const auto filters = chain_of({filter("it", session), filter("more", kOfChain, true)});
+  FilterChains chains(filters, {});
+  CHECK(chains.cookie().empty());
+
+  const FilterChainPtr alone = chains.with({&kNone, &kNone, &kNone});
+  REQUIRE(alone->only_session != nullptr);
+  CHECK(alone->only_session == alone->filters.front().get());
+  CHECK(alone->only_session->cookie().name() == "s");
+  CHECK(chains.cookie() == "s");
+
+  const FilterOverrides more{{"more", kOfChain}};
+  CHECK(chains.with({&more, &kNone, &kNone})->only_session == nullptr);
+  const FilterOverrides neither{{"it", std::nullopt}, {"more", kOfChain}};
+  CHECK(chains.with({&neither, &kNone, &kNone})->only_session == nullptr);
+  const FilterOverrides again{{"it", HttpFilterConfig(same_name)}};
+  CHECK(chains.with({&again, &kNone, &kNone})->only_session->cookie().path() == "/path");
+  CHECK(chains.cookie() == "s");
+
+  const FilterOverrides other{{"it", HttpFilterConfig(other_name)}};
+  CHECK(chains.with({&other, &kNone, &kNone})->only_session->cookie().name() == "t");
+  CHECK(chains.cookie().empty());
+}
+
 TEST_CASE("filter_chain: equal chains are one", "[lb][A39]") {
   const auto filters = chain_of({filter("it", delaying(1s)), filter("more", kOfChain)});
   FilterChains chains(filters, {});
@@ -117,7 +146,7 @@ TEST_CASE("filter_chain: equal chains are one", "[lb][A39]") {
   CHECK(chains.with({&same, &kNone, &kNone}) == plain);
   CHECK(chains.with({&kNone, &other, &kNone}) != plain);
   CHECK(chains.with({&kNone, &other, &kNone}) == chains.with({&kNone, &kNone, &other}));
-  CHECK(plain->size() == 2);
+  CHECK(plain->filters.size() == 2);
 }
 
 TEST_CASE("filter_chain: chains that differ in one word of a configuration are two", "[lb][A39]") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/session_fixture.hpp"
@@ -458,6 +459,86 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(counted("a", AffinityResult::kHit) == 1);
 }
 
+// What a call came to, and all that was counted and said.
+std::string history(TwoBackends& world, const std::string& cookie, const char* path) {
+  const Pick pick = world.call(cookie, path);
+  std::string told = absl::StrCat(static_cast<int>(pick.outcome()),
+                                  " ",
+                                  TwoBackends::address_of(pick),
+                                  " ",
+                                  pick.status().ToString(),
+                                  " ",
+                                  pick.set_cookie());
+  for (const char* cluster : {"a", "b"}) {
+    if (!world.refs.contains(ClusterName(cluster))) continue;
+    for (std::size_t i = 0; i < kAffinityResults; ++i)
+      absl::StrAppend(&told, " ", world.counted(cluster, static_cast<AffinityResult>(i)));
+    for (const CookieSet set : {CookieSet::kNew, CookieSet::kMoved})
+      absl::StrAppend(&told, " ", world.counted(cluster, set));
+  }
+  return absl::StrCat(told, " ", absl::StrJoin(world.warnings, "; "));
+}
+
+TEST_CASE("session: a cookie that is looked for before the route says what it says after",
+          "[lb][session][A55-14][A55-16][A55-17][A55-19]") {
+  struct Row {
+    const char* what;
+    ForwardAction action;
+    std::vector<HttpFilter> filters;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"a session", to("a"), {filter("s", session_by("s", "/s"))}},
+      {"a strict one", to("a"), {filter("s", session_by("s", "/s/", {}, true))}},
+      {"two clusters", to({{"a", 1}, {"b", 1}}), {filter("s", session_by("s"))}},
+      {"two sessions of one cookie",
+       to("a"),
+       {filter("s", session_by("s", "/s")), filter("t", session_by("s"))}},
+      {"of two", to("a"), {filter("s", session_by("s", "/s")), filter("t", session_by("t"))}},
+      {"behind a filter that has something to say",
+       to("a"),
+       {filter("it",
+               scripted("it",
+                        [](FilterCall& call) {
+                          call.add_header("cookie", "s=" + base64("10.0.0.2:80;a"));
+                        })),
+        filter("s", session_by("s"))}},
+  }));
+  const std::string second = base64("10.0.0.2:80;a");
+  const std::vector<std::string> cookies = {
+      "",
+      "s=" + second,
+      "s=" + second + "; Path=/; HttpOnly",
+      "o=1; s=" + second,
+      " s = \"" + second + "\" ",
+      "s=" + second + "; s=" + base64("10.0.0.1:80;a"),
+      "s=",
+      "s",
+      "s=!",
+      "ss=" + second,
+      "t=" + second,
+      "s=" + base64("10.0.0.2:80;b"),
+      "s=" + base64("10.0.0.9:80;a"),
+      "s=" + std::string(kLongestCookieValue + 1, 'A'),
+      "s=" + std::string(kMostCookieBytes, 'A'),
+  };
+  DYNAMIC_SECTION(row.what) {
+    TwoBackends first;
+    TwoBackends after;
+    for (TwoBackends* world : {&first, &after}) {
+      world->add("b", "10.0.1.1:80");
+      world->has_seats = world == &first;
+      world->configure_filters(all_to(row.action), row.filters);
+    }
+    for (const std::string& cookie : cookies) {
+      for (const char* path : {"/s/M", "/s", "/other/M"}) {
+        INFO(path << " " << cookie.substr(0, 100));
+        CHECK(history(first, cookie, path) == history(after, cookie, path));
+      }
+    }
+  }
+}
+
 TEST_CASE("session: a thread keeps so many that have ended, and none that is large",
           "[lb][session][limits]") {
   const SessionTerms terms;
@@ -467,7 +548,7 @@ TEST_CASE("session: a thread keeps so many that have ended, and none that is lar
     std::vector<SessionPtr> sessions;
     for (std::size_t i = 0; i < count; ++i) {
       sessions.push_back(make_session(terms));
-      sessions.back()->begin(config, headers);
+      sessions.back()->begin(config, find_cookie(headers, config.name()));
       sessions.back()->read();
     }
     return sessions;

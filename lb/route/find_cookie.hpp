@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// find_cookie — a session's cookie in a call's headers.
+//
+//   "cookie: a=1; s=MTAuMC4wLjE6ODA7YQ==; b=2" ─▶ find_cookie(…, "s") ─▶ MTAuMC4wLjE6ODA7YQ==
+//
+// What a client sends may be anything: what is beyond a limit is not looked at.
+//
+// Each call of a session passes here, and finds code that stands elsewhere as far away in memory as
+// data. So what most of them need is in this header, short, and calls nothing.
+//
+// Source: RFC 6265 (5.1.4, 5.4).
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+/// Of all of a call's cookie headers together, so many bytes and cookies are looked at.
+inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
+inline constexpr std::size_t kMostCookies = 128;
+
+struct FoundCookie {
+  std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
+  bool is_cut = false;                     ///< Not found, and not all was looked at.
+};
+
+/// RFC 6265 section 5.1.4; an empty `cookie_path` matches all.
+inline bool path_matches(absl::string_view path, absl::string_view cookie_path) {
+  if (cookie_path.empty()) return true;
+  if (path.size() < cookie_path.size()) return false;
+  for (std::size_t i = 0; i < cookie_path.size(); ++i) {
+    if (path[i] != cookie_path[i]) return false;
+  }
+  return path.size() == cookie_path.size() || cookie_path.back() == '/' ||
+         path[cookie_path.size()] == '/';
+}
+
+/// Header by header.
+class CookieSearch {
+ public:
+  explicit CookieSearch(absl::string_view name) : name_(name) {}
+
+  void look_at(absl::string_view header) {
+    if (!is_first(header)) look_through(header);
+  }
+
+  const FoundCookie& found() const { return found_; }
+
+ private:
+  // Nearly all: it is the first of all cookies, and nothing is around its value.
+  bool is_first(absl::string_view header) {
+    const bool is_untouched = cookies_left_ == kMostCookies;
+    if (!is_untouched || header.size() > kMostCookieBytes || header.size() <= name_.size() + 1)
+      return false;
+    for (std::size_t i = 0; i < name_.size(); ++i) {
+      if (header[i] != name_[i]) return false;
+    }
+    const std::size_t begin = name_.size() + 1;
+    std::size_t end = begin;
+    while (end < header.size() && is_plain(header[end]))
+      ++end;
+    const bool is_whole = end == header.size() || header[end] == ';';
+    if (header[begin - 1] != '=' || !is_whole || end == begin) return false;
+    found_.value = header.substr(begin, end - begin);
+    cookies_left_ = 0;
+    return true;
+  }
+
+  // Of base64.
+  static bool is_plain(char c) { return c > '"' && c != ';'; }
+
+  // Any other.
+  void look_through(absl::string_view header);
+
+  absl::string_view name_;
+  FoundCookie found_;
+  std::size_t bytes_left_ = kMostCookieBytes;
+  std::size_t cookies_left_ = kMostCookies;
+};
+
+/// The first cookie of that name in the headers "cookie". Whatever else is between semicolons, such
+/// as the attributes of a Set-Cookie that comes back as it was sent, is as good as another cookie.
+[[gnu::always_inline]] inline FoundCookie find_cookie(const HeaderSource& headers,
+                                                      absl::string_view name) {
+  CookieSearch search(name);
+  headers.each("cookie", [&search](absl::string_view header) { search.look_at(header); });
+  return search.found();
+}
+
+}  // namespace signalbox::lb

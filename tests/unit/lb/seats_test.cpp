@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/seats.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+namespace signalbox {
+namespace {
+
+std::vector<std::string> cookies(std::size_t count) {
+  std::vector<std::string> made;
+  for (std::size_t i = 0; i < count; ++i)
+    made.push_back(absl::StrCat("10.", i / 65'536, ".", i / 256 % 256, ".", i % 256, ":8080;c"));
+  return made;
+}
+
+// Seats of hosts that are told apart by the place of their cookie.
+struct Hall {
+  explicit Hall(std::vector<std::string> all) : owners(std::move(all)), seats(owners.size()) {
+    for (const std::string& owner : owners) {
+      Seat seat;
+      seat.complete = Complete(&connection);
+      seat.hosts = &owner;
+      seats.give(CookieKey(owner), seat);
+    }
+  }
+
+  const std::string* owner(absl::string_view cookie, const Seat* first = nullptr) const {
+    const Seat* const seat = seats.find(cookie, first);
+    return seat == nullptr ? nullptr : seat->hosts;
+  }
+
+  const Connection connection{Address("10.0.0.1:80")};
+  const std::vector<std::string> owners;
+  Seats seats;
+};
+
+TEST_CASE("seats: a cookie leads to its owner, asked for before or not", "[lb][session]") {
+  for (const std::size_t count : {1, 2, 3, 7, 100, 1'000, 10'000}) {
+    CAPTURE(count);
+    const Hall hall(cookies(count));
+    for (const std::string& cookie : hall.owners) {
+      REQUIRE(hall.owner(cookie) == &cookie);
+      REQUIRE(hall.owner(cookie, hall.seats.at(cookie)) == &cookie);
+    }
+  }
+}
+
+TEST_CASE("seats: nearly all sit where the cookie says", "[lb][session]") {
+  const Hall hall(cookies(1'000));
+  int at_once = 0;
+  for (const std::string& cookie : hall.owners)
+    at_once += hall.seats.at(cookie)->key == CookieKey(cookie) ? 1 : 0;
+  CHECK(at_once > 700);
+}
+
+TEST_CASE("seats: who has no seat finds none", "[lb][session]") {
+  const Hall hall(cookies(100));
+  for (std::size_t length = 0; length < 200; ++length) {
+    const std::string stranger(length, 'x');
+    CHECK(hall.owner(stranger) == nullptr);
+    CHECK(hall.owner(stranger, hall.seats.at(stranger)) == nullptr);
+  }
+  for (const std::string& cookie : hall.owners) {
+    CHECK(hall.owner(cookie.substr(1)) == nullptr);
+    CHECK(hall.owner(cookie.substr(0, cookie.size() - 1)) == nullptr);
+    CHECK(hall.owner(cookie + "x") == nullptr);
+    for (std::size_t i = 0; i < cookie.size(); ++i) {
+      std::string other = cookie;
+      other[i] = 'x';
+      REQUIRE(hall.owner(other) == nullptr);
+    }
+  }
+}
+
+TEST_CASE("seats: a seat elsewhere says nothing here", "[lb][session]") {
+  const Hall here(cookies(10));
+  const Hall elsewhere(cookies(10));
+  for (const std::string& cookie : here.owners)
+    CHECK(here.owner(cookie, elsewhere.seats.at(cookie)) == &cookie);
+}
+
+TEST_CASE("seats: where nobody sits, nobody is found", "[lb][session]") {
+  const Seats none(0);
+  CHECK(none.at("a") == nullptr);
+  CHECK(none.find("a", nullptr) == nullptr);
+  const Seats free(3);
+  REQUIRE(free.at("a") != nullptr);
+  CHECK(free.find("a", free.at("a")) == nullptr);
+  free.at("a")->prefetch_marks();
+}
+
+TEST_CASE("seats: texts that differ in anything have different keys", "[lb][session]") {
+  const std::string text = "MTAuMC4wLjE6ODA7YQ==";
+  CHECK(CookieKey(text) == CookieKey(std::string(text)));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    CHECK_FALSE(CookieKey(text) == CookieKey(text.substr(0, i)));
+    for (std::size_t j = 0; j < i; ++j) {
+      std::string swapped = text;
+      std::swap(swapped[i], swapped[j]);
+      if (swapped != text) CHECK_FALSE(CookieKey(text) == CookieKey(swapped));
+    }
+  }
+  CHECK_FALSE(CookieKey("") == CookieKey(std::string(1, '\0')));
+  CHECK_FALSE(CookieKey(std::string(8, '\0')) == CookieKey(std::string(16, '\0')));
+}
+
+}  // namespace
+}  // namespace signalbox
