@@ -160,7 +160,7 @@ void ChannelCore::publish() {
   snapshot.clusters = published_refs_;
   snapshot.notes = notes_;
   snapshot.sequence = ++sequence_;
-  snapshot.foresee();
+  snapshot.note_sessions();
   const ConnectivityState state =
       current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});

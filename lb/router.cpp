@@ -225,7 +225,8 @@ inline Router::Foresight Router::foresee(const Snapshot& snapshot, const CallArg
   __builtin_prefetch(snapshot.seats);
   spare_sessions.prefetch();
   const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
-  return {found, found.value ? snapshot.seats->at(*found.value) : nullptr};
+  const bool may_lead = found.value && found.value->size() <= kLongestCookieValue;
+  return {found, may_lead ? snapshot.seats->at(*found.value) : nullptr};
 }
 
 template <typename Sink>
@@ -316,8 +317,7 @@ Selection Router::route(const Snapshot& snapshot,
   // Before the cluster's reference is taken: they may change it (A60).
   if (selection.filters == nullptr) return selection;
   const StatefulSession* const session = selection.filters->only_session;
-  if (!Sink::kTells && session != nullptr && foresight.cookie && selection.choices.size() == 1)
-      [[likely]] {
+  if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
     const CompiledCookie& cookie = session->cookie();
     if (!path_matches(call.path, cookie.path())) return selection;
     pick.session_ = make_session(sessions_->terms());

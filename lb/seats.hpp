@@ -97,7 +97,7 @@ class Seats {
   explicit Seats(std::size_t hosts) : seats_(hosts == 0 ? 0 : 2 * hosts + 1) {}
 
   /// Gives one to the owner of this cookie. Precondition: no more than there are hosts have one,
-  /// each with a cookie of its own, and all are connected.
+  /// each with a cookie of its own. Without a connection it stays free.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());
     while (!seats_[place].is_free())
@@ -116,7 +116,7 @@ class Seats {
   }
 
   /// The seat of this cookie's owner; null: it is not known at sight. `first`: as at() says, or one
-  /// of other seats, or null.
+  /// of other seats, or null; by that of another cookie it may not be found.
   const Seat* find(absl::string_view cookie, const Seat* first) const {
     if (cookie.empty() || seats_.empty()) return nullptr;
     const CookieKey key(cookie);

@@ -42,7 +42,7 @@ void annotate_readers_waited_for() {}
 
 }  // namespace
 
-void Snapshot::foresee() {
+void Snapshot::note_sessions() {
   if (selector != nullptr) cookie = selector->cookie();
   if (picker != nullptr && !cookie.empty()) seats = picker->seats();
 }

@@ -24,7 +24,7 @@
 
 namespace signalbox::lb {
 
-/// What a pick reads is on one cache line.
+/// What a pick reads is on one cache line; what it reads more of for sessions is on the next.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
   /// Rises with each publication, pickers included; what a queued pick compares.
@@ -33,16 +33,17 @@ struct alignas(kCacheLine) Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
-  const Seats* seats = nullptr;  ///< The picker's, where the selector has a cookie; see foresee().
+  const Seats* seats =
+      nullptr;  ///< The picker's, where the selector has a cookie; see note_sessions().
   /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
   /// restarted keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
   /// Read only for calls that fail. Null: none.
   ResolutionNotesPtr notes;
-  std::string cookie;  ///< The selector's. On the next line, for calls of sessions.
+  std::string cookie;  ///< The selector's. Empty: nothing is known before routes are.
 
   /// Notes what selector and picker say of sessions.
-  void foresee();
+  void note_sessions();
 };
 
 class SnapshotCell {

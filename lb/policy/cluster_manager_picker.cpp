@@ -117,7 +117,7 @@ const ChildPicker* ClusterTable::find(const ClusterName& cluster, std::size_t pl
 
 const Seats* ClusterTable::seats() const {
   const Seats* known = nullptr;
-  if (size_ > kChunk) return known;
+  if (size_ > kMostWithSeats) return known;
   for (std::size_t place = 0; place < size_; ++place) {
     const Seats* const seats = at(place).second.seats();
     if (known != nullptr && seats != nullptr) return nullptr;

@@ -45,6 +45,7 @@ class ClusterTable {
 
  private:
   static constexpr std::size_t kChunk = 32;
+  static constexpr std::size_t kMostWithSeats = 32;  ///< Each publication looks at all of them.
   using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 

@@ -51,13 +51,13 @@ class FilterChains {
   FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
 
   /// The name of the sessions' cookie in all chains so far; empty: there is none, or more than one.
-  const std::string& cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : no_cookie; }
+  const std::string& cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : kNoCookie; }
 
  private:
   /// One for each filter; null: it is off.
   using Configs = std::vector<const HttpFilterConfig*>;
 
-  inline static const std::string no_cookie;
+  inline static const std::string kNoCookie;
 
   FilterChainPtr compile(const Configs& configs);
 

@@ -56,7 +56,7 @@ class CookieSearch {
  private:
   // Nearly all: it is the first of all cookies, and nothing is around its value.
   bool is_first(absl::string_view header) {
-    const bool is_untouched = cookies_left_ == kMostCookies;
+    const bool is_untouched = cookies_left_ == kMostCookies && !found_.is_cut;
     if (!is_untouched || header.size() > kMostCookieBytes || header.size() <= name_.size() + 1)
       return false;
     for (std::size_t i = 0; i < name_.size(); ++i) {
@@ -67,7 +67,7 @@ class CookieSearch {
     while (end < header.size() && is_plain(header[end]))
       ++end;
     const bool is_whole = end == header.size() || header[end] == ';';
-    if (header[begin - 1] != '=' || !is_whole || end == begin) return false;
+    if (header[begin - 1] != '=' || !is_whole) return false;
     found_.value = header.substr(begin, end - begin);
     cookies_left_ = 0;
     return true;

@@ -39,6 +39,7 @@
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 #include "messages/session.hpp"
+#include "messages/striped.hpp"
 
 namespace signalbox::lb {
 
@@ -236,7 +237,7 @@ struct SpareSessions {
   Session* first = nullptr;
   std::size_t count = 0;
 
-  /// Asks for what begin() will write of the next one.
+  /// Asks for what a pick writes and reads of the next one.
   void prefetch() const {
     if (first == nullptr) return;
     __builtin_prefetch(first, 1);

@@ -65,7 +65,7 @@ class RouterFixture {
     snapshot->failure = std::move(failure);
     snapshot->notes = notes;
     snapshot->sequence = ++sequence;
-    snapshot->foresee();
+    snapshot->note_sessions();
     const auto old = cell->exchange(std::move(snapshot));
     lb::SnapshotCell::wait_for_readers();
   }

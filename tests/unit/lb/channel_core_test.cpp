@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/pickers.hpp"
+#include "lb/seats.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -137,6 +138,35 @@ TEST_CASE("channel_core: a selector is used only after the root has answered its
     CHECK(next.selector != snapshot.selector);
     CHECK(next.generation == 2);
   }
+}
+
+TEST_CASE("channel_core: a snapshot knows its sessions' cookie, and where cookies lead",
+          "[lb][channel_core][A55-6]") {
+  struct Seated final : Picker {
+    const Seats* seats() const override { return &own; }
+
+    PickResult pick(const PickArgs& /*args*/) const override { return {}; }
+
+    const Seats own{1};
+  };
+
+  const auto config = std::make_shared<XdsConfig>(*routes_to({"a"}));
+  auto listener = std::make_shared<Listener>();
+  const bool has_sessions = GENERATE(true, false);
+  if (has_sessions) {
+    listener->filters.push_back(
+        {"session",
+         "type",
+         StatefulSessionFilter{SessionCookie{"s", "", Duration::zero()}, false},
+         false});
+  }
+  config->listener = listener;
+  const auto picker = std::make_shared<const Seated>();
+  Channel channel;
+  channel.config(config, "");
+  const auto effects = channel.step(RootPublished{ConnectivityState::kReady, picker, 1});
+  CHECK(published(effects).snapshot.cookie == (has_sessions ? "s" : ""));
+  CHECK(published(effects).snapshot.seats == (has_sessions ? &picker->own : nullptr));
 }
 
 TEST_CASE("channel_core: a new cluster is in the tree that comes with the selector naming it",

@@ -299,8 +299,12 @@ TEST_CASE("override_host picker: a cookie known at sight leads where reading it 
       {"a long one", plain_cookie(longer, "orders"), "complete 10.0.0.6:80 (hit) " + longer},
   }));
   DYNAMIC_SECTION(row.what) {
+    // By the seat of another picker, as of none: it is found anew.
+    const PickerPtr elsewhere = make_override_host_picker(
+        make_queue_picker(), make_host_slots(table, states), std::make_shared<const Asks>());
+    const bool is_elsewhere = GENERATE(false, true);
     Unread call(row.cookie);
-    const PickResult result = call.pick(picker);
+    const PickResult result = call.pick(picker, is_elsewhere ? elsewhere : nullptr);
     CHECK(to_words(result) == row.answer);
     CHECK(result.affinity.as_cookie != row.is_read);
     const bool may_hit = std::holds_alternative<Complete>(result.outcome);

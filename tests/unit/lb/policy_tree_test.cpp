@@ -6,7 +6,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/route/session_cookie.hpp"
+#include "lb/seats.hpp"
 #include "tests/support/child_policies.hpp"
+#include "tests/support/session_tree.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -172,6 +175,25 @@ std::vector<ChildPolicy> that_connect_when_asked() {
 }
 
 }  // namespace
+
+TEST_CASE("policy tree: the seats of sessions are seen from above, through all policies",
+          "[lb][policy_tree][A55-36]") {
+  SessionTree world;
+  if (GENERATE(false, true)) {
+    OutlierDetection& settings = world.extras.outlier_detection.emplace();
+    settings.interval = 10s;
+    settings.failure_percentage.emplace();
+  }
+  world.tree.up("a");
+  world.apply({":a,b"});
+  const Seats* const seats = world.tree.picker()->seats();
+  REQUIRE(seats != nullptr);
+  const Seat* const seat = seats->find(lb::plain_cookie("a", "orders"), nullptr);
+  REQUIRE(seat != nullptr);
+  CHECK(seat->complete.connection->address() == Address("a"));
+  CHECK(*seat->hosts == "a");
+  CHECK(seats->find(lb::plain_cookie("b", "orders"), nullptr) == nullptr);
+}
 
 TEST_CASE("policy tree: calls go where configuration and network say, after any history",
           "[lb][property][A56][A75-1][A75-13]") {

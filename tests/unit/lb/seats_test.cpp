@@ -79,9 +79,11 @@ TEST_CASE("seats: who has no seat finds none", "[lb][session]") {
 
 TEST_CASE("seats: a seat elsewhere says nothing here", "[lb][session]") {
   const Hall here(cookies(10));
-  const Hall elsewhere(cookies(10));
-  for (const std::string& cookie : here.owners)
+  const Hall elsewhere(cookies(GENERATE(1, 10, 1'000)));
+  for (const std::string& cookie : here.owners) {
     CHECK(here.owner(cookie, elsewhere.seats.at(cookie)) == &cookie);
+    CHECK(elsewhere.owner(cookie, here.seats.at(cookie)) == elsewhere.owner(cookie));
+  }
 }
 
 TEST_CASE("seats: where nobody sits, nobody is found", "[lb][session]") {

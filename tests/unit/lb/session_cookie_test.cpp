@@ -69,6 +69,7 @@ TEST_CASE("session_cookie: finds the first cookie of its name", "[lb][session][A
       {"a quote that has not begun", {{"cookie", "s=1\""}}, "1\""},
       {"no value", {{"cookie", "s="}}, ""},
       {"no equals sign", {{"cookie", "s"}}, ""},
+      {"in two headers, and nothing before it", {{"cookie", "s=1"}, {"cookie", "s=2"}}, "1"},
       {"empty ones", {{"cookie", ";;"}, {"cookie", ""}, {"cookie", "; s=1;"}}, "1"},
       {"its name in another's value", {{"cookie", "a=s=1"}}, std::nullopt},
   }));
@@ -104,6 +105,9 @@ TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of al
       {"the last byte", {{"cookie", "a=" + filler + ";s=12"}}, true},
       {"a byte more", {{"cookie", "a=" + filler + ";s=123"}}, false},
       {"a byte more, in another header", {{"cookie", "a=" + filler}, {"cookie", "s=12345"}}, false},
+      {"behind a header that is too long",
+       {{"cookie", "a=" + std::string(kMostCookieBytes, 'x')}, {"cookie", "s=1"}},
+       false},
       {"a value that is too long", {{"cookie", "s=" + std::string(kMostCookieBytes, 'x')}}, false},
   }));
   DYNAMIC_SECTION(row.when) {

@@ -479,6 +479,46 @@ std::string history(TwoBackends& world, const std::string& cookie, const char* p
   return absl::StrCat(told, " ", absl::StrJoin(world.warnings, "; "));
 }
 
+TEST_CASE_METHOD(TwoBackends,
+                 "session: where its cookie leads is asked before its route is known",
+                 "[lb][session]") {
+  const Seat* const seat = seats.at(base64("10.0.0.2:80;a"));
+  CHECK(SnapshotCell::Reader(*cell)->seats == &seats);
+  CHECK(SnapshotCell::Reader(*cell)->cookie == "s");
+  call(second);
+  CHECK(last->seat == seat);
+  call("");
+  CHECK(last->seat == nullptr);
+  CHECK(router.pick({"/s/M", nullptr, 7}).outcome() == PickOutcome::kComplete);
+  call("s=" + std::string(kLongestCookieValue, 'A'));
+  CHECK(last->seat != nullptr);
+  call("s=" + std::string(kLongestCookieValue + 1, 'A'));
+  CHECK(last->seat == nullptr);
+
+  SECTION("but not where seats are not known") {
+    has_seats = false;
+    configure(to("a"), session_by("s"));
+    call(second);
+    CHECK(last->seat == nullptr);
+  }
+  SECTION("nor for a cookie that nobody knows at sight") {
+    use({.seal = seal_of('a'), .accepts_plain = true});
+    call(second);
+    CHECK(last->seat == nullptr);
+    CHECK(last->cookie.empty());
+  }
+  SECTION("nor where routes have cookies of two names") {
+    Route other = route(prefix("/other"), to("a"));
+    other.filter_overrides = {{"session", HttpFilterConfig(session_by("t"))}};
+    configure(config_of({other, route(prefix(""), to("a"))}), session_by("s"));
+    CHECK(SnapshotCell::Reader(*cell)->cookie.empty());
+    CHECK(address_of(call(second)) == "10.0.0.2:80");
+    CHECK(last->seat == nullptr);
+    CHECK(address_of(call("t" + second.substr(1), "/other/M")) == "10.0.0.2:80");
+    CHECK(address_of(call(second, "/other/M")) == "10.0.0.1:80");
+  }
+}
+
 TEST_CASE("session: a cookie that is looked for before the route says what it says after",
           "[lb][session][A55-14][A55-16][A55-17][A55-19]") {
   struct Row {
@@ -494,7 +534,9 @@ TEST_CASE("session: a cookie that is looked for before the route says what it sa
       {"two sessions of one cookie",
        to("a"),
        {filter("s", session_by("s", "/s")), filter("t", session_by("s"))}},
-      {"of two", to("a"), {filter("s", session_by("s", "/s")), filter("t", session_by("t"))}},
+      {"of two in a chain",
+       to("a"),
+       {filter("s", session_by("s", "/s")), filter("t", session_by("t"))}},
       {"behind a filter that has something to say",
        to("a"),
        {filter("it",
