@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "absl/strings/str_cat.h"
 
@@ -127,10 +126,17 @@ const Seats* ClusterTable::seats() const {
 }
 
 std::size_t ClusterTable::place_of(const ClusterName& cluster) const {
-  const auto places = std::views::iota(std::size_t{0}, size_);
-  const auto name_at = [this](std::size_t place) -> const ClusterName& { return at(place).first; };
-  const auto found = std::ranges::lower_bound(places, cluster, {}, name_at);
-  return found != places.end() && name_at(*found) == cluster ? *found : size_;
+  std::size_t begin = 0;
+  std::size_t end = size_;
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (at(middle).first < cluster) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin < size_ && at(begin).first == cluster ? begin : size_;
 }
 
 PickerPtr make_cluster_picker(ClusterTable table) {

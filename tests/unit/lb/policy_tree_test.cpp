@@ -4,6 +4,7 @@
 // the configuration and the network of this moment say. One seed is one history.
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/route/session_cookie.hpp"
@@ -109,7 +110,7 @@ class History {
       const std::uint64_t chosen = below(5);
       if (chosen >= priorities.size()) continue;
       priorities[chosen].push_back(address);
-      texts[chosen] += " " + address + ":" + address;
+      absl::StrAppend(&texts[chosen], " ", address, ":", address);
     }
     // The endpoints' policy changes its type now and then, and calls should never notice.
     world_.eds(leaf, texts, policies_[below(policies_.size())].config);
@@ -180,9 +181,8 @@ TEST_CASE("policy tree: the seats of sessions are seen from above, through all p
           "[lb][policy_tree][A55-36]") {
   SessionTree world;
   if (GENERATE(false, true)) {
-    OutlierDetection& settings = world.extras.outlier_detection.emplace();
-    settings.interval = 10s;
-    settings.failure_percentage.emplace();
+    world.extras.outlier_detection.emplace();
+    world.extras.outlier_detection->failure_percentage = OutlierDetection::FailurePercentage{};
   }
   world.tree.up("a");
   world.apply({":a,b"});
