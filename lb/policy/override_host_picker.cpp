@@ -230,12 +230,9 @@ PickResult refuse(absl::string_view named, const Slot* known) {
 class OverrideHostPicker final : public Picker {
  public:
   OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
-      : child_(std::move(child)),
-        slots_(std::move(slots)),
-        seats_(&slots_->seats()),
-        asks_(std::move(asks)) {}
+      : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}
 
-  const Seats* seats() const override { return seats_; }
+  const Seats* seats() const override { return &slots_->seats(); }
 
   PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
 
@@ -249,7 +246,7 @@ class OverrideHostPicker final : public Picker {
     if (args.session == nullptr) return child_.ask(args, sink);
     if constexpr (!Sink::kTells) {
       const SessionArgs& session = *args.session;
-      if (const Seat* const seat = seats_->find(session.cookie, session.seat))
+      if (const Seat* const seat = slots_->seats().find(session.cookie, session.seat))
         return sit(*seat, args);
     }
     return pick_host(args, sink);
@@ -384,7 +381,6 @@ class OverrideHostPicker final : public Picker {
 
   ChildPicker child_;
   HostSlotsPtr slots_;
-  const Seats* seats_;  ///< Of slots_.
   std::shared_ptr<const AskTarget> asks_;
 };
 

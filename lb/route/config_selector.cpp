@@ -108,7 +108,7 @@ class RouteSelector final : public ConfigSelector {
     return answer;
   }
 
-  const std::string& cookie() const override { return actions_.cookie(); }
+  std::string cookie() const override { return actions_.cookie(); }
 
  private:
   template <typename Sink>

@@ -88,10 +88,7 @@ class ConfigSelector {
 
   /// The name of the cookie that all of its sessions go by; empty: there are none, or they have
   /// cookies of several names.
-  virtual const std::string& cookie() const {
-    static const std::string none;
-    return none;
-  }
+  virtual std::string cookie() const { return ""; }
 };
 
 using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;

@@ -133,12 +133,11 @@ FilterChainPtr FilterChains::compile(const Configs& configs) {
                                               configured)));
     }
     if (filter == nullptr) continue;
-    chain->only_session = session_in(*filter);
-    if (chain->only_session != nullptr) cookies_.emplace(chain->only_session->cookie().name());
+    if (const auto* session = session_in(*filter)) cookies_.emplace(session->cookie().name());
     chain->filters.push_back(std::move(filter));
   }
   if (chain->filters.empty()) return nullptr;
-  if (chain->filters.size() > 1) chain->only_session = nullptr;
+  if (chain->filters.size() == 1) chain->only_session = session_in(*chain->filters.front());
   return chain;
 }
 

@@ -51,13 +51,11 @@ class FilterChains {
   FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
 
   /// The name of the sessions' cookie in all chains so far; empty: there is none, or more than one.
-  const std::string& cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : kNoCookie; }
+  std::string cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : ""; }
 
  private:
   /// One for each filter; null: it is off.
   using Configs = std::vector<const HttpFilterConfig*>;
-
-  inline static const std::string kNoCookie;
 
   FilterChainPtr compile(const Configs& configs);
 

@@ -48,15 +48,17 @@ class CookieSearch {
   explicit CookieSearch(absl::string_view name) : name_(name) {}
 
   void look_at(absl::string_view header) {
-    if (!is_first(header)) look_through(header);
+    if (!is_over() && !is_first(header)) look_through(header);
   }
 
   const FoundCookie& found() const { return found_; }
 
  private:
+  bool is_over() const { return found_.value || found_.is_cut; }
+
   // Nearly all: it is the first of all cookies, and nothing is around its value.
   bool is_first(absl::string_view header) {
-    const bool is_untouched = cookies_left_ == kMostCookies && !found_.is_cut;
+    const bool is_untouched = cookies_left_ == kMostCookies;
     if (!is_untouched || header.size() > kMostCookieBytes || header.size() <= name_.size() + 1)
       return false;
     for (std::size_t i = 0; i < name_.size(); ++i) {
@@ -69,7 +71,6 @@ class CookieSearch {
     const bool is_whole = end == header.size() || header[end] == ';';
     if (header[begin - 1] != '=' || !is_whole) return false;
     found_.value = header.substr(begin, end - begin);
-    cookies_left_ = 0;
     return true;
   }
 

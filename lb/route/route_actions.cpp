@@ -94,7 +94,7 @@ class RouteActions::Builder {
     return place;
   }
 
-  const std::string& cookie() const { return chains_.cookie(); }
+  std::string cookie() const { return chains_.cookie(); }
 
  private:
   struct Made {

@@ -120,7 +120,7 @@ absl::string_view said_of(CookieFlaw flaw) {
 }
 
 void CookieSearch::look_through(absl::string_view header) {
-  while (!found_.value && !found_.is_cut && !header.empty()) {
+  while (!is_over() && !header.empty()) {
     const std::size_t end = find_byte(header.substr(0, bytes_left_ + 1), ';');
     if (cookies_left_ == 0 || end > bytes_left_) {
       found_.is_cut = true;
