@@ -17,10 +17,6 @@ namespace {
 
 constexpr SocketLoop::Id kBell = 0;
 
-Instant now() {
-  return std::chrono::steady_clock::now();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SocketLoop>> SocketLoop::make(absl::string_view unable) {

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,6 +34,9 @@ class SocketLoop {
  public:
   /// Of a socket and its time; never 0, which is the loop's own.
   using Id = std::uint64_t;
+
+  /// The clock of times.
+  static Instant now() { return std::chrono::steady_clock::now(); }
 
   /// Called on the loop's thread, with no lock held.
   class Handler {

@@ -33,10 +33,6 @@ namespace {
 
 using Verdict = std::optional<ProbeAnswer>;  ///< nullopt: not yet.
 
-Instant now() {
-  return std::chrono::steady_clock::now();
-}
-
 Verdict passed() {
   return ProbeAnswer{ProbeOutcome::kPassed, "", false};
 }
@@ -179,7 +175,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
 
  private:
   void connect(Id id, Talk& talk) {
-    loop_->set_due(id, now() + talk.script.timeout);
+    loop_->set_due(id, SocketLoop::now() + talk.script.timeout);
     const SocketAddress to = parse_socket_address(talk.script.to.str());
     if (to.length == 0) return end(id, *failed("its address is no IP address with a port"));
     talk.socket = make_socket(to);

@@ -22,10 +22,6 @@
 namespace signalbox::actors {
 namespace {
 
-Instant now() {
-  return std::chrono::steady_clock::now();
-}
-
 void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   constexpr int kProbes = 3;
   const auto seconds = [](std::chrono::seconds time) {
@@ -102,7 +98,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   void take(const WishPtr& wish) {
     wish->id = ++last_id_;
     wishes_.emplace(wish->id, wish);
-    std::erase_if(resting_, [at = now()](const auto& entry) { return entry.second <= at; });
+    std::erase_if(resting_,
+                  [at = SocketLoop::now()](const auto& entry) { return entry.second <= at; });
     const auto resting = resting_.find(wish->address);
     if (resting == resting_.end()) return open(wish);
     wish->phase = Wish::Phase::kResting;
@@ -116,7 +113,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     if (*wish->socket < 0) return lose(wish, std::strerror(errno));
     if (options_.keepalive) set_keepalive(*wish->socket, *options_.keepalive);
     wish->phase = Wish::Phase::kConnecting;
-    loop_->set_due(wish->id, now() + std::min<Duration>(wish->timeout, std::chrono::hours(24)));
+    loop_->set_due(wish->id,
+                   SocketLoop::now() + std::min<Duration>(wish->timeout, std::chrono::hours(24)));
     if (!begin_connect(wish->socket, to) || !loop_->listen_for(wish->id, wish->socket, EPOLLOUT))
       lose(wish, std::strerror(errno));
   }
@@ -128,14 +126,14 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     const int error = error_of(*wish->socket);
     if (error != 0) return lose(wish, std::strerror(error));
     if (wish->phase == Wish::Phase::kConnecting) return stand(wish);
-    if (now() - wish->begun < kStood) return lose(wish, "it was closed at once");
+    if (SocketLoop::now() - wish->begun < kStood) return lose(wish, "it was closed at once");
     open(wish);  // P2.
   }
 
   void stand(const WishPtr& wish) {
     loop_->set_due(wish->id, Instant::max());
     wish->phase = Wish::Phase::kStanding;
-    wish->begun = now();
+    wish->begun = SocketLoop::now();
     if (!loop_->listen_for(wish->id, wish->socket, EPOLLRDHUP))
       return lose(wish, std::strerror(errno));
     if (wish->connection != nullptr) return;
@@ -149,7 +147,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   // A wish of its own: the caller's may be the one that is forgotten here.
   void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
-    if (stood && now() - wish->begun < kStood) resting_[wish->address] = wish->begun + kStood;
+    if (stood && SocketLoop::now() - wish->begun < kStood)
+      resting_[wish->address] = wish->begun + kStood;
     const bool was_told = wish->connection != nullptr;
     const auto status = absl::UnavailableError(absl::StrCat(
         "connection to ", wish->address.str(), was_told ? " was lost: " : " failed: ", why));
