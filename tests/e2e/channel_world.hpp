@@ -20,23 +20,13 @@
 #include "actors/io/grpc_connector.hpp"
 #include "channel/grpc_channel.hpp"
 #include "tests/e2e/echo_server.hpp"
+#include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::test {
 
 using namespace std::chrono_literals;
 
-/// What a picker answers, as a function.
-class ScriptedPicker final : public Picker {
- public:
-  using Script = std::function<PickResult(const PickArgs&)>;
-
-  explicit ScriptedPicker(Script script) : script_(std::move(script)) {}
-
-  PickResult pick(const PickArgs& args) const override { return script_(args); }
-
- private:
-  Script script_;
-};
+using testing::ScriptedPicker;
 
 /// Sends all calls to one cluster.
 class OneRoute final : public lb::ConfigSelector {

@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,28 +13,13 @@
 #include "lb/router.hpp"
 #include "messages/xds_config.hpp"
 #include "tests/support/route_fixture.hpp"
+#include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::testing {
 
 /// Every call goes where `action` says.
 inline XdsConfig all_to(const ForwardAction& action) {
   return config_of({route(prefix(""), action)});
-}
-
-/// Answers what the test says.
-class ScriptedPicker final : public Picker {
- public:
-  explicit ScriptedPicker(std::function<PickResult(const PickArgs&)> answer)
-      : answer_(std::move(answer)) {}
-
-  PickResult pick(const PickArgs& args) const override { return answer_(args); }
-
- private:
-  std::function<PickResult(const PickArgs&)> answer_;
-};
-
-inline PickerPtr answering(std::function<PickResult(const PickArgs&)> answer) {
-  return std::make_shared<ScriptedPicker>(std::move(answer));
 }
 
 inline PickResult result(std::variant<Complete, Queue, Fail, Drop> outcome) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,21 +42,6 @@ inline std::string host_in(absl::string_view set_cookie) {
   std::string text;
   return absl::Base64Unescape(value, &text) ? text : absl::StrCat("? ", set_cookie);
 }
-
-/// Answers what the test says, and has seats.
-class SeatedPicker final : public Picker {
- public:
-  SeatedPicker(std::function<PickResult(const PickArgs&)> answer, const Seats* seats)
-      : answer_(std::move(answer)), seats_(seats) {}
-
-  const Seats* seats() const override { return seats_; }
-
-  PickResult pick(const PickArgs& args) const override { return answer_(args); }
-
- private:
-  std::function<PickResult(const PickArgs&)> answer_;
-  const Seats* seats_;
-};
 
 /// A router whose every call has the filters "session" (its cookie is "s") and router.
 struct SessionFixture : RouterFixture {
@@ -145,8 +129,8 @@ struct SessionFixture : RouterFixture {
 
   void configure_filters(const XdsConfig& config, std::vector<HttpFilter> filters) {
     publish(with_filters(config, std::move(filters)),
-            std::make_shared<SeatedPicker>([this](const PickArgs& args) { return answer(args); },
-                                           has_seats ? &seats : nullptr));
+            answering([this](const PickArgs& args) { return answer(args); },
+                      has_seats ? &seats : nullptr));
   }
 
   /// A call with this cookie header; none where it is empty.

@@ -5,6 +5,7 @@
 
 #include "lb/pickers.hpp"
 #include "lb/seats.hpp"
+#include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -142,14 +143,6 @@ TEST_CASE("channel_core: a selector is used only after the root has answered its
 
 TEST_CASE("channel_core: a snapshot knows its sessions' cookie, and where cookies lead",
           "[lb][channel_core][A55-6]") {
-  struct Seated final : Picker {
-    const Seats* seats() const override { return &own; }
-
-    PickResult pick(const PickArgs& /*args*/) const override { return {}; }
-
-    const Seats own{1};
-  };
-
   const auto config = std::make_shared<XdsConfig>(*routes_to({"a"}));
   auto listener = std::make_shared<Listener>();
   const bool has_sessions = GENERATE(true, false);
@@ -161,12 +154,13 @@ TEST_CASE("channel_core: a snapshot knows its sessions' cookie, and where cookie
          false});
   }
   config->listener = listener;
-  const auto picker = std::make_shared<const Seated>();
+  const Seats seats(1);
   Channel channel;
   channel.config(config, "");
-  const auto effects = channel.step(RootPublished{ConnectivityState::kReady, picker, 1});
+  const auto effects =
+      channel.step(RootPublished{ConnectivityState::kReady, testing::seated(&seats), 1});
   CHECK(published(effects).snapshot.cookie == (has_sessions ? "s" : ""));
-  CHECK(published(effects).snapshot.seats == (has_sessions ? &picker->own : nullptr));
+  CHECK(published(effects).snapshot.seats == (has_sessions ? &seats : nullptr));
 }
 
 TEST_CASE("channel_core: a new cluster is in the tree that comes with the selector naming it",

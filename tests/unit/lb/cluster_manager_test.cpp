@@ -9,6 +9,7 @@
 #include "lb/policy/cluster_manager_picker.hpp"
 #include "lb/seats.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/scripted_picker.hpp"
 #include "tests/support/xds_world.hpp"
 
 using namespace signalbox;
@@ -133,27 +134,6 @@ TEST_CASE("cluster table: a guessed place is no more than a guess", "[lb][cluste
   CHECK(ClusterTable().find(ClusterName("a")) == nullptr);
 }
 
-namespace {
-
-/// Has seats, perhaps.
-class SeatedPicker final : public Picker {
- public:
-  explicit SeatedPicker(const Seats* seats) : seats_(seats) {}
-
-  const Seats* seats() const override { return seats_; }
-
-  PickResult pick(const PickArgs& /*args*/) const override { return {}; }
-
- private:
-  const Seats* seats_;
-};
-
-PickerPtr seated(const Seats* seats) {
-  return std::make_shared<const SeatedPicker>(seats);
-}
-
-}  // namespace
-
 TEST_CASE("cluster table: seats are those of the only cluster that has any",
           "[lb][cluster_manager][session]") {
   const Seats seats(1);
@@ -161,7 +141,7 @@ TEST_CASE("cluster table: seats are those of the only cluster that has any",
   const auto seats_of = [](const std::vector<const Seats*>& all) {
     ClusterTable::Changes entries;
     for (const Seats* one : all)
-      entries.emplace_back(ClusterName(std::to_string(entries.size())), seated(one));
+      entries.emplace_back(ClusterName(std::to_string(entries.size())), testing::seated(one));
     return make_cluster_picker(ClusterTable(entries))->seats();
   };
   CHECK(seats_of({}) == nullptr);
