@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <string>
 
 #include "messages/drop_counts.hpp"
@@ -63,6 +64,9 @@ struct PolicyOptions {
   std::uint32_t panic_threshold = 0;
   /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
   bool unreachable_is_unhealthy = true;
+  /// Where that stands which calls of sessions touch at random; outlives pickers and marks. Null:
+  /// where all else does.
+  std::pmr::memory_resource* session_memory = nullptr;
 };
 
 /// What a policy is born with.

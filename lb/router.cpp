@@ -134,8 +134,6 @@ void Pick::complete(const Complete& chosen, const TrackerList& trackers, const S
 
 // What filters said comes first: whether it stands in the way of a pick.
 bool Pick::is_held_back() {
-  if (filtered_ == nullptr) [[likely]]
-    return false;
   if (filtered_->delay > Duration::zero()) return true;
   if (!filtered_->end) return false;
   // A54 "purposefully does not limit interceptors": any code may be injected.
@@ -218,15 +216,44 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
   return explanation;
 }
 
+// The steps of a call's session stand apart, each in one piece: calls of no session need not step
+// over them, and those of one find them in few places.
+
 // The seat is asked for: it is far away, and comes while the route is looked for.
-inline Router::Foresight Router::foresee(const Snapshot& snapshot, const CallArgs& call) {
+[[gnu::noinline]] Router::Foresight Router::foresee(const Snapshot& snapshot,
+                                                    const CallArgs& call) {
   if (snapshot.seats == nullptr || call.headers == nullptr) [[unlikely]]
     return {};
   __builtin_prefetch(snapshot.seats);
   spare_sessions.prefetch();
   const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
-  const bool may_lead = found.value && found.value->size() <= kLongestCookieValue;
-  return {found, may_lead ? snapshot.seats->at(*found.value) : nullptr};
+  if (!found.value || found.value->size() > kLongestCookieValue) return {found};
+  const CookieKey key(*found.value);
+  return {found, key, snapshot.seats->at(key)};
+}
+
+[[gnu::noinline]] void Router::begin_session(const StatefulSession& filter,
+                                             absl::string_view path,
+                                             const Foresight& foresight,
+                                             Pick& pick) const {
+  const CompiledCookie& cookie = filter.cookie();
+  if (!path_matches(path, cookie.path())) return;
+  pick.session_ = make_session(sessions_->terms());
+  pick.session_->begin(cookie, *foresight.cookie, foresight.key);
+}
+
+[[gnu::noinline]] SessionArgs Router::wish_of(Session& session, const Seat* seat) const {
+  session.terms = &sessions_->terms();
+  return session.wish(sessions_->now(), seat);
+}
+
+// What it needs of the configuration and the headers it copies: they may be gone after the look.
+[[gnu::noinline]] void Router::settle(Session& session,
+                                      const Affinity& affinity,
+                                      PickOutcome outcome,
+                                      const ClusterRef& cluster) const {
+  session.settle(affinity, outcome, cluster.name(), cluster.stats(), sessions_->terms());
+  session.keep();
 }
 
 template <typename Sink>
@@ -239,13 +266,10 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
-  Selection selected{.cluster = pick.cluster(), .hash = pick.hash_};
-  const bool is_new = selected.cluster == nullptr;
-  Foresight foresight;
-  if (is_new) {
-    sink.leave([&] { foresight = foresee(*snapshot, call); });
-    selected = route(*snapshot, call, foresight, pick, sink);
-  }
+  const bool is_new = pick.cluster() == nullptr;
+  const Foresight foresight = is_new && !Sink::kTells ? foresee(*snapshot, call) : Foresight();
+  const Selection selected = is_new ? route(*snapshot, call, foresight, pick, sink)
+                                    : Selection{.cluster = pick.cluster(), .hash = pick.hash_};
   const ClusterRef* const cluster = selected.cluster;
   if (cluster == nullptr) [[unlikely]]
     return;
@@ -256,13 +280,9 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   cluster->stats().prefetch();
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
-  if (!pick.is_held_back()) {
-    Session* const session = pick.session_.get();
-    SessionArgs wish;
-    if (session != nullptr) [[likely]] {
-      session->terms = &sessions_->terms();
-      wish = session->wish(sessions_->now(), foresight.seat);
-    }
+  Session* const session = pick.session_.get();
+  if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
+    const SessionArgs wish = session != nullptr ? wish_of(*session, foresight.seat) : SessionArgs();
     const Affinity affinity = pick.ask(*snapshot,
                                        {.path = call.path,
                                         .headers = filtered != nullptr ? &headers : call.headers,
@@ -273,16 +293,14 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                         .session = session != nullptr ? &wish : nullptr},
                                        pick.auto_host_rewrite_ ? call.authority : nullptr,
                                        sink);
-    sink.leave([&] {
-      if (session == nullptr) return;
-      session->settle(
-          affinity, pick.outcome_, cluster->name(), cluster->stats(), sessions_->terms());
-    });
+    if (session != nullptr)
+      sink.leave([&] { settle(*session, affinity, pick.outcome_, *cluster); });
+  } else if (session != nullptr) {
+    session->keep();
   }
   // All references are taken inside the read section: once it has ended, nothing else keeps the
-  // cluster and the connection alive (A31-13), nor the configuration of its cookie.
+  // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
-  if (is_new && pick.session_ != nullptr) pick.session_->keep();
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
   sink.leave([&] { cluster->stats().count_pick(pick.outcome_); });
@@ -318,10 +336,7 @@ Selection Router::route(const Snapshot& snapshot,
   if (selection.filters == nullptr) return selection;
   const StatefulSession* const session = selection.filters->only_session;
   if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
-    const CompiledCookie& cookie = session->cookie();
-    if (!path_matches(call.path, cookie.path())) return selection;
-    pick.session_ = make_session(sessions_->terms());
-    pick.session_->begin(cookie, *foresight.cookie);
+    begin_session(*session, call.path, foresight, pick);
   } else {
     FilterVerdict verdict = ask_filters(args, selection, sessions_->terms(), sink);
     pick.filtered_ = std::move(verdict.filtered);

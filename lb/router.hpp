@@ -204,10 +204,23 @@ class Router {
   /// What is known of a call of a session before its route is.
   struct Foresight {
     std::optional<FoundCookie> cookie;  ///< By the snapshot's name; nullopt: not looked for.
+    CookieKey key{};                    ///< Of that, if there is one.
     const Seat* seat = nullptr;         ///< Where it leads as a rule; null: nobody knows.
   };
 
   static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
+
+  /// What stateful_session does, for a call whose cookie has been found.
+  void begin_session(const StatefulSession& filter,
+                     absl::string_view path,
+                     const Foresight& foresight,
+                     Pick& pick) const;
+
+  SessionArgs wish_of(Session& session, const Seat* seat) const;
+  void settle(Session& session,
+              const Affinity& affinity,
+              PickOutcome outcome,
+              const ClusterRef& cluster) const;
 
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   template <typename Sink>

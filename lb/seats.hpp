@@ -16,60 +16,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <functional>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
+#include "messages/cookie_key.hpp"
 #include "messages/pick.hpp"
 #include "messages/striped.hpp"
 
 namespace signalbox {
-
-/// 128 bits that stand for a cookie's text: by chance no two texts have the same. Who makes one to
-/// have another's gains what that plain cookie itself gives to anybody.
-class CookieKey {
- public:
-  /// Of no cookie.
-  CookieKey() = default;
-
-  explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(~low_) {
-    std::uint64_t word = 0;
-    for (; cookie.size() >= sizeof(word); cookie.remove_prefix(sizeof(word))) {
-      std::memcpy(&word, cookie.data(), sizeof(word));
-      mix(word);
-    }
-    word = 0;
-    for (const char letter : cookie)
-      word = word << 8U | static_cast<unsigned char>(letter);
-    mix(word);
-  }
-
-  /// An evenly spread number below `bound`.
-  std::size_t below(std::size_t bound) const {
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<std::size_t>((static_cast<Wide>(low_ * kOdd) * bound) >> 64U);
-  }
-
-  friend bool operator==(const CookieKey&, const CookieKey&) = default;
-
- private:
-  static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ULL;
-
-  // Each step can be undone: texts that differ in one word have different keys.
-  void mix(std::uint64_t word) {
-    low_ = (low_ ^ word) * kOdd;
-    low_ ^= low_ >> 32U;
-    high_ = (high_ ^ word) * 0xd6e8feb86659fd93ULL;
-    high_ ^= high_ >> 29U;
-  }
-
-  std::uint64_t low_ = 0;
-  std::uint64_t high_ = 0;
-};
 
 /// What a call needs of a host that takes it.
 struct alignas(kCacheLine) Seat {
@@ -94,7 +50,12 @@ static_assert(sizeof(Seat) == kCacheLine);
 class Seats {
  public:
   /// For so many hosts; all are free.
-  explicit Seats(std::size_t hosts) : seats_(hosts == 0 ? 0 : 2 * hosts + 1) {}
+  explicit Seats(std::size_t hosts,
+                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : seats_(hosts == 0 ? 0 : 2 * hosts + 1, memory) {}
+
+  Seats(const Seats&) = delete;
+  Seats& operator=(const Seats&) = delete;
 
   /// Gives one to the owner of this cookie. Precondition: no more than there are hosts have one,
   /// each with a cookie of its own. Without a connection it stays free.
@@ -108,22 +69,21 @@ class Seats {
 
   /// Where the cookie's owner sits, or begins the row of those who do; it is asked for. Null:
   /// nobody sits anywhere.
-  const Seat* at(absl::string_view cookie) const {
+  const Seat* at(const CookieKey& cookie) const {
     if (seats_.empty()) return nullptr;
-    const Seat& seat = seats_[CookieKey(cookie).below(seats_.size())];
+    const Seat& seat = seats_[cookie.below(seats_.size())];
     __builtin_prefetch(&seat);
     return &seat;
   }
 
   /// The seat of this cookie's owner; null: it is not known at sight. `first`: as at() says, or one
   /// of other seats, or null; by that of another cookie it may not be found.
-  const Seat* find(absl::string_view cookie, const Seat* first) const {
-    if (cookie.empty() || seats_.empty()) return nullptr;
-    const CookieKey key(cookie);
+  const Seat* find(const CookieKey& cookie, const Seat* first) const {
+    if (seats_.empty()) return nullptr;
     const auto begin =
-        has(first) ? static_cast<std::size_t>(first - seats_.data()) : key.below(seats_.size());
+        has(first) ? static_cast<std::size_t>(first - seats_.data()) : cookie.below(seats_.size());
     for (std::size_t place = begin; !seats_[place].is_free(); place = after(place)) {
-      if (seats_[place].key == key) return &seats_[place];
+      if (seats_[place].key == cookie) return &seats_[place];
     }
     return nullptr;
   }
@@ -137,7 +97,7 @@ class Seats {
   }
 
   // A hash table, half full at most: who finds his place taken takes the next one that is free.
-  std::vector<Seat> seats_;
+  std::pmr::vector<Seat> seats_;
 };
 
 }  // namespace signalbox

@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
+#include "messages/cookie_key.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
@@ -49,8 +50,8 @@ struct SessionArgs {
   absl::string_view hosts;
   bool strict = false;  ///< Fails rather than falls back (A55-43). With hosts, or while unread.
   Instant now{};        ///< For SessionMark.
-  /// The value of the cookie, if it is a plain one: most are known at sight. Empty: none.
-  absl::string_view cookie = {};
+  /// Of the cookie, if it is a plain one: most are known at sight.
+  CookieKey cookie{};
   /// Where that may lead, as Picker::seats() says; null: nobody has asked.
   const Seat* seat = nullptr;
   /// Reads the cookie, which nobody has done yet: its read() says the hosts. Null: they are here.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,10 @@ class DrainingFilter {
 
 class OverrideHost final : public PassThrough {
  public:
-  explicit OverrideHost(PolicyContext context) : asks_(std::move(context.asks)) {}
+  explicit OverrideHost(PolicyContext context)
+      : asks_(std::move(context.asks)),
+        memory_(context.options.session_memory != nullptr ? context.options.session_memory
+                                                          : std::pmr::get_default_resource()) {}
 
  private:
   Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
@@ -69,7 +73,7 @@ class OverrideHost final : public PassThrough {
     const HostTablePtr before =
         std::exchange(table_,
                       std::make_shared<const HostTable>(
-                          endpoints, own.override_host_status, table_.get(), own.cluster));
+                          endpoints, own.override_host_status, table_.get(), own.cluster, memory_));
     HostStates left = std::exchange(states_, HostStates(table_->size()));
     for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
       const auto place = before->find((*table_)[at].address.str());
@@ -153,6 +157,7 @@ class OverrideHost final : public PassThrough {
   }
 
   const std::shared_ptr<const AskTarget> asks_;
+  std::pmr::memory_resource* const memory_;  ///< Of marks and seats.
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can be of a session.
   HostStates states_;   ///< Of table_.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,11 @@ std::string hosts_of(const Endpoint& endpoint, const Address& first) {
   return hosts;
 }
 
+SessionMarkPtr new_mark(std::pmr::memory_resource* memory) {
+  return std::allocate_shared<const SessionMark>(
+      std::pmr::polymorphic_allocator<SessionMark>(memory));
+}
+
 }  // namespace
 
 // --- the table ---
@@ -30,7 +36,9 @@ std::string hosts_of(const Endpoint& endpoint, const Address& first) {
 HostTable::HostTable(const EndpointsPtr& endpoints,
                      HealthStatusSet allowed,
                      const HostTable* before,
-                     const ClusterName& cluster) {
+                     const ClusterName& cluster,
+                     std::pmr::memory_resource* memory)
+    : memory_(memory) {
   if (endpoints == nullptr) return;
   const auto each = [&](const auto& visit) {
     for (const Priority& priority : endpoints->priorities) {
@@ -68,7 +76,7 @@ void HostTable::add(const LocalityPtr& locality,
                       cookie,
                       locality,
                       &endpoint,
-                      known ? (*before)[*known].mark : std::make_shared<const SessionMark>(),
+                      known ? (*before)[*known].mark : new_mark(memory_),
                       allowed});
     places_.emplace(hosts_.back().address.str(), static_cast<std::uint32_t>(hosts_.size() - 1));
   }
@@ -107,7 +115,7 @@ class HostSlots {
   };
 
   HostSlots(HostTablePtr table, const HostStates& states)
-      : table_(std::move(table)), slots_(states.size()), seats_(states.size()) {
+      : table_(std::move(table)), slots_(states.size()), seats_(states.size(), table_->memory()) {
     SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
     for (std::size_t at = 0; at < states.size(); ++at) {
       fill(slots_[at], (*table_)[at], states[at]);

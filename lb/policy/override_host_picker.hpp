@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,11 +55,12 @@ class HostTable {
  public:
   /// DRAINING endpoints are in it only where sessions may stay on them (A55-30). Who is in `before`
   /// (null: nobody) keeps his mark. An address that several endpoints have is the first one's.
-  /// `cluster`: as cookies have it.
+  /// `cluster`: as cookies have it. `memory`: of marks and seats.
   HostTable(const EndpointsPtr& endpoints,
             HealthStatusSet allowed,
             const HostTable* before,
-            const ClusterName& cluster = {});
+            const ClusterName& cluster = {},
+            std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   HostTable(const HostTable&) = delete;
   HostTable& operator=(const HostTable&) = delete;
 
@@ -71,6 +73,8 @@ class HostTable {
   /// Of those that are allowed.
   SessionMarksPtr marks() const;
 
+  std::pmr::memory_resource* memory() const { return memory_; }
+
  private:
   void add(const LocalityPtr& locality,
            const Endpoint& endpoint,
@@ -78,6 +82,7 @@ class HostTable {
            const HostTable* before,
            const ClusterName& cluster);
 
+  std::pmr::memory_resource* memory_;
   std::vector<Host> hosts_;
   absl::flat_hash_map<absl::string_view, std::uint32_t> places_;
 };

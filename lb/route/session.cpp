@@ -20,14 +20,6 @@ const std::string& write_purpose(std::string& purpose,
 
 using lb::CookieFlaw;
 
-void Session::keep() {
-  if (config_ == nullptr) return;
-  kept_.assign(config_->text());
-  kept_value_.assign(value_);
-  value_ = kept_value_.get();
-  config_ = nullptr;
-}
-
 absl::string_view Session::read() {
   if (std::exchange(is_read_, true)) return own_.hosts;
   flaw = open();
@@ -69,13 +61,12 @@ AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& c
   }
 }
 
-void Session::settle(const Affinity& affinity,
-                     PickOutcome outcome,
-                     const ClusterName& cluster,
-                     const CallStats& stats,
-                     const lb::SessionTerms& context) {
-  const bool may_move =
-      outcome == PickOutcome::kComplete && affinity.hosts != nullptr && !affinity.as_cookie;
+void Session::settle_elsewhere(const Affinity& affinity,
+                               PickOutcome outcome,
+                               const ClusterName& cluster,
+                               const CallStats& stats,
+                               const lb::SessionTerms& context) {
+  const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
   if (may_move) read();  // A picker need not have asked.
   const AffinityResult result = result_of(affinity.result, cluster);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
@@ -116,6 +107,7 @@ void Session::clear() {
     text->clear();
   config_ = nullptr;
   value_ = {};
+  key_ = {};
   own_ = {};
   flaw.reset();
   terms = nullptr;
@@ -170,9 +162,12 @@ CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
       name_size_(cookie.name.size()),
       is_strict_(strict) {}
 
-void Sessions::tell_flaw(Session& session) const {
-  const auto flaw = std::exchange(session.flaw, std::nullopt);
-  if (!flaw || !terms_.warn) return;
+void KeptText::assign_long(absl::string_view text) {
+  long_.assign(text.data(), text.size());
+}
+
+void Sessions::warn_of(CookieFlaw flaw, absl::string_view cookie) const {
+  if (!terms_.warn) return;
   const std::int64_t at = now().time_since_epoch().count();
   std::int64_t before = told_at_.load(std::memory_order_relaxed);
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
@@ -180,9 +175,9 @@ void Sessions::tell_flaw(Session& session) const {
   if (!told_at_.compare_exchange_strong(before, at, std::memory_order_relaxed)) return;
   terms_.warn(absl::StrCat(terms_.target,
                            ": a call's cookie \"",
-                           session.name(),
+                           cookie,
                            "\" is not used, and the call picked as if it had none: ",
-                           said_of(*flaw),
+                           said_of(flaw),
                            " (said once a minute at most; signalbox_affinity_picks_total counts "
                            "all of them as fallback_bad_cookie)"));
 }

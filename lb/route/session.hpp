@@ -17,12 +17,12 @@
 
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -84,10 +84,10 @@ class KeptText {
  public:
   void assign(absl::string_view text) {
     size_ = text.size();
-    if (size_ <= short_.size()) {
-      std::ranges::copy(text, short_.begin());
+    if (size_ <= short_.size()) [[likely]] {
+      std::memcpy(short_.data(), text.data(), size_);
     } else {
-      long_.assign(text.data(), size_);
+      assign_long(text);
     }
   }
 
@@ -99,6 +99,8 @@ class KeptText {
   std::size_t memory() const { return long_.capacity(); }
 
  private:
+  void assign_long(absl::string_view text);
+
   std::size_t size_ = 0;
   std::array<char, 120> short_;  // The first size_ mean something, unless they are in long_.
   std::string long_;
@@ -112,6 +114,11 @@ struct alignas(kCacheLine) Session {
   /// With the call's cookie as it was found. Both are borrowed until keep(). Precondition: it is
   /// new.
   void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found) {
+    begin(config, found, found.value ? CookieKey(*found.value) : CookieKey());
+  }
+
+  /// `key`: of the cookie that was found.
+  void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found, const CookieKey& key) {
     config_ = &config;
     name_size_ = config.name().size();
     strict_ = config.is_strict();
@@ -120,11 +127,19 @@ struct alignas(kCacheLine) Session {
       flaw = lb::CookieFlaw::kTooLong;
     is_bad_ = flaw.has_value();
     is_read_ = is_bad_ || !found.value;
-    if (!is_read_) value_ = *found.value;
+    if (is_read_) return;
+    value_ = *found.value;
+    key_ = key;
   }
 
   /// Copies what begin() was given.
-  void keep();
+  void keep() {
+    if (config_ == nullptr) return;
+    kept_.assign(config_->text());
+    kept_value_.assign(value_);
+    value_ = kept_value_.get();
+    config_ = nullptr;
+  }
 
   /// Reads the cookie, if nobody has yet: the hosts that it names. What is wrong with it, if
   /// anything is, is its flaw from then on.
@@ -144,7 +159,7 @@ struct alignas(kCacheLine) Session {
       args.hosts = hosts_;
     } else {
       if (terms->seal == nullptr) {
-        args.cookie = value_;
+        args.cookie = key_;
         args.seat = seat;
       }
       if (!is_read_) args.unread = this;
@@ -158,7 +173,13 @@ struct alignas(kCacheLine) Session {
               PickOutcome outcome,
               const ClusterName& cluster,
               const CallStats& stats,
-              const lb::SessionTerms& context);
+              const lb::SessionTerms& context) {
+    if (affinity.as_cookie) [[likely]] {
+      stats.count_affinity(affinity.result);
+    } else {
+      settle_elsewhere(affinity, outcome, cluster, stats, context);
+    }
+  }
 
   /// The endpoint has seen the call: if it is tried again, then there (A55-37).
   void reached();
@@ -191,6 +212,12 @@ struct alignas(kCacheLine) Session {
   // The configured cookie's name and attributes.
   absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
 
+  // Where the picker does not say that it went just where the cookie says.
+  void settle_elsewhere(const Affinity& affinity,
+                        PickOutcome outcome,
+                        const ClusterName& cluster,
+                        const CallStats& stats,
+                        const lb::SessionTerms& context);
   std::optional<lb::CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster, const lb::SessionTerms& context);
@@ -206,6 +233,7 @@ struct alignas(kCacheLine) Session {
   bool is_counted_ = false;    // Its Set-Cookie.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // hosts_ are wished for, and not those of the cookie.
+  CookieKey key_;              // Of value_.
   lb::CookieHost own_;         // In decoded_; without hosts: it has no cookie that could be used.
   lb::KeptText kept_;
   lb::KeptText kept_value_;
@@ -279,9 +307,14 @@ class Sessions {
 
   /// Tells what an operator should know of the call's cookie, if it is time for that (A55-17). Not
   /// to be called in a read section.
-  void tell_flaw(Session& session) const;
+  void tell_flaw(Session& session) const {
+    if (session.flaw) [[unlikely]]
+      warn_of(*std::exchange(session.flaw, std::nullopt), session.name());
+  }
 
  private:
+  void warn_of(CookieFlaw flaw, absl::string_view cookie) const;
+
   const SessionTerms terms_;
   mutable std::atomic<std::int64_t> told_at_{std::numeric_limits<std::int64_t>::min()};
 };

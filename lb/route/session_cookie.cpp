@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -13,22 +12,6 @@
 
 namespace signalbox::lb {
 namespace {
-
-// Where the first `wanted` is, or the end: eight bytes at a step.
-std::size_t find_byte(absl::string_view text, char wanted) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
-  const std::uint64_t all = kOnes * static_cast<unsigned char>(wanted);
-  std::size_t at = 0;
-  for (; at + sizeof(all) <= text.size(); at += sizeof(all)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, sizeof(word));
-    const std::uint64_t zeros = word ^ all;  // Zero where it is.
-    if (((zeros - kOnes) & ~zeros & (kOnes << 7U)) != 0) break;
-  }
-  while (at < text.size() && text[at] != wanted)
-    ++at;
-  return at;
-}
 
 // What stands before the first `separator`, which is taken off `text` with it.
 absl::string_view take_until(absl::string_view& text, char separator) {

@@ -216,7 +216,7 @@ struct Unread {
   PickResult pick(const PickerPtr& picker, const PickerPtr& elsewhere = nullptr) {
     const auto found = find_cookie(headers, config.name());
     const Picker& known = elsewhere != nullptr ? *elsewhere : *picker;
-    const Seat* const seat = found.value ? known.seats()->at(*found.value) : nullptr;
+    const Seat* const seat = found.value ? known.seats()->at(CookieKey(*found.value)) : nullptr;
     const SessionArgs asked = session.wish(kNow, seat);
     PickArgs args;
     args.session = &asked;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/override_host.hpp"
 
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "lb/seats.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -27,16 +31,42 @@ class DeafTarget final : public AskTarget {
   void tell(const PickAsk& /*ask*/) const override {}
 };
 
-PolicyContext context() {
+PolicyContext context(std::pmr::memory_resource* session_memory) {
   PolicyContext made;
   made.asks = std::make_shared<const DeafTarget>();
+  made.options.session_memory = session_memory;
   return made;
 }
 
+/// Counts what is taken and not given back.
+class CountedMemory final : public std::pmr::memory_resource {
+ public:
+  std::size_t pieces = 0;
+  std::size_t bytes = 0;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    ++pieces;
+    bytes += size;
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+
+  void do_deallocate(void* piece, std::size_t size, std::size_t alignment) override {
+    --pieces;
+    bytes -= size;
+    std::pmr::new_delete_resource()->deallocate(piece, size, alignment);
+  }
+
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
 /// override_host over one cluster, by the texts of XdsWorld.
 struct Fixture {
+  explicit Fixture(std::pmr::memory_resource* session_memory = nullptr)
+      : policy(make_override_host(context(session_memory))) {}
+
   XdsWorld world;
-  PolicyHarness policy{make_override_host(context())};
+  PolicyHarness policy;
   HealthStatusSet allowed = kUsual;
   Duration idle_timeout = 1min;
   bool sessions = true;
@@ -116,6 +146,22 @@ TEST_CASE("override_host: where no call can be of a session it does nothing",
     CHECK(fixture.policy.published()->picker == own);
     CHECK(fixture.update({"x:a,b"}) == Texts{"update child"});
   }
+}
+
+TEST_CASE("override_host: what calls of sessions touch stands where the options say",
+          "[lb][override_host]") {
+  CountedMemory memory;
+  {
+    Fixture fixture(&memory);
+    fixture.update({"x:a,b,c"});
+    CHECK(memory.pieces == 3 + 1);  // The marks, and the seats in one.
+    CHECK(memory.bytes >= 3 * (sizeof(SessionMark) + sizeof(Seat)));
+    fixture.policy.step(ChildStateChanged{ChildName("child"), kReady, {}, named_picker("child")});
+    fixture.tell("a", kReady);
+    CHECK(fixture.visit("a") == "complete a");
+    CHECK(memory.pieces >= 3 + 1);
+  }
+  CHECK(memory.pieces == 0);
 }
 
 TEST_CASE("override_host: whom sessions may stay on is kept for them",

@@ -188,11 +188,11 @@ TEST_CASE("policy tree: the seats of sessions are seen from above, through all p
   world.apply({":a,b"});
   const Seats* const seats = world.tree.picker()->seats();
   REQUIRE(seats != nullptr);
-  const Seat* const seat = seats->find(lb::plain_cookie("a", "orders"), nullptr);
+  const Seat* const seat = seats->find(CookieKey(lb::plain_cookie("a", "orders")), nullptr);
   REQUIRE(seat != nullptr);
   CHECK(seat->complete.connection->address() == Address("a"));
   CHECK(*seat->hosts == "a");
-  CHECK(seats->find(lb::plain_cookie("b", "orders"), nullptr) == nullptr);
+  CHECK(seats->find(CookieKey(lb::plain_cookie("b", "orders")), nullptr) == nullptr);
 }
 
 TEST_CASE("policy tree: calls go where configuration and network say, after any history",

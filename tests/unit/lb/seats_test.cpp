@@ -30,7 +30,7 @@ struct Hall {
   }
 
   const std::string* owner(absl::string_view cookie, const Seat* first = nullptr) const {
-    const Seat* const seat = seats.find(cookie, first);
+    const Seat* const seat = seats.find(CookieKey(cookie), first);
     return seat == nullptr ? nullptr : seat->hosts;
   }
 
@@ -45,7 +45,7 @@ TEST_CASE("seats: a cookie leads to its owner, asked for before or not", "[lb][s
     const Hall hall(cookies(count));
     for (const std::string& cookie : hall.owners) {
       REQUIRE(hall.owner(cookie) == &cookie);
-      REQUIRE(hall.owner(cookie, hall.seats.at(cookie)) == &cookie);
+      REQUIRE(hall.owner(cookie, hall.seats.at(CookieKey(cookie))) == &cookie);
     }
   }
 }
@@ -54,7 +54,7 @@ TEST_CASE("seats: nearly all sit where the cookie says", "[lb][session]") {
   const Hall hall(cookies(1'000));
   int at_once = 0;
   for (const std::string& cookie : hall.owners)
-    at_once += hall.seats.at(cookie)->key == CookieKey(cookie) ? 1 : 0;
+    at_once += hall.seats.at(CookieKey(cookie))->key == CookieKey(cookie) ? 1 : 0;
   CHECK(at_once > 700);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("seats: who has no seat finds none", "[lb][session]") {
   for (std::size_t length = 0; length < 200; ++length) {
     const std::string stranger(length, 'x');
     CHECK(hall.owner(stranger) == nullptr);
-    CHECK(hall.owner(stranger, hall.seats.at(stranger)) == nullptr);
+    CHECK(hall.owner(stranger, hall.seats.at(CookieKey(stranger))) == nullptr);
   }
   for (const std::string& cookie : hall.owners) {
     CHECK(hall.owner(cookie.substr(1)) == nullptr);
@@ -77,23 +77,30 @@ TEST_CASE("seats: who has no seat finds none", "[lb][session]") {
   }
 }
 
+TEST_CASE("seats: who has no cookie finds none", "[lb][session]") {
+  const Hall hall({"", "a"});
+  CHECK(hall.owner("") == &hall.owners[0]);
+  CHECK(hall.seats.find(CookieKey(), nullptr) == nullptr);
+}
+
 TEST_CASE("seats: a seat elsewhere says nothing here", "[lb][session]") {
   const Hall here(cookies(10));
   const Hall elsewhere(cookies(GENERATE(1, 10, 1'000)));
   for (const std::string& cookie : here.owners) {
-    CHECK(here.owner(cookie, elsewhere.seats.at(cookie)) == &cookie);
-    CHECK(elsewhere.owner(cookie, here.seats.at(cookie)) == elsewhere.owner(cookie));
+    CHECK(here.owner(cookie, elsewhere.seats.at(CookieKey(cookie))) == &cookie);
+    CHECK(elsewhere.owner(cookie, here.seats.at(CookieKey(cookie))) == elsewhere.owner(cookie));
   }
 }
 
 TEST_CASE("seats: where nobody sits, nobody is found", "[lb][session]") {
   const Seats none(0);
-  CHECK(none.at("a") == nullptr);
-  CHECK(none.find("a", nullptr) == nullptr);
+  const CookieKey key("a");
+  CHECK(none.at(key) == nullptr);
+  CHECK(none.find(key, nullptr) == nullptr);
   const Seats free(3);
-  REQUIRE(free.at("a") != nullptr);
-  CHECK(free.find("a", free.at("a")) == nullptr);
-  free.at("a")->prefetch_marks();
+  REQUIRE(free.at(key) != nullptr);
+  CHECK(free.find(key, free.at(key)) == nullptr);
+  free.at(key)->prefetch_marks();
 }
 
 TEST_CASE("seats: texts that differ in anything have different keys", "[lb][session]") {
@@ -106,6 +113,16 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
       std::swap(swapped[i], swapped[j]);
       if (swapped != text) CHECK_FALSE(CookieKey(text) == CookieKey(swapped));
     }
+  }
+  // Below a word, whole words, and a last one that overlaps: no byte is left out.
+  for (std::size_t length = 0; length < 40; ++length) {
+    const std::string one(length, 'a');
+    for (std::size_t i = 0; i < length; ++i) {
+      std::string other = one;
+      other[i] = 'b';
+      CHECK_FALSE(CookieKey(one) == CookieKey(other));
+    }
+    CHECK_FALSE(CookieKey(one) == CookieKey(one + "a"));
   }
   CHECK_FALSE(CookieKey("") == CookieKey(std::string(1, '\0')));
   CHECK_FALSE(CookieKey(std::string(8, '\0')) == CookieKey(std::string(16, '\0')));

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/large_pages.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace signalbox::actors {
+namespace {
+
+constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+// Of more, each piece has pages of its own.
+constexpr std::size_t kLargestPooled = std::size_t{512} << 10U;
+
+std::size_t in_pages(std::size_t bytes) {
+  return (bytes + kLargePage - 1) / kLargePage * kLargePage;
+}
+
+class LargePages final : public std::pmr::memory_resource {
+ private:
+  // Twice: so that a large page can begin where one may; what is around it goes back at once.
+  void* do_allocate(std::size_t bytes, std::size_t /*alignment*/) override {
+    const std::size_t size = in_pages(bytes);
+    void* const mapped = mmap(
+        nullptr, size + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    auto* const first = static_cast<std::byte*>(mapped);
+    const std::size_t before =
+        in_pages(reinterpret_cast<std::uintptr_t>(first)) - reinterpret_cast<std::uintptr_t>(first);
+    if (before > 0) munmap(first, before);
+    if (before < kLargePage) munmap(first + before + size, kLargePage - before);
+    madvise(first + before, size, MADV_HUGEPAGE);  // A wish.
+    return first + before;
+  }
+
+  void do_deallocate(void* pages, std::size_t bytes, std::size_t /*alignment*/) override {
+    munmap(pages, in_pages(bytes));
+  }
+
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+class PooledPages final : public std::pmr::memory_resource {
+ private:
+  // A power of two: of other sizes libstdc++'s pool gives pieces that are less aligned than asked
+  // for, and of these such as are aligned to their size.
+  static std::size_t pooled(std::size_t bytes, std::size_t alignment) {
+    return std::bit_ceil(std::max(bytes, alignment));
+  }
+
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (bytes > kLargestPooled) return pages_.allocate(bytes, alignment);
+    const std::scoped_lock lock(mutex_);
+    return pool_.allocate(pooled(bytes, alignment));
+  }
+
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    if (bytes > kLargestPooled) return pages_.deallocate(memory, bytes, alignment);
+    const std::scoped_lock lock(mutex_);
+    pool_.deallocate(memory, pooled(bytes, alignment));
+  }
+
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  LargePages pages_;
+  std::mutex mutex_;
+  std::pmr::monotonic_buffer_resource ground_{kLargePage, &pages_};
+  std::pmr::unsynchronized_pool_resource pool_{{16, kLargestPooled}, &ground_};
+};
+
+}  // namespace
+
+std::pmr::memory_resource& large_pages() {
+#if defined(__SANITIZE_ADDRESS__)
+  return *std::pmr::new_delete_resource();  // Each piece is watched.
+#else
+  static auto* const memory = new PooledPages;  // Marks may outlive all that ends.
+  return *memory;
+#endif
+}
+
+}  // namespace signalbox::actors

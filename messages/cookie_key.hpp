@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CookieKey — 128 bits by which a session's cookie is known at sight.
+//
+//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/seats: whose it is
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox {
+
+/// 128 bits that stand for a cookie's text: by chance no two texts have the same. Who makes one to
+/// have another's gains what that plain cookie itself gives to anybody.
+class CookieKey {
+ public:
+  /// Of no cookie.
+  CookieKey() = default;
+
+  explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(~low_) {
+    if (cookie.size() < kWord) [[unlikely]] {
+      std::uint64_t word = 0;
+      for (const char letter : cookie)
+        word = word << 8U | static_cast<unsigned char>(letter);
+      mix(word);
+      return;
+    }
+    // The last word may say again what the one before it has said.
+    const std::size_t last = cookie.size() - kWord;
+    for (std::size_t at = 0; at < last; at += kWord)
+      mix(word_at(cookie.data() + at));
+    mix(word_at(cookie.data() + last));
+  }
+
+  /// An evenly spread number below `bound`.
+  std::size_t below(std::size_t bound) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::size_t>((static_cast<Wide>(low_ * kOdd) * bound) >> 64U);
+  }
+
+  friend bool operator==(const CookieKey&, const CookieKey&) = default;
+
+ private:
+  static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ULL;
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+  static std::uint64_t word_at(const char* text) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text, kWord);
+    return word;
+  }
+
+  // Each step can be undone: texts that differ in one word have different keys.
+  void mix(std::uint64_t word) {
+    low_ = (low_ ^ word) * kOdd;
+    low_ ^= low_ >> 32U;
+    high_ = (high_ ^ word) * 0xd6e8feb86659fd93ULL;
+    high_ ^= high_ >> 29U;
+  }
+
+  std::uint64_t low_ = 0;
+  std::uint64_t high_ = 0;
+};
+
+}  // namespace signalbox

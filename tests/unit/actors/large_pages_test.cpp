@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/large_pages.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+
+namespace signalbox::actors {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+struct Piece {
+  std::byte* memory = nullptr;
+  std::size_t size = 0;
+  unsigned char letter = 0;
+
+  bool is_untouched() const {
+    return std::all_of(
+        memory, memory + size, [this](std::byte byte) { return byte == std::byte{letter}; });
+  }
+};
+
+Piece take(std::size_t size, unsigned char letter) {
+  Piece piece{static_cast<std::byte*>(large_pages().allocate(size, kLine)), size, letter};
+  std::memset(piece.memory, letter, size);
+  return piece;
+}
+
+void give_back(const Piece& piece) {
+  large_pages().deallocate(piece.memory, piece.size, kLine);
+}
+
+// Of the mapping where that is.
+std::string kernel_flags(const void* memory) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto place = reinterpret_cast<std::uintptr_t>(memory);
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> begin >> dash >> end && dash == '-')
+      is_here = begin <= place && place < end;
+    if (is_here && absl::StartsWith(line, "VmFlags:")) return line;
+  }
+  return "";
+}
+
+// What the system can be asked for, and what keeps to it.
+bool has_large_pages() {
+#if defined(__SANITIZE_ADDRESS__)
+  return false;  // There each piece is watched instead.
+#else
+  return std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled");
+#endif
+}
+
+TEST_CASE("large_pages: pieces of all sizes are apart, and aligned", "[actors][io]") {
+  std::mt19937 dice(1);
+  std::vector<Piece> pieces;
+  for (int round = 0; round < 2'000; ++round) {
+    const std::size_t most = std::size_t{1} << (dice() % 22);
+    pieces.push_back(take(1 + dice() % most, static_cast<unsigned char>(dice())));
+    REQUIRE(reinterpret_cast<std::uintptr_t>(pieces.back().memory) % kLine == 0);
+    if (dice() % 3 == 0 || pieces.size() > 50) {
+      std::swap(pieces[dice() % pieces.size()], pieces.back());
+      REQUIRE(pieces.back().is_untouched());
+      give_back(pieces.back());
+      pieces.pop_back();
+    }
+  }
+  for (const Piece& piece : pieces) {
+    REQUIRE(piece.is_untouched());
+    give_back(piece);
+  }
+}
+
+TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
+  if (!has_large_pages()) return;
+  const std::size_t size = GENERATE(64, 128'128, 512 << 10);
+  std::set<const void*> places;
+  for (int round = 0; round < 1'000; ++round) {
+    const Piece older = take(size, 1);
+    const Piece newer = take(size, 2);  // As pickers follow each other.
+    places.insert({older.memory, newer.memory});
+    give_back(older);
+    give_back(newer);
+  }
+  CHECK(places.size() < 10);
+}
+
+TEST_CASE("large_pages: asks for large pages, and gives those of large pieces back",
+          "[actors][io]") {
+  if (!has_large_pages()) return;
+  const Piece small = take(64, 1);
+  CHECK(absl::StrContains(kernel_flags(small.memory), " hg"));
+  const Piece large = take(3 << 20, 2);
+  CHECK(absl::StrContains(kernel_flags(large.memory), " hg"));
+  CHECK(reinterpret_cast<std::uintptr_t>(large.memory) % (2 << 20) == 0);
+  give_back(large);
+  CHECK(kernel_flags(large.memory).empty());
+  give_back(small);
+}
+
+}  // namespace
+}  // namespace signalbox::actors
