@@ -222,8 +222,6 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
 // The seat is asked for: it is far away, and comes while the route is looked for.
 [[gnu::noinline]] Router::Foresight Router::foresee(const Snapshot& snapshot,
                                                     const CallArgs& call) {
-  if (snapshot.seats == nullptr || call.headers == nullptr) [[unlikely]]
-    return {};
   __builtin_prefetch(snapshot.seats);
   spare_sessions.prefetch();
   const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
@@ -267,7 +265,9 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;
-  const Foresight foresight = is_new && !Sink::kTells ? foresee(*snapshot, call) : Foresight();
+  const bool may_lead =
+      is_new && !Sink::kTells && snapshot->seats != nullptr && call.headers != nullptr;
+  const Foresight foresight = may_lead ? foresee(*snapshot, call) : Foresight();
   const Selection selected = is_new ? route(*snapshot, call, foresight, pick, sink)
                                     : Selection{.cluster = pick.cluster(), .hash = pick.hash_};
   const ClusterRef* const cluster = selected.cluster;

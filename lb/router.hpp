@@ -208,6 +208,7 @@ class Router {
     const Seat* seat = nullptr;         ///< Where it leads as a rule; null: nobody knows.
   };
 
+  /// Precondition: there are seats and headers.
   static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
 
   /// What stateful_session does, for a call whose cookie has been found.

@@ -79,7 +79,7 @@ class Seats {
   /// The seat of this cookie's owner; null: it is not known at sight. `first`: as at() says, or one
   /// of other seats, or null; by that of another cookie it may not be found.
   const Seat* find(const CookieKey& cookie, const Seat* first) const {
-    if (seats_.empty()) return nullptr;
+    if (cookie == CookieKey() || seats_.empty()) return nullptr;
     const auto begin =
         has(first) ? static_cast<std::size_t>(first - seats_.data()) : cookie.below(seats_.size());
     for (std::size_t place = begin; !seats_[place].is_free(); place = after(place)) {

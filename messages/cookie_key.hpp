@@ -21,7 +21,7 @@ class CookieKey {
   /// Of no cookie.
   CookieKey() = default;
 
-  explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(~low_) {
+  explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(cookie.size() * kOdd) {
     if (cookie.size() < kWord) [[unlikely]] {
       std::uint64_t word = 0;
       for (const char letter : cookie)
@@ -54,7 +54,7 @@ class CookieKey {
     return word;
   }
 
-  // Each step can be undone: texts that differ in one word have different keys.
+  // Each step can be undone: texts of one size that differ in one word have different keys.
   void mix(std::uint64_t word) {
     low_ = (low_ ^ word) * kOdd;
     low_ ^= low_ >> 32U;

@@ -50,8 +50,8 @@ struct SessionArgs {
   absl::string_view hosts;
   bool strict = false;  ///< Fails rather than falls back (A55-43). With hosts, or while unread.
   Instant now{};        ///< For SessionMark.
-  /// Of the cookie, if it is a plain one: most are known at sight.
-  CookieKey cookie{};
+  /// Of the cookie, if it is a plain one: most are known at sight. Default: of none.
+  CookieKey key{};
   /// Where that may lead, as Picker::seats() says; null: nobody has asked.
   const Seat* seat = nullptr;
   /// Reads the cookie, which nobody has done yet: its read() says the hosts. Null: they are here.
@@ -64,7 +64,8 @@ struct Affinity {
   /// Of the endpoint that was picked: all its addresses, the one in use first (A55-23); null: the
   /// picker does not know.
   const std::string* hosts = nullptr;
-  /// They, and the cluster that the route names, are just what SessionArgs::cookie says.
+  /// They, and the cluster that the route names, are just what the cookie of SessionArgs::key says:
+  /// the result is kHit or kHitDraining.
   bool as_cookie = false;
 };
 

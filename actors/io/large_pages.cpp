@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLargePage = std::size_t{2} << 20U;
 // Of more, each piece has pages of its own.
-constexpr std::size_t kLargestPooled = std::size_t{512} << 10U;
+constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
 
 std::size_t in_pages(std::size_t bytes) {
   return (bytes + kLargePage - 1) / kLargePage * kLargePage;
@@ -33,7 +33,7 @@ class LargePages final : public std::pmr::memory_resource {
     const std::size_t before =
         in_pages(reinterpret_cast<std::uintptr_t>(first)) - reinterpret_cast<std::uintptr_t>(first);
     if (before > 0) munmap(first, before);
-    if (before < kLargePage) munmap(first + before + size, kLargePage - before);
+    munmap(first + before + size, kLargePage - before);
     madvise(first + before, size, MADV_HUGEPAGE);  // A wish.
     return first + before;
   }
@@ -70,7 +70,7 @@ class PooledPages final : public std::pmr::memory_resource {
   LargePages pages_;
   std::mutex mutex_;
   std::pmr::monotonic_buffer_resource ground_{kLargePage, &pages_};
-  std::pmr::unsynchronized_pool_resource pool_{{16, kLargestPooled}, &ground_};
+  std::pmr::unsynchronized_pool_resource pool_{{4096, kLargestPooled}, &ground_};
 };
 
 }  // namespace

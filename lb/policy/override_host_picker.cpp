@@ -254,7 +254,7 @@ class OverrideHostPicker final : public Picker {
     if (args.session == nullptr) return child_.ask(args, sink);
     if constexpr (!Sink::kTells) {
       const SessionArgs& session = *args.session;
-      if (const Seat* const seat = slots_->seats().find(session.cookie, session.seat))
+      if (const Seat* const seat = slots_->seats().find(session.key, session.seat))
         return sit(*seat, args);
     }
     return pick_host(args, sink);
@@ -377,7 +377,7 @@ class OverrideHostPicker final : public Picker {
   template <typename Sink>
   PickResult delegate(const PickArgs& args, AffinityResult why, const Sink& sink) const {
     PickResult result = child_.ask(args, sink);
-    result.affinity.result = why;
+    result.affinity = {why};
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr || complete->connection == nullptr) return result;
     const Slot* const slot = slots_->find(complete->connection->address().str());

@@ -63,6 +63,7 @@ inline bool path_matches(absl::string_view path, absl::string_view cookie_path) 
 /// Header by header.
 class CookieSearch {
  public:
+  /// Precondition: the name is a token (RFC 6265, 4.1.1).
   explicit CookieSearch(absl::string_view name) : name_(name) {}
 
   void look_at(absl::string_view header) {

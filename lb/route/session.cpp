@@ -107,7 +107,6 @@ void Session::clear() {
     text->clear();
   config_ = nullptr;
   value_ = {};
-  key_ = {};
   own_ = {};
   flaw.reset();
   terms = nullptr;

@@ -127,9 +127,8 @@ struct alignas(kCacheLine) Session {
       flaw = lb::CookieFlaw::kTooLong;
     is_bad_ = flaw.has_value();
     is_read_ = is_bad_ || !found.value;
-    if (is_read_) return;
-    value_ = *found.value;
-    key_ = key;
+    value_ = is_read_ ? absl::string_view() : *found.value;
+    key_ = is_read_ ? CookieKey() : key;
   }
 
   /// Copies what begin() was given.
@@ -159,7 +158,7 @@ struct alignas(kCacheLine) Session {
       args.hosts = hosts_;
     } else {
       if (terms->seal == nullptr) {
-        args.cookie = key_;
+        args.key = key_;
         args.seat = seat;
       }
       if (!is_read_) args.unread = this;

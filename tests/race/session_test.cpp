@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "actors/io/large_pages.hpp"
 #include "actors/reclaimer.hpp"
 #include "lb/pickers.hpp"
 #include "lb/policy/override_host_picker.hpp"
@@ -134,7 +135,11 @@ class World {
     endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
     const HealthStatusSet all{HealthStatus::kHealthy, HealthStatus::kDraining};
     return std::make_shared<const lb::HostTable>(
-        std::make_shared<const Endpoints>(std::move(endpoints)), all, table_.get());
+        std::make_shared<const Endpoints>(std::move(endpoints)),
+        all,
+        table_.get(),
+        ClusterName(),
+        &actors::large_pages());
   }
 
   ConnectionPtr new_connection(int at) const {

@@ -69,10 +69,10 @@ struct SessionFixture : RouterFixture {
 
   /// As override_host: who is usable, and whose cookie is just as he would have made it.
   std::optional<PickResult> known_at_sight(const PickArgs& args) {
-    if (args.session == nullptr || args.session->cookie == CookieKey()) return std::nullopt;
+    if (args.session == nullptr || args.session->key == CookieKey()) return std::nullopt;
     for (const Backend& one : backends[args.cluster->str()]) {
       const CookieKey his(lb::plain_cookie(one.hosts, args.cluster->str()));
-      const bool is_his = args.session->cookie == his;
+      const bool is_his = args.session->key == his;
       if (!is_his || !one.is_usable) continue;
       wishes.push_back(one.hosts);
       PickResult answer = result(Complete{one.connection.get()});

@@ -2,6 +2,7 @@
 #include "actors/io/large_pages.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -59,6 +61,13 @@ std::string kernel_flags(const void* memory) {
   return "";
 }
 
+std::size_t mapped_bytes() {
+  std::ifstream status("/proc/self/statm");
+  std::size_t pages = 0;
+  status >> pages;
+  return pages * 4096;
+}
+
 // What the system can be asked for, and what keeps to it.
 bool has_large_pages() {
 #if defined(__SANITIZE_ADDRESS__)
@@ -88,9 +97,28 @@ TEST_CASE("large_pages: pieces of all sizes are apart, and aligned", "[actors][i
   }
 }
 
+TEST_CASE("large_pages: threads get pieces of their own", "[actors][io]") {
+  std::vector<std::thread> threads;
+  std::array<bool, 4> are_apart{};
+  for (std::size_t at = 0; at < are_apart.size(); ++at) {
+    threads.emplace_back([at, &are_apart] {
+      bool is_apart = true;
+      for (std::size_t round = 0; round < 2'000; ++round) {
+        const Piece piece = take(32 + round % 200, static_cast<unsigned char>(at));
+        is_apart = is_apart && piece.is_untouched();
+        give_back(piece);
+      }
+      are_apart[at] = is_apart;
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(std::ranges::count(are_apart, true) == 4);
+}
+
 TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
   if (!has_large_pages()) return;
-  const std::size_t size = GENERATE(64, 128'128, 512 << 10);
+  const std::size_t size = GENERATE(64, 128'128, 2 << 20);
   std::set<const void*> places;
   for (int round = 0; round < 1'000; ++round) {
     const Piece older = take(size, 1);
@@ -100,6 +128,7 @@ TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
     give_back(newer);
   }
   CHECK(places.size() < 10);
+  CHECK_FALSE(kernel_flags(*places.begin()).empty());  // Kept, not given back to the system.
 }
 
 TEST_CASE("large_pages: asks for large pages, and gives those of large pieces back",
@@ -107,11 +136,16 @@ TEST_CASE("large_pages: asks for large pages, and gives those of large pieces ba
   if (!has_large_pages()) return;
   const Piece small = take(64, 1);
   CHECK(absl::StrContains(kernel_flags(small.memory), " hg"));
-  const Piece large = take(3 << 20, 2);
+  const std::size_t before = mapped_bytes();
+  const Piece large = take(5 << 20, 2);
   CHECK(absl::StrContains(kernel_flags(large.memory), " hg"));
   CHECK(reinterpret_cast<std::uintptr_t>(large.memory) % (2 << 20) == 0);
   give_back(large);
   CHECK(kernel_flags(large.memory).empty());
+  CHECK(kernel_flags(large.memory + (6 << 20) - 1).empty());
+  for (int round = 0; round < 100; ++round)
+    give_back(take(5 << 20, 3));
+  CHECK(mapped_bytes() < before + (2 << 20));
   give_back(small);
 }
 

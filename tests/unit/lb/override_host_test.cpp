@@ -158,6 +158,7 @@ TEST_CASE("override_host: what calls of sessions touch stands where the options 
     CHECK(memory.bytes >= 3 * (sizeof(SessionMark) + sizeof(Seat)));
     fixture.policy.step(ChildStateChanged{ChildName("child"), kReady, {}, named_picker("child")});
     fixture.tell("a", kReady);
+    fixture.policy.step(RebuildDue{});
     CHECK(fixture.visit("a") == "complete a");
     CHECK(memory.pieces >= 3 + 1);
   }

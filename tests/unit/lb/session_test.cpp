@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -459,6 +461,34 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(counted("a", AffinityResult::kHit) == 1);
 }
 
+/// The one header of a call, which its owner may write over.
+struct CookieHeader final : HeaderSource {
+  explicit CookieHeader(std::string text) : cookie(std::move(text)) {}
+
+  void each(absl::string_view name,
+            absl::FunctionRef<void(absl::string_view value)> visit) const override {
+    if (name == "cookie") visit(cookie);
+  }
+
+  std::string cookie;
+};
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: what a call that a filter delays has of its cookie is its own",
+                 "[lb][session][A33]") {
+  configure_filters(all_to(to("a")),
+                    {filter("session", session_by("s")), filter("fault", delaying(1s))});
+  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Nobody knows it at sight.
+  Pick pick = router.pick({"/s/M", &headers, 7});
+  REQUIRE(pick.delay() == 1s);
+  headers.cookie.assign(headers.cookie.size(), 'x');
+  configure(to("a"), session_by("t"));
+  pick.end_delay();
+  router.repick(pick, {"/s/M"});
+  CHECK(address_of(pick) == "10.0.0.2:80");
+  CHECK(absl::StartsWith(pick.set_cookie(), "s="));  // It names its cluster from now on.
+}
+
 // What a call came to, and all that was counted and said.
 std::string history(TwoBackends& world, const std::string& cookie, const char* path) {
   const Pick pick = world.call(cookie, path);
@@ -487,13 +517,22 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(SnapshotCell::Reader(*cell)->cookie == "s");
   call(second);
   CHECK(last->seat == seat);
-  call("");
+  CHECK(last->key == CookieKey(base64("10.0.0.2:80;a")));
+  CHECK(last->unread != nullptr);
+  {
+    const Pick pick = call("");
+    CHECK(address_of(pick) == "10.0.0.1:80");
+    CHECK(absl::StartsWith(pick.set_cookie(), "s="));
+  }
   CHECK(last->seat == nullptr);
+  CHECK(last->key == CookieKey());
   CHECK(router.pick({"/s/M", nullptr, 7}).outcome() == PickOutcome::kComplete);
   call("s=" + std::string(kLongestCookieValue, 'A'));
   CHECK(last->seat != nullptr);
+  call(second);
   call("s=" + std::string(kLongestCookieValue + 1, 'A'));
   CHECK(last->seat == nullptr);
+  CHECK(last->key == CookieKey());
 
   SECTION("but not where seats are not known") {
     has_seats = false;
@@ -505,7 +544,7 @@ TEST_CASE_METHOD(TwoBackends,
     use({.seal = seal_of('a'), .accepts_plain = true});
     call(second);
     CHECK(last->seat == nullptr);
-    CHECK(last->cookie == CookieKey());
+    CHECK(last->key == CookieKey());
   }
   SECTION("nor where routes have cookies of two names") {
     Route other = route(prefix("/other"), to("a"));
