@@ -198,6 +198,7 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
   std::atomic<int> broken{0};
   world.publish();
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] { broken += make_calls(world.router(), world, i << 24, done); });
   }
