@@ -64,9 +64,9 @@ struct PolicyOptions {
   std::uint32_t panic_threshold = 0;
   /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
   bool unreachable_is_unhealthy = true;
-  /// Where that stands which calls of sessions touch at random; outlives pickers and marks. Null:
-  /// where all else does.
-  std::pmr::memory_resource* session_memory = nullptr;
+  /// Where that stands which calls of sessions touch at random; outlives pickers and marks. Never
+  /// null.
+  std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();
 };
 
 /// What a policy is born with.

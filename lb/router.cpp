@@ -250,7 +250,7 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
                                       const Affinity& affinity,
                                       PickOutcome outcome,
                                       const ClusterRef& cluster) const {
-  session.settle(affinity, outcome, cluster.name(), cluster.stats(), sessions_->terms());
+  session.settle(affinity, outcome, cluster.name(), cluster.stats());
   session.keep();
 }
 

@@ -18,7 +18,7 @@ namespace signalbox {
 /// have another's gains what that plain cookie itself gives to anybody.
 class CookieKey {
  public:
-  /// Of no cookie.
+  /// Of no cookie, and of an empty one.
   CookieKey() = default;
 
   explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(cookie.size() * kOdd) {

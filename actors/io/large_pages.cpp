@@ -23,7 +23,7 @@ std::size_t in_pages(std::size_t bytes) {
 
 class LargePages final : public std::pmr::memory_resource {
  private:
-  // Twice: so that a large page can begin where one may; what is around it goes back at once.
+  // One page more, so that the first can begin where a large one may; the rest goes back at once.
   void* do_allocate(std::size_t bytes, std::size_t /*alignment*/) override {
     const std::size_t size = in_pages(bytes);
     void* const mapped = mmap(

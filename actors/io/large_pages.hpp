@@ -8,7 +8,8 @@
 // for the translation of addresses longer than for the memory; on one large page the translation is
 // as a rule at hand. If the system has no large pages, it gives usual ones.
 //
-// What is given back serves what comes later; the pages of what is large go back to the system.
+// What is given back serves what comes later; pages of pieces beyond 4 MiB go back to the
+// system.
 
 #pragma once
 

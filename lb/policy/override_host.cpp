@@ -58,9 +58,7 @@ class DrainingFilter {
 class OverrideHost final : public PassThrough {
  public:
   explicit OverrideHost(PolicyContext context)
-      : asks_(std::move(context.asks)),
-        memory_(context.options.session_memory != nullptr ? context.options.session_memory
-                                                          : std::pmr::get_default_resource()) {}
+      : asks_(std::move(context.asks)), memory_(context.options.session_memory) {}
 
  private:
   Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {

@@ -64,8 +64,7 @@ AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& c
 void Session::settle_elsewhere(const Affinity& affinity,
                                PickOutcome outcome,
                                const ClusterName& cluster,
-                               const CallStats& stats,
-                               const lb::SessionTerms& context) {
+                               const CallStats& stats) {
   const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
   if (may_move) read();  // A picker need not have asked.
   const AffinityResult result = result_of(affinity.result, cluster);
@@ -76,7 +75,7 @@ void Session::settle_elsewhere(const Affinity& affinity,
   has_moved_ = hosts != own_.hosts;
   const bool is_same = !has_moved_ && cluster.str() == own_.cluster;
   if (is_same && !is_outdated_) return;
-  write(hosts, cluster.str(), context);
+  write(hosts, cluster.str());
   if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
   stats.count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
 }
@@ -86,15 +85,13 @@ void Session::reached() {
 }
 
 // One that could not be read again is not written.
-void Session::write(absl::string_view hosts,
-                    const std::string& cluster,
-                    const lb::SessionTerms& context) {
+void Session::write(absl::string_view hosts, const std::string& cluster) {
   lb::write_cookie_host(hosts, cluster, host_);
   encoded_.clear();
-  if (context.seal == nullptr) {
+  if (terms->seal == nullptr) {
     absl::Base64Escape(host_, &encoded_);
   } else {
-    if (!context.seal->seal(host_, write_purpose(purpose_, name(), context), encoded_)) return;
+    if (!terms->seal->seal(host_, write_purpose(purpose_, name(), *terms), encoded_)) return;
   }
   if (encoded_.size() > lb::kLongestCookieValue) return;
   const absl::string_view attributes = text().substr(name_size_);

@@ -171,12 +171,11 @@ struct alignas(kCacheLine) Session {
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
-              const CallStats& stats,
-              const lb::SessionTerms& context) {
+              const CallStats& stats) {
     if (affinity.as_cookie) [[likely]] {
       stats.count_affinity(affinity.result);
     } else {
-      settle_elsewhere(affinity, outcome, cluster, stats, context);
+      settle_elsewhere(affinity, outcome, cluster, stats);
     }
   }
 
@@ -215,11 +214,10 @@ struct alignas(kCacheLine) Session {
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
-                        const CallStats& stats,
-                        const lb::SessionTerms& context);
+                        const CallStats& stats);
   std::optional<lb::CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
-  void write(absl::string_view hosts, const std::string& cluster, const lb::SessionTerms& context);
+  void write(absl::string_view hosts, const std::string& cluster);
 
   // First what every call needs: it is on few cache lines.
   const lb::CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.

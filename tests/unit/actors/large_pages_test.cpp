@@ -68,10 +68,10 @@ std::size_t mapped_bytes() {
   return pages * 4096;
 }
 
-// What the system can be asked for, and what keeps to it.
-bool has_large_pages() {
+// Where each piece is watched instead, or the system has no large pages, there is nothing to see.
+bool is_pooled() {
 #if defined(__SANITIZE_ADDRESS__)
-  return false;  // There each piece is watched instead.
+  return false;
 #else
   return std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled");
 #endif
@@ -117,7 +117,7 @@ TEST_CASE("large_pages: threads get pieces of their own", "[actors][io]") {
 }
 
 TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
-  if (!has_large_pages()) return;
+  if (!is_pooled()) return;
   const std::size_t size = GENERATE(64, 128'128, 2 << 20);
   std::set<const void*> places;
   for (int round = 0; round < 1'000; ++round) {
@@ -133,7 +133,7 @@ TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
 
 TEST_CASE("large_pages: asks for large pages, and gives those of large pieces back",
           "[actors][io]") {
-  if (!has_large_pages()) return;
+  if (!is_pooled()) return;
   const Piece small = take(64, 1);
   CHECK(absl::StrContains(kernel_flags(small.memory), " hg"));
   const std::size_t before = mapped_bytes();

@@ -62,7 +62,7 @@ class CountedMemory final : public std::pmr::memory_resource {
 
 /// override_host over one cluster, by the texts of XdsWorld.
 struct Fixture {
-  explicit Fixture(std::pmr::memory_resource* session_memory = nullptr)
+  explicit Fixture(std::pmr::memory_resource* session_memory = std::pmr::get_default_resource())
       : policy(make_override_host(context(session_memory))) {}
 
   XdsWorld world;
