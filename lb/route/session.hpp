@@ -22,7 +22,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -85,7 +84,7 @@ class KeptText {
   void assign(absl::string_view text) {
     size_ = text.size();
     if (size_ <= short_.size()) [[likely]] {
-      std::memcpy(short_.data(), text.data(), size_);
+      text.copy(short_.data(), size_);  // It may be nothing, at no address.
     } else {
       assign_long(text);
     }
