@@ -5,6 +5,8 @@
 
 #include "absl/strings/string_view.h"
 
+#include "actors/io/large_pages.hpp"
+
 namespace signalbox::channel {
 
 lb::PolicyOptions policy_options(const RuntimeOptions& options,
@@ -14,6 +16,7 @@ lb::PolicyOptions policy_options(const RuntimeOptions& options,
     return found != nullptr && found == value;
   };
   lb::PolicyOptions result;
+  result.session_memory = &actors::large_pages();
   result.failover_timeout = options.failover_timeout;
   result.connection_attempt_delay = options.connection_attempt_delay;
   result.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);

@@ -21,7 +21,6 @@
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/health_prober.hpp"
-#include "actors/io/large_pages.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
 #include "channel/explain_page.hpp"
@@ -431,7 +430,6 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   state->panic_threshold = environment.policy.panic_threshold;
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = state->instruments;
-  environment.policy.session_memory = &actors::large_pages();
   environment.policy.custom = custom->policies;
   environment.faults = {lb::active_faults_of_process(), state->instruments->faults()};
   environment.log = options.log;

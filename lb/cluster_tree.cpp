@@ -79,10 +79,8 @@ LbConfigPtr priority_tree(const Cluster& cluster,
 
 }  // namespace
 
-//  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0:
-//  lb_policy
-//                                                            or leaf_tiers      └▶ child1:
-//                                                            lb_policy
+//  cds(leaf) ─▶ outlier_detection ─▶ cluster_impl ─▶ override_host ─▶ priority ─┬▶ child0: policy
+//                                                            or leaf_tiers      └▶ child1: policy
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
                       const std::vector<ChildName>& priorities,

@@ -36,9 +36,8 @@ using SealKeys = std::vector<SealKey>;
 
 inline constexpr std::size_t kMostSealKeys = 8;
 
-/// A key on each line, as `openssl rand -base64 32` writes it; empty lines and those that begin
-/// with
-/// '#' are left out. The error says which line is wrong, and never what is in it.
+/// A key on each line, as `openssl rand -base64 32` writes it; empty lines are left out, and those
+/// that begin with '#'. The error says which line is wrong, and never what is in it.
 absl::StatusOr<SealKeys> read_seal_keys(absl::string_view text);
 
 class CookieSeal {

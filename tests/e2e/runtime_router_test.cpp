@@ -259,6 +259,9 @@ TEST_CASE("router: a change that is cancelled is not told", "[e2e][runtime][rout
   CHECK(registered.cancel());
   CHECK_FALSE(registered.cancel());
   CHECK_FALSE(Registration().cancel());
+  // Who names nobody to be told has nothing to cancel.
+  CHECK_FALSE(router->on_change(pick, nullptr).cancel());
+  CHECK_FALSE(router->pick_async(args, Clock::now() + kPatience, nullptr).cancel());
   plane->set_resources(resources(simple_yaml("orders", "c", {backend.address})));
   CHECK(pick_until_complete(*router, args).connection() != nullptr);
   CHECK_FALSE(told);

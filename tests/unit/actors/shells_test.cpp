@@ -162,14 +162,14 @@ class Shells {
     made.instruments = std::make_shared<metrics::Instruments>();
     made.detached_lookups = false;
     // What the bytes "poison" kill is the actor that reads them.
-    const xds::ResponseDecoder decode =
+    xds::ResponseDecoder decode =
         [decoded = responses](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
       if (bytes == "poison") throw std::runtime_error("poison");
       if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
         return known->second;
       return xds::DecodedResponse{};  // Of listeners; none.
     };
-    made.make_decoder = [decode](ServerId) { return decode; };
+    made.make_decoder = [decode = std::move(decode)](ServerId) { return decode; };
     environment = std::make_shared<const Environment>(std::move(made));
   }
 
@@ -1073,6 +1073,11 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
     CHECK(shows("affinity_subchannels_held{cluster=\"orders\"} 0"));
     shells.pass(seconds(20));
     CHECK_FALSE(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
+    caf::anon_send(map, order);
+    shells.run();
+    CHECK(shells.living() == before + 2);  // Sessions again, and a sweeper again.
+    shells.pass(seconds(10));
+    CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
   }
   SECTION("it ends with the keeper") {
     protocol::stop(keeper);

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "actors/io/large_pages.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/parse/parse_options.hpp"
 
@@ -44,6 +45,11 @@ TEST_CASE("policy options: endpoints have the weights of A113, unless the enviro
     return name == "GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING" ? row.value : nullptr;
   };
   CHECK(channel::policy_options({}, get).weighted_shuffling == row.weighted);
+}
+
+TEST_CASE("policy options: what calls touch at random stands on large pages", "[channel][A55]") {
+  const auto get = [](const char*) -> const char* { return nullptr; };
+  CHECK(channel::policy_options({}, get).session_memory == &actors::large_pages());
 }
 
 TEST_CASE("policy options: what the application says reaches every policy", "[channel][A42][A61]") {

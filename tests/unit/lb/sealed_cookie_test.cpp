@@ -120,6 +120,15 @@ TEST_CASE("sealed_cookie: reads a key from each line", "[lb][session][sealed]") 
   CHECK(*keys == SealKeys{key_of('a'), key_of('b')});
 }
 
+TEST_CASE("sealed_cookie: a file holds as many keys as it may", "[lb][session][sealed]") {
+  std::string text;
+  for (std::size_t i = 0; i < kMostSealKeys; ++i)
+    text += line_of(static_cast<char>('a' + i)) + "\n";
+  const auto keys = read_seal_keys(text);
+  REQUIRE(keys.ok());
+  CHECK(keys->size() == kMostSealKeys);
+}
+
 TEST_CASE("sealed_cookie: says which line is wrong, and not what is in it",
           "[lb][session][sealed]") {
   struct Row {

@@ -4,6 +4,7 @@
 // put in their place. The chain itself is in parse_listener_test.
 #include <chrono>
 
+#include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 
 #include "messages/listener.hpp"
@@ -164,6 +165,18 @@ TEST_CASE("parse_listener: a session that cannot be kept is an error",
   }));
   DYNAMIC_SECTION(row.rule) {
     CHECK(error_in(row.fields) == row.error);
+  }
+}
+
+TEST_CASE("parse_listener: a cookie's name is made of the characters of a token",
+          "[xds][parse][A55-9]") {
+  const std::string tokens =
+      "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (int character = 1; character < 128; ++character) {
+    const std::string name = std::string("s") + static_cast<char>(character);
+    const auto received = parse(session(cookie("name: \"" + absl::CEscape(name) + "\"")));
+    INFO(character);
+    CHECK(received.resource.ok() == (tokens.find(name.back()) != std::string::npos));
   }
 }
 
