@@ -43,8 +43,9 @@ class CookieJar {
 
   /// Cookies in a jar. RFC 6265 asks for so many of each domain.
   static constexpr std::size_t kMostCookies = 50;
-  /// Bytes of one Set-Cookie, with its attributes; also RFC 6265's number.
-  static constexpr std::size_t kLongestCookie = 4096;
+  /// Bytes of one Set-Cookie, with its attributes. RFC 6265 asks for 4,096; whatever
+  /// stateful_session writes is within.
+  static constexpr std::size_t kLongestCookie = 8192;
   /// Bytes of all names and values: what gRPC servers, unasked, take as metadata of a call.
   static constexpr std::size_t kMostBytes = 8192;
 

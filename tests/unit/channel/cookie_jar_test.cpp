@@ -8,6 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "lb/route/session_cookie.hpp"
+#include "xds/limits.hpp"
+
 namespace signalbox {
 namespace {
 
@@ -148,8 +151,15 @@ TEST_CASE("cookie jar: it is bounded, and what is in it stays", "[channel][cooki
   SECTION("the length of one") {
     const std::string longest = "a=" + std::string(CookieJar::kLongestCookie - 2, 'x');
     CHECK(jar.save(longest).ok());
-    refused(longest + "x", "has 4097 bytes, more than 4096");
+    refused(longest + "x", "has 8193 bytes, more than 8192");
     CHECK(jar.cookie_header("/") == longest);
+  }
+  SECTION("whatever a session's cookie may be") {
+    const std::string name(xds::kMaxNameLength, 's');
+    const std::string path = "/" + std::string(xds::kMaxNameLength - 1, 'p');
+    const std::string longest = name + "=" + std::string(lb::kLongestCookieValue, 'A');
+    CHECK(jar.save(longest + "; HttpOnly; Path=" + path + "; Max-Age=315576000000").ok());
+    CHECK(jar.cookie_header(path) == longest);
   }
   SECTION("their number") {
     CHECK(jar.save("brief=1; Max-Age=10").ok());
@@ -177,6 +187,7 @@ TEST_CASE("cookie jar: it is bounded, and what is in it stays", "[channel][cooki
 TEST_CASE("cookie jar: the calls of a session may run at once", "[channel][cookie_jar][A55-42]") {
   CookieJar jar;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&jar, thread] {
       for (int i = 0; i < 1000; ++i) {
