@@ -67,6 +67,7 @@ class OpenLoop {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
+  std::uint64_t waits_ = 0;  ///< The sender's.
   std::atomic<double> waiting_cpu_seconds_ = 0;
   std::thread taker_;
   std::thread sender_;
