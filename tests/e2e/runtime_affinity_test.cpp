@@ -319,7 +319,7 @@ TEST_CASE("sessions: all attempts of a call go to its backend while that is usab
 }
 
 TEST_CASE("sessions: ten drains under load lose no call, move no session, and take no new one",
-          "[e2e][runtime][session][drain][A55-29][A55-31]") {
+          "[e2e][runtime][session][drain][S13][A55-29][A55-31]") {
   std::vector<std::unique_ptr<BackendProcess>> backends;
   const auto start = [&] {
     const std::string name = absl::StrCat("host-", backends.size());
