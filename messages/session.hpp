@@ -29,7 +29,7 @@ namespace signalbox {
 struct Session;  ///< lb/route/session.hpp
 struct Seat;     ///< lb/seats.hpp
 
-/// What became of a call's wish for its host. Where others fall back, a strict session's fails.
+/// What became of a call's wish for its host. Strict ones that name hosts fail, not fall back.
 enum class AffinityResult : std::uint8_t {
   kNone,          ///< The call is of no session: no filter, or its path is not the cookie's.
   kNew,           ///< It has no cookie yet: a session begins.

@@ -124,7 +124,7 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}},
               "Picks of calls that are of a session (gRFC A55): on its host (hit, hit_draining), "
               "waiting for it (queued, created), without a cookie yet (new), or elsewhere, and why "
-              "(fallback_...); where the session is strict, that is why the call failed."},
+              "(fallback_...); that is why those of strict sessions fail, but for bad cookies."},
     MetricRow{Metric::kAffinityCookies,
               MetricKind::kCounter,
               "signalbox_affinity_cookies_set_total",
