@@ -287,19 +287,22 @@ const CallStats* CallBinder::stats(const CallIntent& intent) {
 
 std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt& ended) const {
   const bool had_connection = stats(intent) != nullptr;
-  lb::AttemptEnd end{.code = ended.code};
-  if (ended.code != grpc::StatusCode::OK) {
+  const grpc::StatusCode code = ended.status.error_code();
+  lb::AttemptEnd end{.code = code};
+  if (code != grpc::StatusCode::OK) {
     end.is_unsent = had_connection && ended.request_bytes &&
-                    ended.code == grpc::StatusCode::UNAVAILABLE &&
-                    actors::never_reached_transport(ended.call);
-    end.is_committed = had_connection && !GrpcAccess::is_trailers_only(ended.call);
+                    code == grpc::StatusCode::UNAVAILABLE && actors::was_never_sent(ended.context);
+    // Only where it matters: see is_trailers_only().
+    end.is_committed = had_connection && intent.pick.retry().covers(code) &&
+                       !GrpcAccess::is_trailers_only(ended.context);
     end.is_kept = ended.request_bytes && *ended.request_bytes <= options_.retry_buffer_bytes;
-    end.time_left = until(ended.deadline);
-    const auto pushback = ended.trailers.find("grpc-retry-pushback-ms");
-    if (pushback != ended.trailers.end())
+    end.time_left = until(ended.context.raw_deadline());
+    const auto& trailers = ended.context.GetServerTrailingMetadata();
+    const auto pushback = trailers.find("grpc-retry-pushback-ms");
+    if (pushback != trailers.end())
       end.pushback.emplace(pushback->second.data(), pushback->second.size());
   }
-  if (!end.is_unsent) intent.pick.end(ended.code);
+  if (!end.is_unsent) intent.pick.end(code);
   const auto decision =
       intent.retry.after(end, intent.pick.retry(), intent.seed, options_.throttle.get());
   if (!ended.is_wanted) return std::nullopt;

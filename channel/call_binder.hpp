@@ -39,10 +39,8 @@ struct CallIntent {
 
 /// How an attempt of a call ended.
 struct EndedAttempt {
-  grpc_call* call = nullptr;
-  grpc::StatusCode code = grpc::StatusCode::OK;
-  const std::multimap<grpc::string_ref, grpc::string_ref>& trailers;
-  gpr_timespec deadline{};
+  grpc::ClientContext& context;  ///< With all that it received.
+  const grpc::Status& status;
   std::optional<std::size_t> request_bytes;  ///< nullopt: the request is gone.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
 };

@@ -180,10 +180,8 @@ std::optional<Duration> CallObserver::ended(const grpc::Status& status,
   complete(status.error_code());
   ended_ = true;
   const auto delay = binder_->retry(intent_,
-                                    {.call = context_.c_call(),
-                                     .code = status.error_code(),
-                                     .trailers = context_.GetServerTrailingMetadata(),
-                                     .deadline = context_.raw_deadline(),
+                                    {.context = context_,
+                                     .status = status,
                                      .request_bytes = request_bytes,
                                      .is_wanted = is_wanted && !is_cancelled()});
   if (!delay) intent_.pick = lb::Pick();
@@ -207,11 +205,11 @@ std::shared_ptr<QueuedCall> CallObserver::wait(const Call& call, CallIntent inte
 }
 
 void CallObserver::deliver_cookie(InterceptorBatchMethods& batch) const {
-  channel::deliver_cookie(set_cookie_, context_.c_call(), batch);
+  channel::deliver_cookie(set_cookie_, context_, batch);
 }
 
 void CallObserver::add_cookie_to_headers() const {
-  if (set_cookie_.empty() || GrpcAccess::is_trailers_only(context_.c_call())) return;
+  if (set_cookie_.empty() || GrpcAccess::is_trailers_only(context_)) return;
   GrpcAccess::received_headers(context_).map()->emplace("set-cookie", set_cookie_);
 }
 
@@ -228,12 +226,12 @@ void CallObserver::complete(grpc::StatusCode code) {
 }
 
 void deliver_cookie(const std::string& set_cookie,
-                    const grpc_call* call,
+                    grpc::ClientContext& context,
                     InterceptorBatchMethods& batch) {
   const bool has_headers = has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
   const bool has_status = has(batch, InterceptionHookPoints::POST_RECV_STATUS);
   if ((!has_headers && !has_status) || set_cookie.empty()) return;
-  const bool in_trailers = GrpcAccess::is_trailers_only(call);
+  const bool in_trailers = GrpcAccess::is_trailers_only(context);
   if (in_trailers && has_status) batch.GetRecvTrailingMetadata()->emplace("set-cookie", set_cookie);
   if (!in_trailers && has_headers)
     batch.GetRecvInitialMetadata()->emplace("set-cookie", set_cookie);

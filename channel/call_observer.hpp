@@ -175,11 +175,11 @@ void release_held_queue();
 /// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 
-/// Adds the session's cookie of the attempt that `call` was to what the application sees of its
+/// Adds the session's cookie of the attempt in `context` to what the application sees of its
 /// answer, if that is in the batch: to its headers, or to its trailers if it had no headers
 /// (A55-21). The text has to live as long as the application's context. Empty: there is none.
 void deliver_cookie(const std::string& set_cookie,
-                    const grpc_call* call,
+                    grpc::ClientContext& context,
                     grpc::experimental::InterceptorBatchMethods& batch);
 
 /// See CallBinder::intercept.

@@ -160,10 +160,8 @@ void RetriedCall::attempt_ended() {
     const grpc::StatusCode code = attempt.status.error_code();
     if (const CallStats* const stats = CallBinder::stats(*intent_)) stats->count_completed(code);
     const auto delay = binder_->retry(*intent_,
-                                      {.call = attempt.context.c_call(),
-                                       .code = code,
-                                       .trailers = attempt.context.GetServerTrailingMetadata(),
-                                       .deadline = attempt.context.raw_deadline(),
+                                      {.context = attempt.context,
+                                       .status = attempt.status,
                                        .request_bytes = request_.Length(),
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
@@ -188,7 +186,7 @@ void RetriedCall::deliver(Attempt& last) {
   auto& batch = static_cast<InterceptorBatchMethodsImpl&>(*held_.batch);
   for (const InterceptionHookPoints hook : hooks_)
     batch.AddInterceptionHookPoint(hook);
-  deliver_cookie(set_cookie_, context.c_call(), *held_.batch);
+  deliver_cookie(set_cookie_, context, *held_.batch);
   if (last.status.ok()) last.status = held_.reply.fill(last.response, batch);
   *held_.batch->GetRecvStatus() = std::move(last.status);
   held_.batch->Proceed();

@@ -324,8 +324,8 @@ void RetriedStream::tell_sent(const Batch& batch) {
 bool RetriedStream::is_answered() {
   if (!observer_.has_connection()) return false;
   if (GrpcAccess::received_headers(context_).arr()->count > 0) return true;
-  if (actors::never_reached_transport(current_.call())) return false;
-  return !observer_.has_policy() || !GrpcAccess::is_trailers_only(current_.call());
+  if (actors::has_no_transport(current_.call())) return false;
+  return !observer_.has_policy() || !GrpcAccess::is_trailers_only(context_);
 }
 
 RetriedStream::Batch* RetriedStream::find(const Methods& methods) {

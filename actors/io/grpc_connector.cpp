@@ -128,12 +128,23 @@ std::string grpc_target(const Address& address) {
   return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
 }
 
-// gRPC answers with the channel's target until a transport has taken the call and told its peer.
-bool never_reached_transport(grpc_call* call) {
+// gRPC answers with the channel's target until a transport has taken the call and told its peer,
+// and again when the call has been cancelled.
+bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
-  const bool never = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
+  const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
   gpr_free(peer);
-  return never;
+  return has_none;
+}
+
+// gRPC cancels calls itself, as when some of one could not be sent; the rest may have come through.
+// How a transport ended a call stands in its error: only these two are of calls not begun.
+bool was_never_sent(grpc::ClientContext& context) {
+  if (!has_no_transport(context.c_call())) return false;
+  const std::string error = context.debug_error_string();
+  return !absl::StrContains(error, "Error received from peer") ||
+         absl::StrContains(error, "grpc_message:\"GOAWAY received\"") ||
+         absl::StrContains(error, "grpc_message:\"Transport closed\"");
 }
 
 class GrpcConnector::Pool {

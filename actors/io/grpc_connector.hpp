@@ -89,7 +89,12 @@ class GrpcConnector final : public Connector {
 /// The target of a channel that leads to `address` alone.
 std::string grpc_target(const Address& address);
 
-/// Whether `call`, made on a channel to a grpc_target(), never reached a transport.
-bool never_reached_transport(grpc_call* call);
+/// Whether gRPC names no transport that has `call`, which was made on a channel to a grpc_target().
+/// It may have had one, if it was cancelled.
+bool has_no_transport(grpc_call* call);
+
+/// Whether no server can have had anything of the context's call, made on such a channel.
+/// Precondition: it has its status.
+bool was_never_sent(grpc::ClientContext& context);
 
 }  // namespace signalbox::actors

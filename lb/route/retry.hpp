@@ -11,7 +11,7 @@
 // may keep it for as long as it likes, and no two calls share a count.
 //
 // Invariants
-//   R1  No more than max_attempts attempts; one that no transport had is none of them. (A6)
+//   R1  No more than max_attempts attempts; one that no server had is none of them. (A6)
 //       Of these there are no more than kMostUnsent: credentials that fail are unsent for ever.
 //   R2  Nothing is tried again of which the application may have seen something.      (A6)
 //   R3  An attempt never begins after the call's deadline.
@@ -75,7 +75,7 @@ class RetryThrottle {
 /// How an attempt ended, as its data plane knows it.
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
-  bool is_unsent = false;     ///< It is certain that no transport had it.
+  bool is_unsent = false;     ///< It is certain that no server had it.
   bool is_committed = false;  ///< Response headers came: not Trailers-Only.
   bool is_kept = true;        ///< The request is there to be sent again.
   /// Of the trailer grpc-retry-pushback-ms, if it came.
@@ -91,7 +91,7 @@ struct RetryDecision {
 /// What one call remembers of its attempts.
 class RetryState {
  public:
-  /// Attempts of one call that no transport had; the next such failure ends it (kExhausted).
+  /// Attempts of one call that no server had; the next such failure ends it (kExhausted).
   static constexpr std::uint32_t kMostUnsent = 100;
 
   /// Precondition: an attempt has ended, and none runs. `seed`: the call's chance. `throttle`: null

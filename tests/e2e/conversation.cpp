@@ -401,16 +401,16 @@ const std::vector<Way>& ways() {
       {"async server streaming", async_expand},
       {"async bidi streaming", async_chat},
       {"callback unary, with a function", callback_function},
-      {"callback unary", callback_unary},
-      {"callback client streaming", callback_collect},
-      {"callback server streaming", callback_expand},
-      {"callback bidi streaming", callback_chat},
+      {"callback unary", callback_unary, /*has_reactor=*/true},
+      {"callback client streaming", callback_collect, /*has_reactor=*/true},
+      {"callback server streaming", callback_expand, /*has_reactor=*/true},
+      {"callback bidi streaming", callback_chat, /*has_reactor=*/true},
       {"generic async unary", generic_unary},
       {"generic callback unary", generic_function},
       {"typed generic async unary", typed_unary},
-      {"typed generic callback unary", typed_reactor},
+      {"typed generic callback unary", typed_reactor, /*has_reactor=*/true},
       {"typed generic async bidi streaming", typed_chat},
-      {"typed generic callback bidi streaming", typed_chat_reactor},
+      {"typed generic callback bidi streaming", typed_chat_reactor, /*has_reactor=*/true},
   };
   return all;
 }

@@ -54,6 +54,7 @@ struct Way {
                      const Manner& manner,
                      Transcript& transcript)>
       talk;
+  bool has_reactor = false;
 };
 
 /// Sync, async and callback API for the four kinds of method, and the generic stubs.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -20,6 +21,7 @@
 #include "signalbox/cookie_jar.hpp"
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/conversation.hpp"
+#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/retry_world.hpp"
 #include "tests/support/filter_fixture.hpp"
 
@@ -172,6 +174,27 @@ TEST_CASE("sessions: where a server answers without headers, the cookie is in it
     CHECK(transcript.status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
     CHECK(transcript.initial.empty());
     CHECK(count(transcript.trailing, told(cookie_of(connection))) == 1);
+  }
+}
+
+TEST_CASE("sessions: a call whose server dies amid its headers has its cookie, once",
+          "[channel][session][A55-21]") {
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  const Headers headers =
+      GENERATE(Headers{{"who", "me"}}, Headers{{"grpc-accept-encoding", "gzip"}}, Headers{});
+  const bool are_seen = !headers.empty() && headers[0].first == "who";
+  for (const Way& way : ways()) {
+    if (way.has_reactor && are_seen) continue;  // See retried_stream's test.
+    CAPTURE(way.name, headers.size(), are_seen);
+    TalkingSocket server(cut_amid_headers("asked", headers));
+    SessionWorld world;
+    const auto connection = world.connect(Address(server.address()));
+    const Transcript transcript = world.talk(way, saying("asked"), false, connection);
+    const std::string cookie = told(cookie_of(connection));
+    const bool is_unary = absl::StrContains(way.name, "unary");
+    CHECK(transcript.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK(count(transcript.initial, cookie) + count(transcript.trailing, cookie) == 1);
+    if (is_unary && are_seen) CHECK(count(transcript.initial, cookie) == 1);
   }
 }
 

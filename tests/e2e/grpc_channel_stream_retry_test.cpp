@@ -15,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+
 #include "tests/e2e/conversation.hpp"
+#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/retry_world.hpp"
 
 namespace signalbox::test {
@@ -113,6 +116,71 @@ TEST_CASE("retried_stream: ends as its last attempt does", "[channel][retry][A44
       CHECK(world.stats->retries(RetryResult::kRetried) == 2);
       CHECK(world.stats->retries(RetryResult::kExhausted) == 1);
     }
+  }
+}
+
+// gRPC's own assertions take what has come of them for a contradiction, and end the process: so
+// they do, on any channel, where its reactors ask.
+TEST_CASE("retried_stream: a server that dies amid its headers has begun to answer",
+          "[channel][retry][A44][A6]") {
+  const bool has_policy = GENERATE(true, false);
+  for (const Way& way : ways()) {
+    if (way.has_reactor) continue;
+    INFO(way.name << (has_policy ? ", with a policy" : ", without"));
+    TalkingSocket dying(cut_amid_headers("one", {{"who", "me"}}));
+    EchoServer spare;
+    ChannelWorld world;
+    if (has_policy) world.retry = rules_of(3);
+    const auto to_dying = world.connect(Address(dying.address()));
+    const auto to_spare = world.connect(spare.address());
+    world.publish_ready({to_dying, to_spare});
+    const Transcript ours = converse(way, three_messages(false), world.channel, spare.service());
+    // A write that fails first ends the attempt, and nobody hears of its headers.
+    const bool may_write = !absl::StrContains(way.name, "unary");
+    const bool is_made_again = world.stats->retries(RetryResult::kRetried) == 1;
+    if (is_made_again) CHECK((has_policy && may_write));
+    CHECK(ours.status.error_code() ==
+          (is_made_again ? grpc::StatusCode::OK : grpc::StatusCode::UNAVAILABLE));
+    CHECK(world.stats->completed(grpc::StatusCode::UNAVAILABLE) == 1);
+    CHECK(world.stats->retries(RetryResult::kCommitted) == (has_policy && !is_made_again ? 1 : 0));
+    CHECK(spare.service().calls == (is_made_again ? 1 : 0));
+    world.wait_for_no_uses();
+  }
+}
+
+// gRPC cancels a call when a write fails, and says from then on that it has had no peer.
+TEST_CASE("retried_stream: streams that the server had some of are no unsent calls",
+          "[channel][retry][A6][race]") {
+  for (int round = 0; round < 20; ++round) {
+    TalkingSocket dying({{"", http2_settings()}, {"one", ""}});
+    dying.reset_after();
+    ChannelWorld world;
+    world.retry = lb::RetryRules({{absl::StatusCode::kResourceExhausted}, 3, 1ms, 4ms});
+    const auto connection = world.connect(Address(dying.address()));
+    world.publish_ready({connection});
+    std::atomic<int> begun = 0;
+    std::atomic<int> failed = 0;
+    std::vector<std::thread> callers;
+    for (int thread = 0; thread < 8; ++thread) {
+      callers.emplace_back([&] {
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() + 60s);
+        EchoReply reply;
+        const auto writer = world.stub->Collect(&context, &reply);
+        ++begun;
+        while (begun < 8)
+          std::this_thread::yield();
+        for (int i = 0; i < 1'000 && writer->Write(saying("one")); ++i) {
+        }
+        if (writer->Finish().error_code() == grpc::StatusCode::UNAVAILABLE) ++failed;
+      });
+    }
+    // One that is taken for unsent is picked again, and waits for another connection.
+    const LatePublisher mistaken(world, [&] { world.publish_failure(absl::AbortedError("")); });
+    for (std::thread& caller : callers)
+      caller.join();
+    CHECK(failed == 8);
+    CHECK(world.counts->repicked() == 0);
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TalkingSocket — a port that takes connections, reads, and says one thing to each.
+// TalkingSocket — a port that takes connections, reads, and says to each what the test wants said.
 //
-//   client ─▶ connects, sends ─▶ [a thread] ─▶ what the test wants said ─▶ closes, or waits
+//   client ─▶ connects, sends ─▶ [a thread] ─▶ a turn, and the next ─▶ closes, or waits
 
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <netinet/in.h>
@@ -24,11 +25,17 @@ namespace signalbox::test {
 
 class TalkingSocket {
  public:
+  struct Turn {
+    std::string until;  ///< What it waits for, in all that it was sent.
+    std::string says;
+  };
+
   /// Waits for `until` in what it is sent, and then says `says`. Empty: at once, nothing.
   explicit TalkingSocket(std::string says = "", std::string until = "")
-      : says_(std::move(says)), until_(std::move(until)) {
-    listen();
-  }
+      : TalkingSocket(std::vector<Turn>{{std::move(until), std::move(says)}}) {}
+
+  /// Takes these in turn, and closes after the last.
+  explicit TalkingSocket(std::vector<Turn> turns) : turns_(std::move(turns)) { listen(); }
 
   ~TalkingSocket() { close(); }
 
@@ -41,8 +48,11 @@ class TalkingSocket {
 
   void say(std::string what) {
     const std::lock_guard lock(mutex_);
-    says_ = std::move(what);
+    turns_.back().says = std::move(what);
   }
+
+  /// From now on it resets connections where it would close them.
+  void reset_after() { resets_ = true; }
 
   /// What the last one sent.
   std::string heard() const {
@@ -93,30 +103,52 @@ class TalkingSocket {
 
   void talk(int taken) {
     std::string got;
-    std::array<char, 1024> bytes{};
-    while (got.find(until_) == std::string::npos) {
-      pollfd ready{taken, POLLIN, 0};
-      if (::poll(&ready, 1, 10) == 0) {
-        if (is_ending_) return;
-        continue;
-      }
-      const auto count = ::recv(taken, bytes.data(), bytes.size(), 0);
-      if (count <= 0) return;
-      got.append(bytes.data(), static_cast<std::size_t>(count));
+    for (const Turn& turn : turns_) {
+      if (!hear(taken, turn.until, got)) return;
+      const std::lock_guard lock(mutex_);
+      heard_ = got;
+      [[maybe_unused]] const auto sent =
+          ::send(taken, turn.says.data(), turn.says.size(), MSG_NOSIGNAL);
     }
-    const std::lock_guard lock(mutex_);
-    heard_ = got;
-    [[maybe_unused]] const auto sent = ::send(taken, says_.data(), says_.size(), MSG_NOSIGNAL);
+    if (resets_) {
+      const linger at_once{1, 0};
+      ::setsockopt(taken, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+      return;
+    }
+    // What nobody has read when a socket is closed resets the connection: the other side may lose
+    // what it was told.
+    ::shutdown(taken, SHUT_WR);
+    while (receive(taken, got)) {
+    }
+  }
+
+  // Returns false if that does not come.
+  bool hear(int taken, const std::string& until, std::string& got) const {
+    while (got.find(until) == std::string::npos) {
+      if (!receive(taken, got)) return false;
+    }
+    return true;
+  }
+
+  bool receive(int taken, std::string& got) const {
+    pollfd ready{taken, POLLIN, 0};
+    while (::poll(&ready, 1, 10) == 0) {
+      if (is_ending_) return false;
+    }
+    std::array<char, 1024> bytes{};
+    const auto count = ::recv(taken, bytes.data(), bytes.size(), 0);
+    if (count > 0) got.append(bytes.data(), static_cast<std::size_t>(count));
+    return count > 0;
   }
 
   int port_ = 0;
   int listener_ = -1;
   std::atomic<int> taken_ = 0;
   std::atomic<bool> is_ending_ = false;
-  mutable std::mutex mutex_;  ///< Guards the next two.
-  std::string says_;
+  std::atomic<bool> resets_ = false;
+  mutable std::mutex mutex_;  ///< Guards what is said, and the next.
   std::string heard_;
-  const std::string until_;
+  std::vector<Turn> turns_;
   std::thread thread_;
 };
 
