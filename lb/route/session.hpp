@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -81,10 +82,11 @@ class CompiledCookie {
 /// A text in memory of its own, which it does not ask for as long as the text is of usual length.
 class KeptText {
  public:
+  /// Precondition: it is somewhere, even if it is empty.
   void assign(absl::string_view text) {
     size_ = text.size();
     if (size_ <= short_.size()) [[likely]] {
-      text.copy(short_.data(), size_);  // It may be nothing, at no address.
+      std::memcpy(short_.data(), text.data(), size_);
     } else {
       assign_long(text);
     }
@@ -126,7 +128,7 @@ struct alignas(kCacheLine) Session {
       flaw = lb::CookieFlaw::kTooLong;
     is_bad_ = flaw.has_value();
     is_read_ = is_bad_ || !found.value;
-    value_ = is_read_ ? absl::string_view() : *found.value;
+    value_ = is_read_ ? absl::string_view("", 0) : *found.value;
     key_ = is_read_ ? CookieKey() : key;
   }
 
