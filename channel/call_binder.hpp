@@ -85,15 +85,15 @@ class CallBinder final : public grpc::internal::CallHook,
   /// context loses its wait_for_ready: a call that waits inside a channel that has just died would
   /// wait there for ever, so the waiting is ours to do. Its deadline becomes one by the real-time
   /// clock: gRPC compares those of one clock only, and later attempts have the same.
-  static CallIntent begin(grpc::ClientContext& context);
+  [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Takes out of the context what gRPC would not send, but end the process for. The status says
   /// what it was, and is what the call is to fail with. OK: there was nothing of the kind.
-  static absl::Status refuse_metadata(grpc::ClientContext& context);
+  [[gnu::hot]] static absl::Status refuse_metadata(grpc::ClientContext& context);
 
   /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
   /// timeout, and its metadata gets what filters add. Returns true when it shortened it.
-  bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
+  [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
   /// Picks more for a retry that goes elsewhere, if it can.
   static constexpr int kMostElsewhere = 4;
@@ -103,16 +103,16 @@ class CallBinder final : public grpc::internal::CallHook,
   static Verdict judge(CallIntent& intent);
 
   /// Whether the call gets an observer, which asks again whether its connection is up.
-  bool observes(const CallIntent& intent, const CallSite& site) const;
+  [[gnu::hot]] bool observes(const CallIntent& intent, const CallSite& site) const;
 
   /// The picked connection has died before the call was sent: the call waits.
   static void put_off(CallIntent& intent);
 
   /// Whether the picked connection is up at this moment.
-  static bool is_alive(const CallIntent& intent);
+  [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
   /// The call on the picked connection, with an observer that owns the intent.
-  grpc::internal::Call bind(CallIntent intent, CallSite&& site);
+  [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
   /// A call that has failed with `status` already. If its pick failed and it has a retry policy,
   /// its observer gets the intent.
@@ -122,13 +122,13 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// Makes the context's interceptors: the application's, the observer, and gRPC's global one.
   /// An attempt has none: they run for the call that it stands for.
-  Interception intercept(const CallIntent& intent, const CallSite& site) const;
+  [[gnu::hot]] Interception intercept(const CallIntent& intent, const CallSite& site) const;
 
   /// A call on the picked connection.
-  static grpc_call* connect(const CallIntent& intent,
-                            const char* method,
-                            const grpc::ClientContext& context,
-                            grpc::CompletionQueue& cq);
+  [[gnu::hot]] static grpc_call* connect(const CallIntent& intent,
+                                         const char* method,
+                                         const grpc::ClientContext& context,
+                                         grpc::CompletionQueue& cq);
 
   /// A call that has failed, and by nothing else than `status`.
   grpc_call* refuse(const absl::Status& status,
@@ -137,17 +137,17 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// Gives the intent of a bound call to whoever observes it. Nobody: it stays, and is the
   /// caller's to keep.
-  void hand_over(CallIntent& intent, CallObserver* observer);
+  [[gnu::hot]] void hand_over(CallIntent& intent, CallObserver* observer);
 
   /// As hand_over, of a call that no connection has: only if its retry policy may be for it.
   void hand_over_failed(CallIntent& intent, CallObserver* observer);
 
   /// Where the attempts of a call are counted; null: it has no connection.
-  static const CallStats* stats(const CallIntent& intent);
+  [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
   /// An attempt has ended: tells those who count it, and says after how long another is to follow,
   /// which the intent is then made ready for. nullopt: none.
-  std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
+  [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
   /// Why a call ends that no pick has failed; see lb::Router::describe().
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
@@ -175,8 +175,8 @@ class CallBinder final : public grpc::internal::CallHook,
   grpc::CompletionQueue* callback_cq();
 
   /// Fills the ops of a call that stays where it is; the observer learns which they are.
-  void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
-                        grpc::internal::Call* call) override;
+  [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
+                                     grpc::internal::Call* call) override;
 
  private:
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.

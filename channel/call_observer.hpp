@@ -32,11 +32,11 @@ class QueuedCall;
 
 class CallObserver final : public grpc::experimental::Interceptor, public grpc::internal::CallHook {
  public:
-  explicit CallObserver(grpc::experimental::ClientRpcInfo& info);
-  ~CallObserver() override;
+  [[gnu::hot]] explicit CallObserver(grpc::experimental::ClientRpcInfo& info);
+  [[gnu::hot]] ~CallObserver() override;
 
   /// The call was bound. Before that, it is not observed.
-  void observe(CallBinder& binder, CallIntent intent);
+  [[gnu::hot]] void observe(CallBinder& binder, CallIntent intent);
 
   /// The application gets `front` for the call, and never learns of another. Reactors ask the call
   /// that they were made with whether response headers came, and the first attempt may have had
@@ -46,14 +46,14 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// Whether the application has cancelled the context.
   bool is_cancelled() const { return cancelled_; }
 
-  void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
-                        grpc::internal::Call* call) override;
-  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
+  [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
+                                     grpc::internal::Call* call) override;
+  [[gnu::hot]] void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
   /// Fills a batch of a call that has been bound. `held`: see OpsScope.
-  void fill(grpc::internal::CallOpSetInterface* ops,
-            grpc::internal::Call* call,
-            grpc::CompletionQueue* held = nullptr);
+  [[gnu::hot]] void fill(grpc::internal::CallOpSetInterface* ops,
+                         grpc::internal::Call* call,
+                         grpc::CompletionQueue* held = nullptr);
 
   /// Does just that: the hook of a call that stays where it is.
   grpc::internal::CallHook& filler() { return filler_; }
@@ -69,12 +69,12 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 
   /// One has sent its headers.
-  void count_started();
+  [[gnu::hot]] void count_started();
 
   /// It has ended. Returns after how long another is to follow.
-  std::optional<Duration> ended(const grpc::Status& status,
-                                std::optional<std::size_t> request_bytes,
-                                bool is_wanted);
+  [[gnu::hot]] std::optional<Duration> ended(const grpc::Status& status,
+                                             std::optional<std::size_t> request_bytes,
+                                             bool is_wanted);
 
   /// See BackOff::start.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
@@ -84,7 +84,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
 
   /// Of batches that go on without having been intercepted, see ::deliver_cookie. What only sends
   /// has nothing of it, and may come back while the next attempt is picked.
-  void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
+  [[gnu::hot]] void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
 
   /// The same, where the context has the headers already, and no batch brings them.
   void add_cookie_to_headers() const;
@@ -108,10 +108,10 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
 
   void watch(int entering);
   std::shared_ptr<QueuedCall> wait(const grpc::internal::Call& call, CallIntent intent);
-  void begin(grpc::experimental::InterceptorBatchMethods& batch);
-  bool end(grpc::experimental::InterceptorBatchMethods& batch);
+  [[gnu::hot]] void begin(grpc::experimental::InterceptorBatchMethods& batch);
+  [[gnu::hot]] bool end(grpc::experimental::InterceptorBatchMethods& batch);
   std::optional<ReplySlot> whole(grpc::experimental::InterceptorBatchMethods& batch) const;
-  void complete(grpc::StatusCode code);
+  [[gnu::hot]] void complete(grpc::StatusCode code);
 
   grpc::ClientContext& context_;
   const std::string method_;  ///< Generic stubs keep the name no longer than it takes.
@@ -156,10 +156,10 @@ FilledOps filled_ops();
 /// interceptor, which may keep it: afterwards the queue may be gone.
 class OpsScope {
  public:
-  OpsScope(grpc::internal::CallOpSetInterface* ops,
-           const grpc::internal::Call& call,
-           grpc::CompletionQueue* held = nullptr);
-  ~OpsScope();
+  [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,
+                        const grpc::internal::Call& call,
+                        grpc::CompletionQueue* held = nullptr);
+  [[gnu::hot]] ~OpsScope();
   OpsScope(const OpsScope&) = delete;
   OpsScope& operator=(const OpsScope&) = delete;
 
@@ -170,7 +170,7 @@ class OpsScope {
 
 /// Ends the hold of this thread's OpsScope, if it has one, now: for batches that no interceptor
 /// meets.
-void release_held_queue();
+[[gnu::hot]] void release_held_queue();
 
 /// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
@@ -178,13 +178,13 @@ GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 /// Adds the session's cookie of the attempt in `context` to what the application sees of its
 /// answer, if that is in the batch: to its headers, or to its trailers if it had no headers
 /// (A55-21). The text has to live as long as the application's context. Empty: there is none.
-void deliver_cookie(const std::string& set_cookie,
-                    grpc::ClientContext& context,
-                    grpc::experimental::InterceptorBatchMethods& batch);
+[[gnu::hot]] void deliver_cookie(const std::string& set_cookie,
+                                 grpc::ClientContext& context,
+                                 grpc::experimental::InterceptorBatchMethods& batch);
 
 /// See CallBinder::intercept.
-Interception intercept(const CallSite& site,
-                       const GrpcAccess::Creators& creators,
-                       std::size_t position);
+[[gnu::hot]] Interception intercept(const CallSite& site,
+                                    const GrpcAccess::Creators& creators,
+                                    std::size_t position);
 
 }  // namespace signalbox::channel

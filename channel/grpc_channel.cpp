@@ -25,16 +25,16 @@ class GrpcChannel final : public grpc::ChannelInterface,
   }
 
  private:
-  Call CreateCall(const RpcMethod& method,
-                  grpc::ClientContext* context,
-                  grpc::CompletionQueue* cq) override {
+  [[gnu::hot]] Call CreateCall(const RpcMethod& method,
+                               grpc::ClientContext* context,
+                               grpc::CompletionQueue* cq) override {
     return CreateCallInternal(method, context, cq, 0);
   }
 
-  Call CreateCallInternal(const RpcMethod& method,
-                          grpc::ClientContext* context,
-                          grpc::CompletionQueue* cq,
-                          std::size_t position) override;
+  [[gnu::hot]] Call CreateCallInternal(const RpcMethod& method,
+                                       grpc::ClientContext* context,
+                                       grpc::CompletionQueue* cq,
+                                       std::size_t position) override;
 
   // Calls have hooks of their own.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }

@@ -93,7 +93,7 @@ std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target
 }  // namespace
 
 // Those of one thread are a golden ratio apart: draw() spreads them.
-std::uint64_t next_seed() {
+[[gnu::hot]] std::uint64_t next_seed() {
   thread_local std::uint64_t seed = [] {
     std::random_device device;
     return (std::uint64_t{device()} << 32U) | device();

@@ -58,7 +58,9 @@ class NotedPicker final : public Picker {
   NotedPicker(PickerPtr picker, std::string before, std::string after)
       : picker_(std::move(picker)), before_(std::move(before)), after_(std::move(after)) {}
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});

@@ -39,10 +39,10 @@ namespace signalbox::lb {
 class RequestLimit {
  public:
   /// One call more, if fewer than `most` are in flight.
-  bool take(std::uint32_t most) const noexcept;
+  [[gnu::hot]] bool take(std::uint32_t most) const noexcept;
 
   /// A call that was taken has ended.
-  void put_back(std::uint32_t most) const noexcept;
+  [[gnu::hot]] void put_back(std::uint32_t most) const noexcept;
 
   /// Exact when nobody takes or puts back meanwhile.
   std::int64_t in_flight() const noexcept;
@@ -60,7 +60,7 @@ class RequestLimit {
     std::atomic<std::int64_t> tokens{0};
   };
 
-  static bool take_one(std::atomic<std::int64_t>& tokens) noexcept;
+  [[gnu::hot]] static bool take_one(std::atomic<std::int64_t>& tokens) noexcept;
   bool call_in() const noexcept;
 
   alignas(kCacheLine) mutable std::atomic<std::int64_t> out_{0};
@@ -106,9 +106,11 @@ class RequestGate final : public CallGate {
  public:
   RequestGate(RequestLimitPtr calls, std::uint32_t most, const ClusterName& cluster, DropCounts);
 
-  bool enter() const noexcept override { return calls_->take(most_); }
+  [[gnu::hot]] bool enter() const noexcept override { return calls_->take(most_); }
 
-  void ended(const CallEnd& /*end*/) const noexcept override { calls_->put_back(most_); }
+  [[gnu::hot]] void ended(const CallEnd& /*end*/) const noexcept override {
+    calls_->put_back(most_);
+  }
 
   absl::Status refuse() const override;
 

@@ -173,13 +173,13 @@ class Router {
 
   /// The first pick of a call: kFail becomes a failure, or waits if the call is wait_for_ready;
   /// kQueue waits for a later publication, then repick().
-  Pick pick(const CallArgs& call) const;
+  [[gnu::hot]] Pick pick(const CallArgs& call) const;
 
   /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
   /// policy stay as they were (A31-1, A31-10, A42), and so does its session (A55-37); its filters
   /// are not asked again; a call that found no configuration is routed now. Changes nothing while
   /// the call is delayed.
-  void repick(Pick& pick, const CallArgs& call) const;
+  [[gnu::hot]] void repick(Pick& pick, const CallArgs& call) const;
 
   /// `why` in the form of all failures: it says the target and the cluster first, and in brackets
   /// at its end the node's id, and what is wrong with the configuration where that may be why the
@@ -199,7 +199,7 @@ class Router {
  private:
   /// repick(), but for what is told when the read section has ended.
   template <typename Sink>
-  void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
+  [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
   /// What is known of a call of a session before its route is.
   struct Foresight {
@@ -209,19 +209,19 @@ class Router {
   };
 
   /// Precondition: there are seats and headers.
-  static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
+  [[gnu::hot]] static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
 
   /// What stateful_session does, for a call whose cookie has been found.
-  void begin_session(const StatefulSession& filter,
-                     absl::string_view path,
-                     const Foresight& foresight,
-                     Pick& pick) const;
+  [[gnu::hot]] void begin_session(const StatefulSession& filter,
+                                  absl::string_view path,
+                                  const Foresight& foresight,
+                                  Pick& pick) const;
 
-  SessionArgs wish_of(Session& session, const Seat* seat) const;
-  void settle(Session& session,
-              const Affinity& affinity,
-              PickOutcome outcome,
-              const ClusterRef& cluster) const;
+  [[gnu::hot]] SessionArgs wish_of(Session& session, const Seat* seat) const;
+  [[gnu::hot]] void settle(Session& session,
+                           const Affinity& affinity,
+                           PickOutcome outcome,
+                           const ClusterRef& cluster) const;
 
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   template <typename Sink>

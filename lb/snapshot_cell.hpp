@@ -67,8 +67,8 @@ class SnapshotCell {
   /// A read section. Short; may be nested; must end on the thread where it began.
   class Reader {
    public:
-    explicit Reader(const SnapshotCell& cell);
-    ~Reader();
+    [[gnu::hot]] explicit Reader(const SnapshotCell& cell);
+    [[gnu::hot]] ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 

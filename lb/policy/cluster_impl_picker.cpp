@@ -20,7 +20,9 @@ class ClusterImplPicker final : public Picker {
 
   const Seats* seats() const override { return child_.seats(); }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   // It names no trackers: nothing is to be begun.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {

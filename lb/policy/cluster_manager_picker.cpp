@@ -21,7 +21,9 @@ class ClusterPicker final : public Picker {
 
   const Seats* seats() const override { return table_.seats(); }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});
@@ -45,7 +47,9 @@ class RetiringPicker final : public Picker {
   RetiringPicker(const ClusterName& cluster, PickerPtr picker, bool may_queue)
       : cluster_(cluster), picker_(std::move(picker)), may_queue_(may_queue) {}
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     trace.tell({"cluster_manager",

@@ -38,7 +38,7 @@ class ClusterTable {
   ClusterTable with(const Changes& changes) const;
 
   /// Null if there is no such cluster. `place` is where it may well be.
-  const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
+  [[gnu::hot]] const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
   /// Of the only cluster that knows any; null: there is none, or several, or too many to look.
   const Seats* seats() const;

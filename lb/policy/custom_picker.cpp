@@ -35,7 +35,9 @@ class CustomPicker final : public Picker {
                std::shared_ptr<const StripedCounters<1>> failures)
       : policy_(std::move(policy)), own_(std::move(own)), failures_(std::move(failures)) {}
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   // A picker of the user's own that does not explain itself picks, with all that this leaves.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {

@@ -27,7 +27,9 @@ class LeafTiersPicker final : public Picker {
     SIGNALBOX_INVARIANT(first_ < tiers_.size(), "a picker of tiers has one with endpoints");
   }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});

@@ -39,7 +39,9 @@ class LeastRequestPicker final : public Picker {
       counters_.push_back(owner->use_counter());
   }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});

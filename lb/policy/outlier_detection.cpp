@@ -35,7 +35,9 @@ class CountingPicker final : public Picker {
 
   const Seats* seats() const override { return child_.seats(); }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const std::string source = "CDS " + ejections_->cluster.str();

@@ -242,7 +242,9 @@ class OverrideHostPicker final : public Picker {
 
   const Seats* seats() const override { return &slots_->seats(); }
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});

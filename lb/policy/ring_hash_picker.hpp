@@ -32,7 +32,7 @@ class RingHashPicker final : public Picker {
 
   RingHashPicker(Parts parts, const EndpointSet& members);
 
-  PickResult pick(const PickArgs& args) const override;
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override;
   PickResult explain(const PickArgs& args, PickTrace& trace) const override;
 
  private:

@@ -29,7 +29,7 @@ class RoundRobinPicker final : public Picker {
     }
   }
 
-  PickResult pick(const PickArgs& /*args*/) const override { return decide(Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& /*args*/) const override { return decide(Silent{}); }
 
   PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
     return decide(Telling{trace});

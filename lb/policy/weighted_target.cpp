@@ -80,7 +80,9 @@ class WeightedPicker final : public Picker {
   WeightedPicker(std::vector<Share> shares, TargetStatesPtr targets)
       : shares_(std::move(shares)), targets_(std::move(targets)) {}
 
-  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     return decide(args, Telling{trace});

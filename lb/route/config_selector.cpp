@@ -88,7 +88,7 @@ class RouteSelector final : public ConfigSelector {
     if (is_in(host, routes_)) host_ = &host;
   }
 
-  std::variant<Selection, absl::Status> select(const PickArgs& args) const override {
+  [[gnu::hot]] std::variant<Selection, absl::Status> select(const PickArgs& args) const override {
     return decide(args, Silent{});
   }
 
@@ -112,7 +112,8 @@ class RouteSelector final : public ConfigSelector {
 
  private:
   template <typename Sink>
-  std::variant<Selection, absl::Status> decide(const PickArgs& args, const Sink& sink) const {
+  [[gnu::hot]] std::variant<Selection, absl::Status> decide(const PickArgs& args,
+                                                            const Sink& sink) const {
     const std::optional<std::size_t> position = table_.find(args, sink);
     if (!position) {
       return absl::UnavailableError(

@@ -96,10 +96,10 @@ class RetryState {
 
   /// Precondition: an attempt has ended, and none runs. `seed`: the call's chance. `throttle`: null
   /// is none.
-  RetryDecision after(const AttemptEnd& end,
-                      const RetryRules& rules,
-                      std::uint64_t seed,
-                      RetryThrottle* throttle);
+  [[gnu::hot]] RetryDecision after(const AttemptEnd& end,
+                                   const RetryRules& rules,
+                                   std::uint64_t seed,
+                                   RetryThrottle* throttle);
 
   /// The attempts that came before the next one: grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return retries_; }

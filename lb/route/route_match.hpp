@@ -47,7 +47,7 @@ class CompiledText {
  public:
   explicit CompiledText(const TextMatcher& matcher);
 
-  bool matches(absl::string_view text) const;
+  [[gnu::hot]] bool matches(absl::string_view text) const;
 
   /// Whether there is any text that it matches, as far as is known: false of a broken pattern.
   bool can_match() const { return regex_ == nullptr || regex_->ok(); }
@@ -84,7 +84,7 @@ class RouteTable {
 
   /// The same; `sink` is told which routes have the call's path, but are not taken.
   template <typename Sink>
-  std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
+  [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
  private:
   // The place of its name among all that routes look at: see CallHeaders.
@@ -118,7 +118,7 @@ class RouteTable {
   template <typename Sink>
   bool matches(std::uint32_t position, Asked& call, const Sink& sink) const;
   template <typename Sink>
-  bool others_match(std::uint32_t position, Asked& call, const Sink& sink) const;
+  [[gnu::hot]] bool others_match(std::uint32_t position, Asked& call, const Sink& sink) const;
   template <typename Sink>
   std::uint32_t first_of(const Group& group, Asked& call, const Sink& sink) const;
 

@@ -99,7 +99,7 @@ void Session::write(absl::string_view hosts, const std::string& cluster) {
   set_cookie_.append(attributes.data(), attributes.size());
 }
 
-void Session::clear() {
+[[gnu::hot]] void Session::clear() {
   for (std::string* text : {&decoded_, &hosts_, &set_cookie_})
     text->clear();
   config_ = nullptr;
@@ -110,7 +110,7 @@ void Session::clear() {
   is_read_ = strict_ = is_bad_ = is_outdated_ = is_counted_ = has_moved_ = is_elsewhere_ = false;
 }
 
-std::size_t Session::memory() const {
+[[gnu::hot]] std::size_t Session::memory() const {
   std::size_t bytes = kept_.memory() + kept_value_.memory();
   for (const std::string* text : {&decoded_, &hosts_, &host_, &purpose_, &encoded_, &set_cookie_})
     bytes += text->capacity();
@@ -132,7 +132,7 @@ class SpareKeeper {
       delete session;
   }
 
-  bool keep(Session* session) {
+  [[gnu::hot]] bool keep(Session* session) {
     if (spare_sessions.count == kSpareSessions || session->memory() > kLargestSpare) return false;
     session->clear();
     session->next_spare = std::exchange(spare_sessions.first, session);
@@ -148,7 +148,7 @@ thread_local SpareKeeper spare_keeper;
 
 }  // namespace
 
-void GiveBack::operator()(Session* session) const {
+[[gnu::hot]] void GiveBack::operator()(Session* session) const {
   if (SpareKeeper::is_gone || !spare_keeper.keep(session)) delete session;
 }
 
