@@ -20,7 +20,6 @@ namespace signalbox::channel {
 namespace {
 
 using grpc::internal::Call;
-using grpc::internal::RpcMethod;
 
 // The application's metadata, where gRPC keeps it. Its keys are lower case: gRPC refuses others.
 class ContextHeaders final : public HeaderSource {
@@ -212,6 +211,7 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   const Interception made = intercept(intent, site);
   GrpcAccess::set_call(site.context, call, std::move(site.channel));
   const bool has_policy = !intent.pick.retry().is_none();
+  const bool is_attempt = intent.attempt != nullptr;
   hand_over(intent, made.observer);
   if (made.observer != nullptr) {
     const Call real(call, made.observer, site.cq, made.info);
@@ -220,7 +220,7 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
     return made.observer->stand_behind(
         GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
   }
-  if (intent.attempt == nullptr) {
+  if (!is_attempt) {
     auto unobserved = std::make_shared<UnobservedCall>();
     *unobserved = {GrpcAccess::owned(site.context), std::move(intent)};
     GrpcAccess::own(site.context, std::move(unobserved));

@@ -91,7 +91,7 @@ class LeafTiersPicker final : public Picker {
 }  // namespace
 
 std::string to_string(const Tier& tier) {
-  const std::string priority = absl::StrCat("priority ", tier.priority);
+  std::string priority = absl::StrCat("priority ", tier.priority);
   switch (tier.hosts) {
     case Tier::Hosts::kHealthy:
       break;

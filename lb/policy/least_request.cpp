@@ -107,15 +107,14 @@ class LeastRequestPicker final : public Picker {
 
 class LeastRequest final : public Petiole {
  public:
-  LeastRequest(const LeastRequestConfig& config, PolicyContext context)
-      : Petiole("least_request", context, EndpointSet::Connects::kAtOnce, count_in(context)),
+  LeastRequest(const LeastRequestConfig& config,
+               PolicyContext context,
+               EndpointSet::MakeCounter count)
+      : Petiole(
+            "least_request", std::move(context), EndpointSet::Connects::kAtOnce, std::move(count)),
         choices_(choices_of(config)) {}
 
  private:
-  static EndpointSet::MakeCounter count_in(const PolicyContext& context) {
-    return [retirement = context.retirement] { return make_tracked<InFlight>(retirement); };
-  }
-
   bool configure(const ConfigUpdated& update) override {
     const std::uint32_t choices = choices_of(config_of<LeastRequestConfig>(update));
     return std::exchange(choices_, choices) != choices;
@@ -140,7 +139,8 @@ class LeastRequest final : public Petiole {
 
 std::unique_ptr<Policy> make_least_request(const LeastRequestConfig& config,
                                            PolicyContext context) {
-  return std::make_unique<LeastRequest>(config, std::move(context));
+  auto count = [retirement = context.retirement] { return make_tracked<InFlight>(retirement); };
+  return std::make_unique<LeastRequest>(config, std::move(context), std::move(count));
 }
 
 }  // namespace signalbox::lb

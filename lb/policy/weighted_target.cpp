@@ -239,7 +239,7 @@ class WeightedTarget final : public Policy {
           .push_back({&name, weight, child.lasting_state, child.status});
       if (!takes_part) return;
       total += weight;
-      shares.emplace_back(total, ChildPicker(child.picker));
+      shares.push_back({total, ChildPicker(child.picker)});
     });
     if (shares.empty()) return make_fail_picker(absl::UnavailableError("there is no locality"));
     // With one share there is nothing to draw.

@@ -497,6 +497,7 @@ TEST_CASE("grpc_channel: of calls under way when a server goes, those not sent d
     std::atomic<int> bad{0};
     std::atomic<int> done{0};
     std::vector<std::thread> callers;
+    callers.reserve(3);
     for (int thread = 0; thread < 3; ++thread) {
       callers.emplace_back([&] {
         while (!stop) {

@@ -161,6 +161,7 @@ TEST_CASE("retried_stream: streams that the server had some of are no unsent cal
     std::atomic<int> begun = 0;
     std::atomic<int> failed = 0;
     std::vector<std::thread> callers;
+    callers.reserve(8);
     for (int thread = 0; thread < 8; ++thread) {
       callers.emplace_back([&] {
         grpc::ClientContext context;
