@@ -97,8 +97,6 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   static grpc_channel* c_channel(const Channel& channel) { return channel.c_channel_; }
 
-  // --- calls ----------------------------------------------------------------
-
   // --- contexts -----------------------------------------------------------
 
   static const std::multimap<std::string, std::string>& metadata(const ClientContext& context) {

@@ -146,9 +146,9 @@ class TalkingSocket {
   std::atomic<int> taken_ = 0;
   std::atomic<bool> is_ending_ = false;
   std::atomic<bool> resets_ = false;
-  mutable std::mutex mutex_;  ///< Guards what is said, and the next.
+  mutable std::mutex mutex_;  ///< Guards the next, and what the turns say.
   std::string heard_;
-  std::vector<Turn> turns_;
+  std::vector<Turn> turns_;  ///< Their number and what they wait for never change.
   std::thread thread_;
 };
 
