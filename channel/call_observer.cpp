@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "actors/io/grpc_poller.hpp"
 #include "channel/queued_call.hpp"
 
 namespace signalbox::channel {
@@ -142,6 +143,7 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 
 // Returns true when the batch goes on later, or has done so: then this may be gone.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
+  actors::GrpcPoller::note_served();
   const grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedStream* const stream = stream_) {
     if (!ended_) ended(status, stream->kept_bytes(), stream->is_observed());

@@ -18,9 +18,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPace = std::chrono::milliseconds(10);
+constexpr auto kPaceWhileServed = std::chrono::milliseconds(50);
 constexpr auto kHurry = std::chrono::milliseconds(100);
 
-class Poller {
+}  // namespace
+
+class GrpcPoller::Poller {
  public:
   // Never destroyed; see the header.
   static Poller& instance() {
@@ -59,17 +62,23 @@ class Poller {
 
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
+  std::uint64_t looks() const { return looks_; }
+
  private:
   void run() {
     std::unique_lock lock(mutex_);
     while (!is_stopping_) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
+      ++looks_;
       // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and whoever waits
       // takes the answers of the application's threads.
       serve(is_hurried ? grpc_deadline(Clock::now() + kPace) : gpr_inf_past(GPR_CLOCK_MONOTONIC));
+      const bool is_served = is_served_.exchange(false, std::memory_order_relaxed);
       lock.lock();
-      news_.wait_for(lock, kPace, [this] { return is_stopping_ || Clock::now() < hurry_until_; });
+      news_.wait_for(lock, is_served ? kPaceWhileServed : kPace, [this] {
+        return is_stopping_ || Clock::now() < hurry_until_;
+      });
     }
   }
 
@@ -88,11 +97,15 @@ class Poller {
   int interests_ = 0;
   std::thread thread_;
 
+  std::atomic<std::uint64_t> looks_ = 0;
+
   std::mutex mutex_;  ///< Guards all below.
   std::condition_variable news_;
   bool is_stopping_ = false;
   Clock::time_point hurry_until_;
 };
+
+namespace {
 
 // What gRPC writes a call's end into. Never run inline: whoever cancels a call may hold the mutex
 // of its context.
@@ -145,6 +158,10 @@ grpc_completion_queue* GrpcPoller::callback_queue() {
 
 void GrpcPoller::hurry() {
   Poller::instance().hurry();
+}
+
+std::uint64_t GrpcPoller::looks() {
+  return Poller::instance().looks();
 }
 
 gpr_timespec grpc_deadline(Instant deadline) {

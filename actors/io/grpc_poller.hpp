@@ -10,13 +10,16 @@
 // a time for all: a thread of ours that always waited there would take every answer first, and hand
 // it over to the application's thread that waits for it. That costs a synchronous call a quarter
 // of its latency. So the poller looks in, every few milliseconds, and waits inside gRPC only for a
-// moment after hurry(). What the application's own threads find, functors hear at once.
+// moment after hurry(). What the application's own threads find, functors hear at once: while they
+// are seen to serve the sockets, looks are fewer.
 //
 // One for the process. Its queues are never destroyed: operations on channels that user contexts
 // hold may end at any time. Its thread lives while somebody has an Interest.
 
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -27,6 +30,8 @@
 namespace signalbox::actors {
 
 class GrpcPoller {
+  class Poller;
+
  public:
   /// What an operation on queue() is started with.
   class Tag {
@@ -52,6 +57,19 @@ class GrpcPoller {
 
   /// Something is about to happen: answers are waited for, for a moment.
   static void hurry();
+
+  /// The calling thread, which is not the poller's, has just served the sockets.
+  static void note_served() {
+    if (!is_served_.load(std::memory_order_relaxed))
+      is_served_.store(true, std::memory_order_relaxed);
+  }
+
+  /// How often the poller has looked in, since the process began.
+  static std::uint64_t looks();
+
+ private:
+  // Since the last look: who notes it writes this line once a look, and reads it once a call.
+  static inline std::atomic<bool> is_served_ = false;
 };
 
 /// An instant as gRPC's timers and calls take it.
