@@ -229,8 +229,8 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
 }
 
 Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const CallSite& site) {
-  grpc_call* const call =
-      GrpcAccess::make_call(*anchor_, site.method.name(), site.context, site.cq->cq());
+  grpc_call* const call = GrpcAccess::make_call(
+      GrpcAccess::c_channel(*anchor_), site.method.name(), site.context, site.cq->cq());
   const Interception made = intercept(intent, site);
   GrpcAccess::set_call(site.context, call, site.channel);
   end(call, status);
@@ -255,7 +255,7 @@ grpc_call* CallBinder::connect(const CallIntent& intent,
   const actors::GrpcConnection& connection = connection_of(intent.pick);
   const std::string& authority =
       intent.authority.empty() ? connection.authority() : intent.authority;
-  return GrpcAccess::make_call(*connection.channel(), method, context, cq.cq(), authority);
+  return GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
 }
 
 grpc_call* CallBinder::refuse(const absl::Status& status,

@@ -81,8 +81,10 @@ void QueuedCall::count() {
 }
 
 void QueuedCall::make_holding_call() {
-  holding_ = GrpcAccess::make_call(
-      binder_->anchor(), name_.c_str(), context_, actors::GrpcPoller::callback_queue());
+  holding_ = GrpcAccess::make_call(GrpcAccess::c_channel(binder_->anchor()),
+                                   name_.c_str(),
+                                   context_,
+                                   actors::GrpcPoller::callback_queue());
 }
 
 void QueuedCall::watch_holding_call() {

@@ -37,7 +37,8 @@ class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
       void* tag)
       : binder_(std::move(binder)), last_(last), cq_(cq), tag_(tag) {
     GrpcAccess::hold_cq(cq_);
-    call_ = GrpcAccess::make_call(binder_->anchor(), "/", context_, cq_->cq());
+    call_ =
+        GrpcAccess::make_call(GrpcAccess::c_channel(binder_->anchor()), "/", context_, cq_->cq());
     GrpcAccess::set_call(context_, call_, nullptr);
   }
 

@@ -45,15 +45,15 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   /// A call with the context's settings, of which the context does not know yet. `authority` is
   /// for a context that has none; where neither has, it is the channel's.
-  static grpc_call* make_call(const Channel& channel,
+  static grpc_call* make_call(grpc_channel* channel,
                               const char* method,
                               const ClientContext& context,
                               grpc_completion_queue* cq,
                               const std::string& authority = {}) {
     const std::string& own = context.authority_.empty() ? authority : context.authority_;
     const grpc_slice path = grpc_slice_from_copied_string(method);
-    const grpc_slice host = grpc_slice_from_copied_string(own.c_str());
-    grpc_call* const call = grpc_channel_create_call(channel.c_channel_,
+    const grpc_slice host = grpc_slice_from_copied_buffer(own.data(), own.size());
+    grpc_call* const call = grpc_channel_create_call(channel,
                                                      context.propagate_from_call_,
                                                      context.propagation_options_.c_bitmask(),
                                                      cq,

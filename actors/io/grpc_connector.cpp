@@ -30,8 +30,8 @@ bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
 }
 
-grpc_connectivity_state state_of(const grpc::Channel& channel, bool connect = false) {
-  return grpc_channel_check_connectivity_state(GrpcAccess::c_channel(channel), connect ? 1 : 0);
+grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
+  return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
 }
 
 // gRPC's last error ends with the address and the reason: only the reason is news.
@@ -120,8 +120,16 @@ using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
 }  // namespace
 
+GrpcConnection::GrpcConnection(Address address,
+                               std::shared_ptr<grpc::Channel> channel,
+                               std::string authority)
+    : Connection(std::move(address)),
+      c_channel_(GrpcAccess::c_channel(*channel)),
+      authority_(std::move(authority)),
+      channel_(std::move(channel)) {}
+
 bool GrpcConnection::is_ready() const {
-  return state_of(*channel_) == GRPC_CHANNEL_READY;
+  return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
 std::string grpc_target(const Address& address) {
@@ -264,7 +272,7 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
   transport->connecting = make_channel(transport->address(), *credentials, first->timeout());
-  state_of(*transport->connecting, /*connect=*/true);
+  state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
   GrpcPoller::hurry();
   for (const ListenerPtr& listener : transport->listeners) {
     listener->begin();
@@ -407,7 +415,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
                                         const std::shared_ptr<grpc::Channel>& channel,
                                         bool changed) {
   const TransportPtr& transport = watch.transport;
-  const auto state = state_of(*channel);
+  const auto state = state_of(GrpcAccess::c_channel(*channel));
   if (state == GRPC_CHANNEL_READY) return become_ready(transport, channel);
   if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return probe(transport, channel);
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {

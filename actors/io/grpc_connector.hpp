@@ -37,17 +37,19 @@
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
+#include "messages/striped.hpp"
 
 namespace signalbox::actors {
 
-class GrpcConnection final : public Connection {
+/// A call comes to it once in a while, among a thousand others: what it reads stands together.
+class alignas(kCacheLine) GrpcConnection final : public Connection {
  public:
-  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority)
-      : Connection(std::move(address)),
-        channel_(std::move(channel)),
-        authority_(std::move(authority)) {}
+  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority);
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  /// That channel's, which lives as long as this.
+  grpc_channel* c_channel() const { return c_channel_; }
 
   /// Of calls that have none of their own. Whoever makes a call sets it: the channel does not.
   const std::string& authority() const { return authority_; }
@@ -56,8 +58,9 @@ class GrpcConnection final : public Connection {
   [[gnu::hot]] bool is_ready() const;
 
  private:
-  const std::shared_ptr<grpc::Channel> channel_;
+  grpc_channel* const c_channel_;
   const std::string authority_;
+  const std::shared_ptr<grpc::Channel> channel_;
 };
 
 struct GrpcConnectorOptions {
