@@ -2,9 +2,7 @@
 #include "signalbox/router.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <random>
 #include <utility>
 
@@ -123,34 +121,8 @@ Explanation Router::explain(const CallArgs& call) const {
 }
 
 bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const {
-  struct Sleeper final : channel::Waiter {
-    void wake() override {
-      const std::lock_guard lock(mutex);
-      woken = true;
-      changed.notify_all();
-    }
-
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool woken = false;
-  };
-
-  const auto newer = [&] { return channel::may_repick(router_, pick); };
   if (channel::is_delayed(pick)) deadline = std::min(deadline, pick.due());
-  channel::WaitList& waiting = *target_->waiting();
-  const auto sleeper = std::make_shared<Sleeper>();
-  waiting.add(sleeper);
-  {
-    std::unique_lock lock(sleeper->mutex);
-    while (!newer() && !waiting.is_closed()) {
-      const bool woken =
-          sleeper->changed.wait_until(lock, deadline, [&] { return sleeper->woken; });
-      sleeper->woken = false;
-      if (!woken) break;
-    }
-  }
-  waiting.remove(sleeper.get());
-  return newer() && !waiting.is_closed();
+  return target_->waiting()->wait([&] { return channel::may_repick(router_, pick); }, deadline);
 }
 
 Registration Router::on_change(const Pick& pick, std::function<void()> changed) const {

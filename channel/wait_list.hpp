@@ -10,9 +10,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+
+#include "absl/functional/function_ref.h"
 
 namespace signalbox::channel {
 
@@ -35,6 +38,10 @@ class WaitList {
   void close();
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+
+  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns whether
+  /// it holds now, and the list is open: what came with the deadline still counts.
+  bool wait(absl::FunctionRef<bool()> is_over, std::chrono::steady_clock::time_point deadline);
 
   std::size_t size() const;
 
