@@ -143,7 +143,8 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 
 // Returns true when the batch goes on later, or has done so: then this may be gone.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
-  actors::GrpcPoller::note_served();
+  // A call without a connection has its status without anybody's having looked at a socket.
+  if (CallBinder::stats(intent_) != nullptr) actors::GrpcPoller::note_served();
   const grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedStream* const stream = stream_) {
     if (!ended_) ended(status, stream->kept_bytes(), stream->is_observed());

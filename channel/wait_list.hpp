@@ -2,7 +2,8 @@
 //
 // WaitList — the calls of one target that wait for the next publication.
 //
-//   queued call ─▶ add ─▶ [WaitList] ─▶ wake, from the runtime's waker thread: publish()
+//   queued call ─▶ add ──▶ [WaitList] ─▶ wake, from the runtime's waker thread: publish()
+//   a thread    ─▶ wait ─┘
 //
 // No wake-up is lost: a call adds itself first and looks at Router::sequence() once more then; the
 // runtime stores the snapshot first and publishes then. So one of the two sees the other.
@@ -40,7 +41,8 @@ class WaitList {
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
   /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns whether
-  /// it holds now, and the list is open: what came with the deadline still counts.
+  /// it holds now, and the list is open: what came with the deadline still counts. `is_over` is
+  /// called here, with no lock held, and once more after it has held.
   bool wait(absl::FunctionRef<bool()> is_over, std::chrono::steady_clock::time_point deadline);
 
   std::size_t size() const;

@@ -41,8 +41,7 @@
 
 namespace signalbox::actors {
 
-/// A call comes to it once in a while, among a thousand others: what it reads stands together.
-class alignas(kCacheLine) GrpcConnection final : public Connection {
+class GrpcConnection final : public Connection {
  public:
   GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority);
 
@@ -58,7 +57,8 @@ class alignas(kCacheLine) GrpcConnection final : public Connection {
   [[gnu::hot]] bool is_ready() const;
 
  private:
-  grpc_channel* const c_channel_;
+  // What a call reads, to which it is one of a thousand, stands in one line.
+  alignas(kCacheLine) grpc_channel* const c_channel_;
   const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
 };

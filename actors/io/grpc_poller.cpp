@@ -73,20 +73,28 @@ class GrpcPoller::Poller {
       ++looks_;
       // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and whoever waits
       // takes the answers of the application's threads.
-      serve(is_hurried ? grpc_deadline(Clock::now() + kPace) : gpr_inf_past(GPR_CLOCK_MONOTONIC));
-      const bool is_served = is_served_.exchange(false, std::memory_order_relaxed);
+      const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)
+                                             : gpr_inf_past(GPR_CLOCK_MONOTONIC));
+      const bool is_served = served_.exchange(0, std::memory_order_relaxed) >= kOften;
+      // One piece of news is often followed by another.
+      const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();
-      news_.wait_for(lock, is_served ? kPaceWhileServed : kPace, [this] {
+      news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this] {
         return is_stopping_ || Clock::now() < hurry_until_;
       });
     }
   }
 
-  void serve(gpr_timespec until) {
+  // Returns whether a Tag has heard of anything.
+  bool serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
-    while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT)
+    bool was_news = false;
+    while (queue_.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) {
       static_cast<GrpcPoller::Tag*>(tag)->done(ok);
+      was_news = true;
+    }
+    return was_news;
   }
 
   grpc::CompletionQueue queue_;

@@ -4,8 +4,15 @@
 // any of them slower.
 #include "actors/io/grpc_poller.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <grpcpp/alarm.h>
 
 #include "tests/e2e/channel_world.hpp"
 
@@ -34,20 +41,70 @@ bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
   return last < limit;
 }
 
+// Something for a Tag to hear every few milliseconds.
+class News final : public actors::GrpcPoller::Tag {
+ public:
+  News() { set(); }
+
+  ~News() override {
+    is_ending_ = true;
+    ended_.get_future().wait();
+  }
+
+  News(const News&) = delete;
+  News& operator=(const News&) = delete;
+
+  void done(bool /*ok*/) override {
+    if (is_ending_) return ended_.set_value();
+    set();
+  }
+
+ private:
+  void set() {
+    alarm_.Set(&actors::GrpcPoller::queue(), actors::grpc_deadline(Clock::now() + 5ms), this);
+  }
+
+  grpc::Alarm alarm_;
+  std::atomic<bool> is_ending_ = false;
+  std::promise<void> ended_;
+};
+
 TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the sockets",
           "[channel]") {
-  using std::chrono_literals::operator""ms;
   ChannelWorld world;
   EchoServer server;
   world.publish_ready({world.connect(server.address())});
   const auto call = [&] {
     grpc::ClientContext context;
     EchoReply reply;
-    CHECK(world.stub->Unary(&context, {}, &reply).ok());
+    REQUIRE(world.stub->Unary(&context, {}, &reply).ok());
   };
-  const auto idle = [] { std::this_thread::sleep_for(1ms); };
+  const auto is_short = [](auto pause) { return pause < 40ms; };
   CHECK(sees_pauses([](auto pause) { return pause > 45ms; }, call));
-  CHECK(sees_pauses([](auto pause) { return pause < 40ms; }, idle));
+
+  // Four calls between two looks serve too little of the time.
+  std::uint64_t looks = 0;
+  CHECK(sees_pauses(is_short, [&] {
+    if (std::exchange(looks, actors::GrpcPoller::looks()) == looks)
+      return std::this_thread::yield();
+    for (int i = 0; i < 4; ++i)
+      call();
+  }));
+
+  // While there is news, more of it is likely.
+  {
+    const News news;
+    CHECK(sees_pauses(is_short, call));
+  }
+
+  // Calls that have no connection serve nothing.
+  world.retry = lb::RetryRules({{absl::StatusCode::kResourceExhausted}, 3, 1ms, 4ms});
+  world.publish_failure(absl::UnavailableError("nobody is there"));
+  CHECK(sees_pauses(is_short, [&] {
+    grpc::ClientContext context;
+    EchoReply reply;
+    REQUIRE_FALSE(world.stub->Unary(&context, {}, &reply).ok());
+  }));
 }
 
 }  // namespace

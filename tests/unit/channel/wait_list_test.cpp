@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/wait_list.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -23,8 +25,9 @@ TEST_CASE("wait_list: a thread waits until a publication changes what it waits f
   bool was_news = false;
   std::thread waiting([&] {
     const auto look = [&] {
+      const bool seen = is_news;
       ++looks;
-      return is_news.load();
+      return seen;
     };
     was_news = list.wait(look, Clock::time_point::max());
   });
