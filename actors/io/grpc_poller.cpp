@@ -75,7 +75,7 @@ class GrpcPoller::Poller {
       // takes the answers of the application's threads.
       const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)
                                              : gpr_inf_past(GPR_CLOCK_MONOTONIC));
-      const bool is_served = served_.exchange(0, std::memory_order_relaxed) >= kOften;
+      const bool is_served = served.exchange(0, std::memory_order_relaxed) >= kOften;
       // One piece of news is often followed by another.
       const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();

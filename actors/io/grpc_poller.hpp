@@ -61,8 +61,8 @@ class GrpcPoller {
 
   /// The calling thread, which is not the poller's, has just served the sockets.
   static void note_served() {
-    const int served = served_.load(std::memory_order_relaxed);  // A note that is lost is no loss.
-    if (served < kOften) served_.store(served + 1, std::memory_order_relaxed);
+    const int before = served.load(std::memory_order_relaxed);  // A note that is lost is no loss.
+    if (before < kOften) served.store(before + 1, std::memory_order_relaxed);
   }
 
   /// How often the poller has looked in, since the process began.
@@ -73,7 +73,7 @@ class GrpcPoller {
   static constexpr int kOften = 5;
 
   // Since the last look, and not more than kOften: so it is read once a call, and hardly written.
-  static inline std::atomic<int> served_ = 0;
+  static inline std::atomic<int> served = 0;
 };
 
 /// An instant as gRPC's timers and calls take it.

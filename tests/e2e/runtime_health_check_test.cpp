@@ -59,6 +59,7 @@ std::string checked_by(const std::string& probe) {
 std::string probed_elsewhere_yaml(const std::string& service,
                                   std::vector<std::pair<std::string, int>> endpoints) {
   std::vector<std::string> addresses;
+  addresses.reserve(endpoints.size());
   for (const auto& [address, port] : endpoints)
     addresses.push_back(address);
   std::string yaml = endpoints_yaml(service, {addresses});
