@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Optional
 
 from comparison import Comparison, as_text, table
-from experiments import SIDES, Scale
+from experiments import SIDES, Experiment, Scale
 from rows import NAMES, PLANS, Plan
 from world import MeasurementFailed, Programs, World
 
@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FULL = Scale(pairs=15, seconds=2.0)
 QUICK = Scale(pairs=5, seconds=1.0)
 FILES = 11_000
+REPEATS = 2  # Of a pair that was disturbed.
 
 
 def say(text: str) -> None:
@@ -80,18 +81,33 @@ def medians(plan: Plan, runs: list[dict]) -> list[str]:
     return lines
 
 
+def run_pair(experiment: Experiment, pair: int, names: str) -> tuple[dict[str, Optional[dict]], list[str]]:
+    """Both sides, and what disturbed earlier tries. A disturbed pair is measured again, both sides of it: the two
+    sides of a pair must have run one right after the other."""
+    disturbed: list[str] = []
+    while True:
+        try:
+            return {side: experiment.run(side, pair) for side in sides_of(pair)}, disturbed
+        except MeasurementFailed as failure:
+            if not experiment.is_repeatable or len(disturbed) == REPEATS:
+                raise
+            disturbed.append(f"{names}: pair {pair + 1} was measured again: {failure}")
+            say(disturbed[-1])
+
+
 def run_plan(plan: Plan, wanted: list[str], programs: Programs, scale: Scale) -> tuple[list[Comparison], list[str]]:
     rows = [row for row in plan.rows if row.name in wanted]
     comparisons = [Comparison(row.name, row.unit, row.target) for row in rows]
     names = ", ".join(row.name for row in rows)
     say(f"{names}: preparing")
-    runs = []
+    runs, disturbed = [], []
     pairs = min(scale.pairs, plan.most_pairs or scale.pairs)
     with World(programs) as world:
         experiment = plan.make()
         load = experiment.prepare(world, scale)
         for pair in range(pairs):
-            results: dict[str, Optional[dict]] = {side: experiment.run(side, pair) for side in sides_of(pair)}
+            results, failures = run_pair(experiment, pair, names)
+            disturbed += failures
             runs.append(results)
             for row, comparison in zip(rows, comparisons):
                 peer = results["peer"]
@@ -100,7 +116,7 @@ def run_plan(plan: Plan, wanted: list[str], programs: Programs, scale: Scale) ->
             say(f"{names}: pair {pair + 1} of {pairs}: ratio so far {ratios}")
     kept = Plan(plan.make, tuple(rows))
     fewer = f"; {pairs} pairs" if pairs < scale.pairs else ""
-    return comparisons, [f"{names}: {load}{fewer}", *medians(kept, runs)]
+    return comparisons, [f"{names}: {load}{fewer}", *medians(kept, runs), *disturbed]
 
 
 def run_all(options: argparse.Namespace) -> int:
@@ -126,7 +142,7 @@ def run_all(options: argparse.Namespace) -> int:
     if comparisons:
         print(table(comparisons), *notes, sep="\n")
     print(f"{os.cpu_count()} cores, load average {load_before:.2f} before; {time.monotonic() - start:.0f} s; ratio: "
-          "median of the pairs' ours / peer; spread: their p75 - p25")
+          "median of the pairs' ours / peer; spread: their p75 - p25; noise: the spread exceeds what the ratio is off 1")
     if options.json is not None:
         options.json.write_text(json.dumps([c.as_data() for c in comparisons], indent=2) + "\n", encoding="utf-8")
     for names in failed:

@@ -96,6 +96,11 @@ class Comparison:
         low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
         return high - low
 
+    def is_noise(self) -> bool:
+        """The ratios of the pairs differ more from each other than their median differs from 1."""
+        ratio, spread = self.ratio(), self.spread()
+        return ratio is not None and spread is not None and spread > abs(1 - ratio)
+
     def verdict(self) -> str:
         if isinstance(self.target, Exactly):
             return "met" if self.ours() == self.target.count else "NOT MET"
@@ -104,6 +109,8 @@ class Comparison:
         ratio = self.ratio()
         if self.target is None or ratio is None:
             return "-"
+        if self.is_noise():
+            return "noise"
         return "met" if self.target.is_met(ratio) else "NOT MET"
 
     def as_data(self) -> dict:

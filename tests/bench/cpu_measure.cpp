@@ -4,6 +4,7 @@
 // have to keep.
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -39,6 +40,42 @@ MachineTime machine_time() {
   return time;
 }
 
+// The calls that failed, by code: how many, and the text of the first. The load's own thread writes
+// it, and it is read when the load has ended.
+class Failures {
+ public:
+  void count(const AnsweredCall& call) {
+    Kind& kind = by_code_[call.code];
+    if (kind.calls++ == 0) kind.first_error = call.error;
+  }
+
+  absl::Status status() const {
+    if (by_code_.empty()) return absl::OkStatus();
+    std::string text = "calls failed:";
+    const char* separator = " ";
+    for (const auto& [code, kind] : by_code_) {
+      absl::StrAppend(&text,
+                      separator,
+                      kind.calls,
+                      " with code ",
+                      static_cast<int>(code),
+                      " (",
+                      kind.first_error,
+                      ")");
+      separator = ", ";
+    }
+    return absl::UnavailableError(text);
+  }
+
+ private:
+  struct Kind {
+    std::uint64_t calls = 0;
+    std::string first_error;
+  };
+
+  std::map<grpc::StatusCode, Kind> by_code_;
+};
+
 }  // namespace
 
 Measured measure_cpu(const MeasureOptions& options, Side& side) {
@@ -46,7 +83,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
     return status;
   }
   std::atomic<bool> is_measuring = false;
-  std::atomic<std::uint64_t> failed = 0;
+  Failures failures;
   std::atomic<std::uint64_t> answered = 0;
   std::vector<std::int64_t> latencies_ns;  // The loop's own thread writes them.
   double cpu = 0;
@@ -56,7 +93,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   {
     const OpenLoop load(
         *side.stub, {.rate = options.rate, .work = {}}, [&](const AnsweredCall& call) {
-          if (!call.ok) ++failed;
+          if (!call.ok) failures.count(call);
           if (!is_measuring) return;
           ++answered;
           latencies_ns.push_back((call.ended - call.due).count());
@@ -74,7 +111,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
     const MachineTime machine = machine_time();
     idle = (machine.idle - machine_before.idle) / (machine.total - machine_before.total);
   }
-  if (failed > 0) return absl::UnavailableError(absl::StrCat(failed.load(), " calls failed"));
+  if (auto status = failures.status(); !status.ok()) return status;
   if (calls == 0) return absl::UnavailableError("no call was answered");
   return nlohmann::json{{"cpu_us_per_call", cpu * 1e6 / static_cast<double>(calls)},
                         {"waiting_us", waiting * 1e6 / static_cast<double>(calls)},

@@ -10,9 +10,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bench import sides_of
+from bench import run_pair, sides_of
 from comparison import AtLeast, Comparison, Exactly, Target, as_text, ratio_of, table
-from experiments import eds_update_numbers, failover_numbers, overload_numbers
+from experiments import CallsAtRate, Experiment, eds_update_numbers, failover_numbers, overload_numbers
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
 
@@ -80,6 +80,15 @@ class ComparisonTest(unittest.TestCase):
                                       (Target(1.0, at_least=True), 0.99, False)]:
             self.assertEqual(target.is_met(ratio), is_met, (target, ratio))
 
+    def test_a_spread_beyond_the_distance_to_one_is_noise(self) -> None:
+        met, missed, noise = (comparison(*[(ours, 10) for ours in values], target=Target(0.9))
+                              for values in [(7, 8, 9), (13, 14, 15), (5, 9.5, 14)])
+        self.assertEqual([row.verdict() for row in (met, missed, noise)], ["met", "NOT MET", "noise"])
+        self.assertEqual([row.is_noise() for row in (met, missed, noise)], [False, False, True])
+        # Bounds of ours alone are not ratios.
+        for target in (AtLeast(0.5), Exactly(0)):
+            self.assertNotEqual(comparison((5, 10), (9.5, 10), (14, 10), target=target).verdict(), "noise")
+
     def test_data_has_exactly_the_promised_keys(self) -> None:
         data = json.loads(json.dumps(comparison((1, 3), (2, 3)).as_data()))
         self.assertEqual(list(data), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
@@ -138,6 +147,42 @@ class EdsUpdateTest(unittest.TestCase):
     def test_an_endpoint_that_serves_before_it_is_set_is_refused(self) -> None:
         with self.assertRaises(MeasurementFailed):
             eds_update_numbers(self.SEEN, [2_000_000_000, 4_020_000_000, 6_000_000_000])
+
+
+class Disturbed(Experiment):
+    """Fails as often as it is told to, at the second side of a pair."""
+
+    def __init__(self, failures: int, is_repeatable: bool = True) -> None:
+        self.failures, self.is_repeatable, self.sides = failures, is_repeatable, []
+
+    def run(self, side: str, pair: int) -> dict:
+        self.sides.append(side)
+        if side == "peer" and self.failures > 0:
+            self.failures -= 1
+            raise MeasurementFailed("calls failed: 3 with code 14 (no connection)")
+        return {"number": len(self.sides)}
+
+
+class RepeatedPairTest(unittest.TestCase):
+    def test_a_disturbed_pair_is_measured_again_with_both_sides(self) -> None:
+        experiment = Disturbed(failures=2)
+        results, disturbed = run_pair(experiment, 0, "rpc_cpu_2")
+        self.assertEqual(results, {"ours": {"number": 5}, "peer": {"number": 6}})
+        self.assertEqual(disturbed, ["rpc_cpu_2: pair 1 was measured again: calls failed: 3 with code 14 (no connection)"] * 2)
+
+    def test_the_third_failure_ends_the_row(self) -> None:
+        with self.assertRaises(MeasurementFailed):
+            run_pair(Disturbed(failures=3), 0, "rpc_cpu_2")
+
+    def test_a_world_that_a_failure_leaves_behind_is_not_used_again(self) -> None:
+        experiment = Disturbed(failures=1, is_repeatable=False)
+        with self.assertRaises(MeasurementFailed):
+            run_pair(experiment, 0, "control_plane_kill_failed")
+        self.assertEqual(experiment.sides, ["ours", "peer"])
+
+    def test_rows_at_a_rate_have_no_limit_that_a_stall_would_fill(self) -> None:
+        [cluster, _] = CallsAtRate(2).cluster([("127.0.0.1", 80)])
+        self.assertEqual(cluster["circuit_breakers"], {"thresholds": [{"max_requests": 1_000_000}]})
 
 
 class DriverTest(unittest.TestCase):

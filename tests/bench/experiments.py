@@ -33,6 +33,9 @@ class Scale:
 class Experiment:
     """What every experiment has."""
 
+    # True where run() may be called again after it failed: it leaves its world as it found it.
+    is_repeatable = False
+
     def prepare(self, world: World, scale: Scale) -> str:
         """Starts what all of its pairs share. Returns what there is to say about the load."""
         raise NotImplementedError
@@ -45,6 +48,8 @@ class Experiment:
 class Calls(Experiment):
     """A client calls one cluster. The cluster's endpoints are addresses of one backend."""
 
+    is_repeatable = True
+
     def __init__(self, measure: str, endpoints: int, threads: int = 1, lb_policy: str = "ROUND_ROBIN",
                  failing_attempts: int = 0) -> None:
         self._measure, self._endpoints, self._threads, self._lb_policy = measure, endpoints, threads, lb_policy
@@ -55,8 +60,11 @@ class Calls(Experiment):
         self._world, self._seconds = world, scale.seconds
         _, self._port = world.start_backend("0.0.0.0:0", "bench", "--failing-attempts", self._failing_attempts)
         world.serve(resources.route_to("bench", retry_policy=resources.QUICK_RETRIES if self._failing_attempts else None)
-                    + resources.eds_cluster("bench", resources.loopback(self._endpoints, self._port), self._lb_policy))
+                    + self.cluster(resources.loopback(self._endpoints, self._port)))
         return f"{self._threads} thread{'s' if self._threads > 1 else ''}, closed loop"
+
+    def cluster(self, addresses: list[resources.Address]) -> list[dict]:
+        return resources.eds_cluster("bench", addresses, self._lb_policy)
 
     def run(self, side: str, pair: int) -> Optional[dict]:
         if side == "peer" and self._lb_policy not in PEERS_POLICIES:
@@ -145,6 +153,9 @@ class Tiered(Calls):
 class CallsAtRate(Calls):
     """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
 
+    # A stall of the machine lets calls pile up. The default limit of 1,024 calls in flight (A32) would then fail calls,
+    # and this row measures no limit.
+    MAX_REQUESTS = 1_000_000
     IDLE = 0.2
     FIRST_RATE = 1000.0
     PROBES = 3
@@ -161,6 +172,9 @@ class CallsAtRate(Calls):
             self._rate = max(100.0, round(self._rate * (1 - self.IDLE) / max(busy, 0.01), -2))
         return f"{self._rate:,.0f} calls/s, open loop"
 
+    def cluster(self, addresses: list[resources.Address]) -> list[dict]:
+        return resources.limited_cluster("bench", addresses, self.MAX_REQUESTS)
+
     def run(self, side: str, pair: int) -> dict:
         return self.measure(side, rate=self._rate)
 
@@ -169,6 +183,7 @@ class ControlPlaneKill(Calls):
     """The control plane is killed under load, and comes back: no call has to notice."""
 
     RATE = 1000
+    is_repeatable = False  # The control plane may be away when it fails.
     AWAY = 5  # Times as long as a side measures elsewhere: 10 s in a full run.
     AFTERWARDS = 10  # Seconds: after 10 s away the longest back-off is 7.9 s (A57), and then it is to do no harm.
 

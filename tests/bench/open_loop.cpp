@@ -94,6 +94,7 @@ void OpenLoop::take_answers() {
     on_finished_({.due = call->due,
                   .ended = Clock::now(),
                   .ok = call->status.ok(),
+                  .code = call->status.error_code(),
                   .cluster = call->reply.cluster(),
                   .pid = call->reply.pid(),
                   .error = call->status.error_message()});

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include <grpcpp/completion_queue.h>
+#include <grpcpp/support/status.h>
 
 #include "tests/bench/side.hpp"
 
@@ -25,6 +26,7 @@ namespace signalbox::bench {
 struct AnsweredCall {
   std::chrono::steady_clock::time_point due, ended;
   bool ok = false;
+  grpc::StatusCode code = grpc::StatusCode::OK;
   std::string cluster;  ///< Of the backend that answered.
   std::uint32_t pid = 0;
   std::string error;  ///< Why, where it is not `ok`.

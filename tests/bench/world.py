@@ -190,9 +190,11 @@ class World:
     def measure(self, side: str, measure: str, **options) -> dict:
         """A client from its start to its end; what it has measured."""
         client = self.start_client(side, measure, **options)
-        result = client.read(CLIENT_SECONDS)
-        client.finish(START_SECONDS)
-        self.end(client)
+        try:
+            result = client.read(CLIENT_SECONDS)
+            client.finish(START_SECONDS)
+        finally:
+            self.end(client)
         return result
 
     def end(self, process: Process) -> None:
