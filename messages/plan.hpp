@@ -73,11 +73,14 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode (ENV-7), in percent.
+/// The health scores of a priority in tiered mode (ENV-7), in percent, and what they are made of.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;
-  bool panic = false;  ///< Its calls go to all of its endpoints alike.
+  /// In millionths: the healthy share of the priority's hosts (by weight, where EDS says so).
+  std::uint32_t healthy_hosts = 0;
+  std::uint32_t overprovisioning_factor = 140;  ///< In percent.
+  bool panic = false;                           ///< Its calls go to all of its endpoints alike.
 
   friend bool operator==(const PlannedHealth&, const PlannedHealth&) = default;
 };

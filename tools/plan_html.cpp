@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/plan_html.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -9,14 +13,14 @@ namespace signalbox::tools {
 namespace {
 
 constexpr std::size_t kEndpointsOnPage = 200;
-constexpr std::size_t kColours = 7;  // c0 … c6 below.
+constexpr std::size_t kColours = 12;  // c0 … c11 below.
 
 // Colours that differ for the colour-blind, too; parts of a bar carry their numbers as well.
 constexpr absl::string_view kStyle = R"(
 :root { color-scheme: light dark; --page: #fff; --text: #1c2024; --quiet: #5b646d; --line: #d7dce1;
-  --track: #e9edf0; --then: #0b6cb3; --now: #9aa5af; }
+  --track: #e9edf0; --now: #9aa5af; --shade: rgba(0, 0, 0, .28); }
 @media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #9ba6b0;
-  --line: #333b43; --track: #262d34; --then: #5fb2ee; --now: #6c7884; } }
+  --line: #333b43; --track: #262d34; --now: #6c7884; --shade: rgba(0, 0, 0, .75); } }
 * { box-sizing: border-box; }
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1.25rem; background: var(--page);
   color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
@@ -38,10 +42,19 @@ p, ul { margin: .25rem 0 .75rem; } ul { padding-left: 1.2rem; }
 .c0 { background: #0072b2; color: #fff; } .c1 { background: #e69f00; color: #000; }
 .c2 { background: #009e73; color: #000; } .c3 { background: #cc79a7; color: #000; }
 .c4 { background: #56b4e9; color: #000; } .c5 { background: #8a6bbf; color: #fff; }
-.c6 { background: #b5a642; color: #000; }
+.c6 { background: #b5a642; color: #000; } .c7 { background: #d55e00; color: #000; }
+.c8 { background: #3f51b5; color: #fff; } .c9 { background: #f0e442; color: #000; }
+.c10 { background: #8c2f6b; color: #fff; } .c11 { background: #8ccf5a; color: #000; }
+.stack .zone { box-shadow: inset 0 0 0 100px rgba(255, 255, 255, .12); }
+.now { background: var(--now); }
 .failing { color: #fff;
   background: repeating-linear-gradient(45deg, #b3261e, #b3261e 7px, #8c1d18 7px, #8c1d18 14px); }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; background:
+  linear-gradient(to right, var(--page) 40%, transparent) left / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--page) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--shade), transparent) left / .8rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--shade), transparent) right / .8rem 100% no-repeat scroll; }
+.hint { display: none; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .6rem; white-space: nowrap; }
 thead th { font-weight: 600; } thead tr:last-child th { border-bottom: 1px solid var(--line); }
@@ -51,10 +64,13 @@ tr.d0 th { font-weight: 650; } tr.d0 > * { border-top: 1px solid var(--line); }
 tr.d1 th { padding-left: 1.8rem; } tr.d2 th { padding-left: 3.2rem; }
 tr.d3 th { padding-left: 4.6rem; font-family: ui-monospace, monospace; font-size: .85rem; }
 td.bar { min-width: 9rem; width: 18%; }
-.bar div { height: .5rem; border-radius: 2px; background: var(--then); }
-.bar div.was { height: .25rem; margin-bottom: 1px; background: var(--now); }
+.bar div { height: .5rem; border-radius: 2px; }
+.bar div.now { height: .25rem; margin-bottom: 1px; }
 tr.d3 td, tr.d3 th { padding-top: 0; padding-bottom: 0; }
-@media (max-width: 40rem) { .answer { grid-template-columns: 1fr; gap: .1rem; } }
+@media (max-width: 60rem) { .hint { display: block; } }
+@media (max-width: 40rem) { .answer { grid-template-columns: 1fr; gap: .1rem; }
+  .stack em { display: none; } }
+.stack em { font-style: normal; white-space: pre; }
 )";
 
 std::string css_percent(CallShare share) {
@@ -63,7 +79,18 @@ std::string css_percent(CallShare share) {
 
 // --- a bar for each answer -------------------------------------------------
 
-std::string part_of_stack(absl::string_view classes, const std::string& name, CallShare share) {
+// On narrow screens a part of less than 40 % has no room for its label.
+std::string label_of(absl::string_view label, CallShare share) {
+  if (label.empty()) return "";
+  const std::string text = escape_html(label);
+  return share * 5 < kAllCalls * 2 ? absl::StrCat("<em>", text, "</em>") : text;
+}
+
+// `label`: shown before the percentage where the part is wide enough for it.
+std::string part_of_stack(absl::string_view classes,
+                          const std::string& name,
+                          CallShare share,
+                          absl::string_view label = "") {
   if (share == 0) return "";
   const std::string text = absl::StrCat(percent_text(share), " %");
   return absl::StrCat("<span class=\"",
@@ -73,6 +100,7 @@ std::string part_of_stack(absl::string_view classes, const std::string& name, Ca
                       "\" title=\"",
                       escape_html(absl::StrCat(name, ": ", text)),
                       "\">",
+                      share >= kAllCalls / 5 ? label_of(label, share) : "",
                       share >= kAllCalls / 20 ? text : "",
                       "</span>");
 }
@@ -81,14 +109,54 @@ std::string colour(std::size_t leaf) {
   return absl::StrCat("c", leaf % kColours);
 }
 
+// Every endpoint of the locality is assumed to be down.
+bool is_dead(const PlannedLocality& locality) {
+  return !locality.endpoints.empty() &&
+         std::ranges::all_of(locality.endpoints,
+                             [](const PlannedEndpoint& endpoint) { return endpoint.down; });
+}
+
+bool a_zone_dies(const Plan& plan) {
+  for (const PlannedLeaf& leaf : plan.leaves) {
+    for (const PlannedPriority& priority : leaf.priorities) {
+      if (std::ranges::any_of(priority.localities, is_dead)) return true;
+    }
+  }
+  return false;
+}
+
+// The leaf's part of a bar, cut by zone: what a dead zone had is then seen to go. A locality has
+// one segment, whatever its priorities. Every second segment is lighter.
+std::string zones_of_stack(const PlannedLeaf& leaf, std::size_t index, lb::PlanAnswer answer) {
+  std::vector<std::pair<std::string, CallShare>> zones;
+  for (const PlannedPriority& priority : leaf.priorities) {
+    for (const PlannedLocality& locality : priority.localities) {
+      const std::string name = locality_text(locality.name);
+      auto zone = std::ranges::find(zones, name, [](const auto& known) { return known.first; });
+      if (zone == zones.end()) zone = zones.insert(zone, {name, 0});
+      zone->second += lb::share_in(locality.shares, answer);
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < zones.size(); ++i) {
+    text += part_of_stack(absl::StrCat(colour(index), i % 2 == 1 ? " zone" : ""),
+                          absl::StrCat(leaf.name.str(), ", ", zones[i].first),
+                          zones[i].second,
+                          absl::StrCat(zones[i].first, " "));
+  }
+  return text;
+}
+
 std::string answer_bar(const Plan& plan,
                        lb::PlanAnswer answer,
                        const std::string& label,
                        bool is_apart) {
   std::string parts;
+  const bool by_zone = a_zone_dies(plan);
   for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
     const PlannedLeaf& leaf = plan.leaves[i];
-    parts += part_of_stack(colour(i), leaf.name.str(), lb::share_in(leaf.shares, answer));
+    parts += by_zone ? zones_of_stack(leaf, i, answer)
+                     : part_of_stack(colour(i), leaf.name.str(), lb::share_in(leaf.shares, answer));
   }
   parts += part_of_stack("failing", "calls fail", lb::share_in(plan.failing, answer));
   return absl::StrCat("<div class=\"answer",
@@ -123,6 +191,7 @@ std::string answer_bars(const Plan& plan, const PlanView& view) {
                     "</li>");
   }
   if (plan.failing != PlannedShares{}) text += "<li><i class=\"failing\"></i>calls fail</li>";
+  if (view.has_then()) text += "<li><i class=\"now\"></i>in the table: the share now</li>";
   return text + "</ul>\n";
 }
 
@@ -135,10 +204,14 @@ std::string number_cell(CallShare share) {
 std::string bar_of(absl::string_view classes, CallShare share) {
   return share == 0
              ? ""
-             : absl::StrCat("<div", classes, " style=\"width:", css_percent(share), "\"></div>");
+             : absl::StrCat(
+                   "<div class=\"", classes, "\" style=\"width:", css_percent(share), "\"></div>");
 }
 
-std::string cells(const PlannedShares& shares, const PlanView& view) {
+// The bar of `then` has the colour of the row's cluster, that of `now` is grey.
+std::string cells(const PlanRow& row, const PlanView& view) {
+  const PlannedShares& shares = row.shares;
+  const std::string then_class = row.leaf.has_value() ? colour(*row.leaf) : "failing";
   std::string text;
   for (const AggregateMode mode : view.modes) {
     const CallShare now = lb::share_in(shares, {mode, false});
@@ -147,8 +220,8 @@ std::string cells(const PlannedShares& shares, const PlanView& view) {
     if (view.has_then()) text += number_cell(then);
     absl::StrAppend(&text,
                     "<td class=\"bar\">",
-                    view.has_then() ? bar_of(" class=\"was\"", now) : "",
-                    bar_of("", then),
+                    view.has_then() ? bar_of("now", now) : "",
+                    bar_of(then_class, then),
                     "</td>");
   }
   return text;
@@ -164,17 +237,19 @@ std::string tree(const Plan& plan, const PlanView& view) {
     times += view.has_then() ? number + "now</th>" + number + "then</th><th></th>"
                              : number + "now</th><th></th>";
   }
-  std::string text = absl::StrCat("<div class=\"scroll\"><table><thead>",
-                                  modes,
-                                  "<th></th></tr>\n",
-                                  times,
-                                  "<th></th></tr></thead>\n<tbody>\n");
+  std::string text = absl::StrCat(
+      "<p class=\"hint quiet\">The table scrolls sideways →</p>\n"
+      "<div class=\"scroll\"><table><thead>",
+      modes,
+      "<th></th></tr>\n",
+      times,
+      "<th></th></tr></thead>\n<tbody>\n");
   for (const PlanRow& row : plan_rows(plan, kEndpointsOnPage)) {
     absl::StrAppend(
         &text, "<tr class=\"d", row.depth, "\"><th scope=\"row\">", escape_html(row.name), "</th>");
     const auto empty = absl::StrCat("<td colspan=\"", columns * view.modes.size(), "\"></td>");
     absl::StrAppend(&text,
-                    row.has_shares ? cells(row.shares, view) : empty,
+                    row.has_shares ? cells(row, view) : empty,
                     "<td class=\"quiet\">",
                     escape_html(row.detail),
                     "</td></tr>\n");

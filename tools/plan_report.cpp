@@ -25,26 +25,34 @@ std::string indented(const PlanRow& row) {
 // --- rows ------------------------------------------------------------------
 
 // Where nothing is assumed, both are the same.
-std::string change(std::uint32_t now, std::uint32_t then) {
-  return now != then ? absl::StrCat(now, " → ", then) : absl::StrCat(now);
+std::string change(const std::string& now, const std::string& then) {
+  return now != then ? absl::StrCat(now, " → ", then) : now;
+}
+
+// "50 × 1.4 = 70": the percentage of healthy hosts, EDS's overprovisioning factor, the score. The
+// score alone where the factor changes nothing.
+std::string score_text(const PlannedHealth& health) {
+  if (health.healthy_hosts == health.healthy * kPercent) return absl::StrCat(health.healthy);
+  const std::uint64_t product =
+      std::uint64_t{health.healthy_hosts} * health.overprovisioning_factor;
+  return absl::StrCat(percent_text(health.healthy_hosts),
+                      " × ",
+                      health.overprovisioning_factor / 100.0,
+                      product > std::uint64_t{100} * kAllCalls ? ", at most " : " = ",
+                      health.healthy);
 }
 
 std::string detail_of(const PlannedPriority& priority) {
-  std::string text = absl::StrCat("health ", change(priority.now.healthy, priority.then.healthy));
+  std::string text =
+      absl::StrCat("health ", change(score_text(priority.now), score_text(priority.then)));
   if (priority.now.degraded + priority.then.degraded > 0) {
-    absl::StrAppend(&text, ", degraded ", change(priority.now.degraded, priority.then.degraded));
+    absl::StrAppend(
+        &text,
+        ", degraded ",
+        change(absl::StrCat(priority.now.degraded), absl::StrCat(priority.then.degraded)));
   }
   if (priority.now.panic || priority.then.panic) absl::StrAppend(&text, ", panic");
   return text;
-}
-
-std::string name_of(const LocalityName& name) {
-  const std::string text = absl::StrJoin({absl::string_view(name.region),
-                                          absl::string_view(name.zone),
-                                          absl::string_view(name.sub_zone)},
-                                         "/");
-  const absl::string_view shown = absl::StripSuffix(absl::StripSuffix(text, "/"), "/");
-  return shown.empty() ? "(no locality)" : std::string(shown);
 }
 
 std::string detail_of(const PlannedEndpoint& endpoint) {
@@ -137,7 +145,11 @@ json to_json(const PlannedShares& shares, const PlanView& view) {
 }
 
 json to_json(const PlannedHealth& health) {
-  return {{"healthy", health.healthy}, {"degraded", health.degraded}, {"panic", health.panic}};
+  return {{"healthy", health.healthy},
+          {"degraded", health.degraded},
+          {"healthy_hosts", percent(health.healthy_hosts)},
+          {"overprovisioning_factor", health.overprovisioning_factor},
+          {"panic", health.panic}};
 }
 
 json to_json(const PlannedEndpoint& endpoint, const PlanView& view) {
@@ -219,22 +231,35 @@ std::string percent_text(CallShare share) {
   return text;
 }
 
+std::string locality_text(const LocalityName& name) {
+  const std::string text = absl::StrJoin({absl::string_view(name.region),
+                                          absl::string_view(name.zone),
+                                          absl::string_view(name.sub_zone)},
+                                         "/");
+  const absl::string_view shown = absl::StripSuffix(absl::StripSuffix(text, "/"), "/");
+  return shown.empty() ? "(no locality)" : std::string(shown);
+}
+
 std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints) {
   std::vector<PlanRow> rows;
   for (const PlannedLeaf& leaf : plan.leaves) {
+    const std::size_t first = rows.size();
     rows.push_back({0, leaf.name.str(), leaf.lb_policy, true, leaf.shares});
     for (std::size_t i = 0; i < leaf.priorities.size(); ++i) {
       const PlannedPriority& priority = leaf.priorities[i];
       rows.push_back({1, absl::StrCat("priority ", i), detail_of(priority), true, priority.shares});
       for (const PlannedLocality& locality : priority.localities) {
         rows.push_back({2,
-                        name_of(locality.name),
+                        locality_text(locality.name),
                         absl::StrCat("weight ", locality.weight),
                         true,
                         locality.shares});
         add_endpoints(locality, most_endpoints, rows);
       }
     }
+    const auto index = static_cast<std::size_t>(&leaf - plan.leaves.data());
+    for (std::size_t i = first; i < rows.size(); ++i)
+      rows[i].leaf = index;
   }
   if (plan.failing != PlannedShares{})
     rows.push_back({0, "(nobody: calls fail)", "", true, plan.failing});

@@ -17,13 +17,15 @@
 //   flip      {to, moved}: then, if the cluster ran in the other mode
 //   notes     […]: what is missing
 //   clusters  [{name, lb_policy, note, shares, priorities: [{priority, assumed,
-//               health: {now: {healthy, degraded, panic}, then: {…}}, shares, localities: [{region,
+//               health: {now: {healthy, degraded, healthy_hosts, overprovisioning_factor, panic},
+//               then: {…}}, shares, localities: [{region,
 //               zone, sub_zone, weight, shares, endpoints: [{addresses, health, weight, down,
 //               shares}]}]}]}], where shares are {priority: {now, then}, tiered: {now, then}}
 
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +58,12 @@ struct PlanRow {
   std::string detail;  ///< May be empty.
   bool has_shares = true;
   PlannedShares shares;
+  std::optional<std::size_t> leaf =
+      std::nullopt;  ///< Its place in Plan::leaves; failing calls: none.
 };
+
+/// "north/zone-a", without empty parts at the end.
+std::string locality_text(const LocalityName& name);
 
 /// Of a locality's endpoints the first so many, and a row that says how many more there are.
 std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);

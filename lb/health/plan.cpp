@@ -303,9 +303,12 @@ std::vector<PriorityLoad> first_takes_all(const std::vector<PriorityHealth>& hea
 }
 
 PlannedHealth scores_of(const PriorityHealth& health, const PriorityLoad& load) {
-  return {health_score(health.healthy, health.total, health.overprovisioning_factor),
-          health_score(health.degraded, health.total, health.overprovisioning_factor),
-          load.panic && load.sum() > 0};
+  return {
+      health_score(health.healthy, health.total, health.overprovisioning_factor),
+      health_score(health.degraded, health.total, health.overprovisioning_factor),
+      health.total == 0 ? 0 : static_cast<std::uint32_t>(health.healthy * kAllCalls / health.total),
+      health.overprovisioning_factor,
+      load.panic && load.sum() > 0};
 }
 
 void answer_with(PlanAnswer answer,

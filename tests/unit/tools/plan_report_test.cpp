@@ -75,7 +75,7 @@ TEST_CASE("plan report: the table has now and then, in both modes", "[tools][pla
               priority (as it runs)   tiered
                  now   then              now   then
 primary          100    100 ████████     100     70 █████▋    wrr_locality, round_robin
-  priority 0     100    100 ████████     100     70 █████▋    health 100 → 70
+  priority 0     100    100 ████████     100     70 █████▋    health 100 → 50 × 1.4 = 70
     north/a       50      0               50      0           weight 1
       a:1         50      0               50      0           down
     north/b       50    100 ████████      50     70 █████▋    weight 1
@@ -152,8 +152,11 @@ TEST_CASE("plan report: the data", "[tools][plan]") {
   const auto& priority = primary["priorities"][0];
   CHECK(priority["priority"] == 0);
   CHECK(priority["assumed"] == true);
-  CHECK(priority["health"]["then"] ==
-        nlohmann::json({{"healthy", 70}, {"degraded", 14}, {"panic", false}}));
+  CHECK(priority["health"]["then"] == nlohmann::json({{"healthy", 70},
+                                                      {"degraded", 14},
+                                                      {"healthy_hosts", 50.0},
+                                                      {"overprovisioning_factor", 140},
+                                                      {"panic", false}}));
   const auto& zone = priority["localities"][1];
   CHECK(zone["region"] == "north");
   CHECK(zone["zone"] == "b");
@@ -180,14 +183,68 @@ TEST_CASE("plan page: names are escaped, nothing is fetched or run", "[tools][pl
   CHECK_THAT(page, Contains("prefers-color-scheme: dark"));
 }
 
-TEST_CASE("plan page: a part of each bar for each cluster", "[tools][plan]") {
+TEST_CASE("plan report: a score is shown with what it is made of", "[tools][plan][ENV-7]") {
+  const auto score = [](std::uint32_t percent) {
+    PlanAssumptions assumptions;
+    assumptions.health = {{ClusterName("primary"), 0, percent, 0}};
+    const auto [plan, view] = planned(assumptions);
+    return plan_rows(plan, 1)[1].detail;
+  };
+  CHECK(score(50) == "health 100 → 50 × 1.4 = 70");
+  CHECK(score(90) == "health 100 → 90 × 1.4, at most 100");
+  CHECK(score(0) == "health 100 → 0");
+  CHECK(score(100) == "health 100");
+}
+
+TEST_CASE("plan page: a zone that dies has a segment of its own", "[tools][plan]") {
   const auto [plan, view] = planned(down("a"));
+  const std::string page = plan_html(plan, view);
+  // Now, each zone of the primary has half of the calls.
+  CHECK_THAT(page,
+             Contains("<span class=\"c0\" style=\"width:50.0000%\" title=\"primary, north/a: 50 "
+                      "%\">north/a 50 %"));
+  CHECK_THAT(page,
+             Contains("<span class=\"c0 zone\" style=\"width:70.0000%\" title=\"primary, north/b: "
+                      "70 %\">north/b 70 %"));
+}
+
+TEST_CASE("plan page: bars of the table have the colour of their cluster", "[tools][plan]") {
+  const auto [plan, view] = planned(down("a"));
+  const std::string page = plan_html(plan, view);
+  CHECK_THAT(page,
+             Contains("<div class=\"now\" style=\"width:100.0000%\"></div><div class=\"c0\" "));
+  CHECK_THAT(page, Contains("<td class=\"bar\"><div class=\"c1\" style=\"width:30.0000%\">"));
+  CHECK_THAT(page, Contains("<i class=\"now\"></i>in the table: the share now"));
+  // Without assumptions nothing is grey.
+  const auto [calm, calm_view] = planned({});
+  CHECK_THAT(plan_html(calm, calm_view), !Contains("class=\"now\""));
+}
+
+TEST_CASE("plan page: twelve clusters have twelve colours", "[tools][plan]") {
+  lb::PlanInput of = input();
+  of.leaves.clear();
+  for (int i = 0; i < 13; ++i)
+    of.leaves.push_back(leaf("l" + std::to_string(i), {locality("z", {endpoint("h:1")})}));
+  const auto [plan, view] = planned({}, of);
+  const std::string page = plan_html(plan, view);
+  for (int i = 0; i < 12; ++i) {
+    const std::string colour = "c" + std::to_string(i);
+    CHECK_THAT(page, Contains("." + colour + " { background: #"));
+    CHECK_THAT(page, Contains("<i class=\"" + colour + "\"></i>l" + std::to_string(i) + "<"));
+  }
+  CHECK_THAT(page, Contains("<i class=\"c0\"></i>l12<"));
+}
+
+TEST_CASE("plan page: a part of each bar for each cluster", "[tools][plan]") {
+  PlanAssumptions half;
+  half.health = {{ClusterName("primary"), 0, 50, 0}};
+  const auto [plan, view] = planned(half);
   const std::string page = plan_html(plan, view);
   CHECK_THAT(page,
              Contains("<span class=\"c0\" style=\"width:70.0000%\" title=\"primary: 70 %\">70 %"));
   CHECK_THAT(
       page, Contains("<span class=\"c1\" style=\"width:30.0000%\" title=\"secondary: 30 %\">30 %"));
-  CHECK_THAT(page, Contains("Now, and then: if a is down."));
+  CHECK_THAT(page, Contains("Now, and then: if of primary/0 50 % are healthy."));
 }
 
 TEST_CASE("plan arguments: a cluster, a priority, a percentage", "[tools][plan]") {
