@@ -15,6 +15,7 @@
 #include "tools/commands.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/document.hpp"
+#include "xds/lint/lint.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"
@@ -27,6 +28,7 @@ struct Finding {
   std::string kind = "unknown";  // "bootstrap" or "resources".
   std::string summary;           // Of a file that is right.
   std::vector<std::string> errors;
+  std::vector<std::string> warnings;  // Of a file that is right.
 };
 
 std::string counted(std::size_t count, absl::string_view noun) {
@@ -58,6 +60,15 @@ void add_certificate_providers(const std::string& text, xds::ParseOptions& optio
     options.certificate_providers.insert(name);
 }
 
+void add_warnings(const std::string& text,
+                  const std::vector<xds::ResourceBytes>& resources,
+                  Finding& finding) {
+  const auto places = xds::resource_places(text, xds::format_of(finding.file), finding.file);
+  if (!places.ok()) return;
+  for (const xds::LintWarning& warning : xds::lint(resources))
+    finding.warnings.push_back(absl::StrCat((*places)[warning.resource], warning.text));
+}
+
 void check_resources(const std::string& text, const xds::ParseOptions& options, Finding& finding) {
   finding.kind = "resources";
   const auto resources =
@@ -79,6 +90,7 @@ void check_resources(const std::string& text, const xds::ParseOptions& options, 
     finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
   }
   finding.summary = counted(resources->size(), "resource");
+  if (finding.errors.empty()) add_warnings(text, *resources, finding);
 }
 
 void check_bootstrap(const std::string& text, Finding& finding) {
@@ -123,13 +135,19 @@ void print(const std::vector<Finding>& findings, bool as_json) {
       data.push_back({{"file", finding.file},
                       {"kind", finding.kind},
                       {"ok", finding.errors.empty()},
-                      {"errors", finding.errors}});
+                      {"errors", finding.errors},
+                      {"warnings", finding.warnings}});
       continue;
     }
     for (const std::string& error : finding.errors)
       std::cout << error << "\n";
+    for (const std::string& warning : finding.warnings)
+      std::cout << "warning: " << warning << "\n";
     if (finding.errors.empty()) {
-      std::cout << finding.file << ": ok: " << finding.kind << ", " << finding.summary << "\n";
+      std::cout << finding.file << ": ok: " << finding.kind << ", " << finding.summary;
+      if (!finding.warnings.empty())
+        std::cout << ", " << counted(finding.warnings.size(), "warning");
+      std::cout << "\n";
     }
   }
   if (!as_json) return;

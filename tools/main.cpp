@@ -289,8 +289,10 @@ void add_check(CLI::App& app, CommandLine& line) {
       app,
       "check",
       "Checks bootstraps and resources as a client would",
-      "Fields that signalbox does not read are errors in a file, "
-      "not from a server.\nClusters may name the certificate providers "
+      "Fields that signalbox does not know are errors in a file, "
+      "not from a server.\nA file that is right may have warnings: names that lead to no "
+      "resource, localities\nthat get no calls, domains that no target asks for, fields that are "
+      "not read though\nEnvoy would act on them. They do not change the exit status.\nClusters may name the certificate providers "
       "of a bootstrap that is checked\nwith them.\nEnvironment variables that change how "
       "resources are read are obeyed, as by a\nruntime: conf/README.md "
       "of the sources has a table of them.\n\n"

@@ -103,15 +103,9 @@ std::string place_of(absl::string_view file_name, const Document& document, std:
   return absl::StrCat(file_name, ": ", line, kListName, "[", index, "]: ");
 }
 
-}  // namespace
-
-Format format_of(absl::string_view file_name) {
-  return absl::EndsWithIgnoreCase(file_name, ".json") ? Format::kJson : Format::kYaml;
-}
-
-absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
-                                                                Format format,
-                                                                absl::string_view file_name) {
+absl::StatusOr<Document> parse_list(absl::string_view text,
+                                    Format format,
+                                    absl::string_view file_name) {
   auto document = format == Format::kJson ? parse_json_document(text) : parse_yaml_document(text);
   if (!document.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(file_name, ": ", document.status().message()));
@@ -121,6 +115,21 @@ absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_vie
     return absl::InvalidArgumentError(
         absl::StrCat(file_name, ": expected an object with the list \"", kListName, "\""));
   }
+  return document;
+}
+
+}  // namespace
+
+Format format_of(absl::string_view file_name) {
+  return absl::EndsWithIgnoreCase(file_name, ".json") ? Format::kJson : Format::kYaml;
+}
+
+absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
+                                                                Format format,
+                                                                absl::string_view file_name) {
+  const auto document = parse_list(text, format, file_name);
+  if (!document.ok()) return document.status();
+  const json& root = document->root;
 
   const auto resolver = make_type_resolver();
   std::vector<ResourceBytes> resources;
@@ -141,6 +150,17 @@ absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_vie
   }
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
   return resources;
+}
+
+absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
+                                                         Format format,
+                                                         absl::string_view file_name) {
+  const auto document = parse_list(text, format, file_name);
+  if (!document.ok()) return document.status();
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < document->root[std::string(kListName)].size(); ++i)
+    places.push_back(place_of(file_name, *document, i));
+  return places;
 }
 
 }  // namespace signalbox::xds

@@ -45,4 +45,9 @@ absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_vie
                                                                 Format format,
                                                                 absl::string_view file_name);
 
+/// Where each resource of a good text stands, as errors say it: "FILE: line 3: resources[0]: ".
+absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
+                                                         Format format,
+                                                         absl::string_view file_name);
+
 }  // namespace signalbox::xds

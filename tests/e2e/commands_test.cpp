@@ -368,6 +368,24 @@ resources:
         2);
 }
 
+TEST_CASE("signalbox check: what looks wrong is warned of, with its line", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("loose.yaml", R"(
+resources:
+  - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: one, type: EDS, eds_cluster_config: {eds_config: {self: {}}}}
+)");
+  const Finished finished = run({"check", file});
+  CHECK(finished.status == 0);
+  CHECK(finished.output == "warning: " + file +
+                               ": line 3: resources[0]: envoy.config.cluster.v3.Cluster \"one\": "
+                               "eds_cluster_config: the "
+                               "file has no ClusterLoadAssignment \"one\": calls fail\n" +
+                               file + ": ok: resources, 1 resource, 1 warning\n");
+  const auto data = nlohmann::json::parse(run({"check", "--json", file}).output)["files"][0];
+  CHECK(data["ok"] == true);
+  CHECK(data["warnings"].size() == 1);
+}
+
 TEST_CASE("signalbox check: a limit can be another one", "[e2e][tools][limits]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("good.yaml", R"(

@@ -36,6 +36,10 @@ std::optional<Rank> rank_of(absl::string_view domain, absl::string_view authorit
 
 }  // namespace
 
+bool domain_matches(absl::string_view domain, absl::string_view authority) {
+  return rank_of(domain, authority).has_value();
+}
+
 const VirtualHost* find_virtual_host(const RouteConfig& config, absl::string_view authority) {
   const VirtualHost* best = nullptr;
   Rank best_rank;

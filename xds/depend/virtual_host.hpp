@@ -13,6 +13,9 @@
 
 namespace signalbox::xds {
 
+/// Whether a virtual host with this domain may serve a target of this authority.
+bool domain_matches(absl::string_view domain, absl::string_view authority);
+
 /// A member of `config`, or nullptr where no domain matches.
 const VirtualHost* find_virtual_host(const RouteConfig& config, absl::string_view authority);
 

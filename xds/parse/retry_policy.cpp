@@ -17,7 +17,6 @@ namespace {
 
 using RetryProto = envoy::config::route::v3::RetryPolicy;
 
-constexpr std::uint32_t kMostAttempts = 5;
 constexpr Duration kShortestInterval = std::chrono::milliseconds(1);
 constexpr int kIntervalGrowth = 10;  // Of max_interval over base_interval, where it is not set.
 
@@ -68,13 +67,18 @@ void parse_back_off(const RetryProto::RetryBackOff& proto,
 
 }  // namespace
 
+bool is_retry_condition(absl::string_view condition) {
+  return std::ranges::any_of(kConditions,
+                             [&](const auto& known) { return known.first == condition; });
+}
+
 std::optional<RetryPolicy> parse_retry_policy(const RetryProto& proto, const Field& field) {
   RetryPolicy policy;
   policy.retry_on = parse_conditions(proto.retry_on());
   if (proto.has_num_retries()) {
     const std::uint32_t retries = proto.num_retries().value();
     if (retries == 0) field.at("num_retries").add("must be at least 1, found 0");
-    policy.max_attempts = std::min(retries, kMostAttempts - 1) + 1;
+    policy.max_attempts = std::min(retries, kMostRetries) + 1;
   }
   if (proto.has_retry_back_off())
     parse_back_off(proto.retry_back_off(), policy, field.at("retry_back_off"));

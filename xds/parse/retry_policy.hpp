@@ -11,13 +11,22 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
+
+#include "absl/strings/string_view.h"
 
 #include "messages/route_config.hpp"
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {
+
+/// More of num_retries counts as so many: five attempts in all (A6).
+inline constexpr std::uint32_t kMostRetries = 4;
+
+/// One of the five words of retry_on that gRPC has.
+bool is_retry_condition(absl::string_view condition);
 
 /// nullopt: calls are not retried, or an error was added.
 std::optional<RetryPolicy> parse_retry_policy(const envoy::config::route::v3::RetryPolicy& proto,
