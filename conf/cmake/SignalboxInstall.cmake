@@ -5,7 +5,7 @@
 #   lib/libsignalbox_*.a                an archive per folder, as they are (DECISIONS 19)
 #   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
 #   include/signalbox-M.N/signalbox/    the public headers and what they include: see install_headers.cmake
-#   share/doc/signalbox                 documents and examples
+#   share/doc/signalbox                 the documents, what they link to, and the files that their commands name
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -57,9 +57,36 @@ string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/signalbox.pc" @ONLY)
 install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-# --- documents ---
+# --- documents: they lie as in the checkout, so that their links lead to files and their commands find them ---
 
-install(FILES README.md ARCHITECTURE.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES conf/README.md conf/bootstrap.example.json conf/bootstrap.file.example.json
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
-install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf")
+install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf")
+
+# README.md and all that it links to, and so on.
+set(waiting README.md CHANGELOG.md LICENSE)
+set(documents "")
+while(waiting)
+  list(POP_FRONT waiting document)
+  if(document IN_LIST documents)
+    continue()
+  endif()
+  list(APPEND documents "${document}")
+  cmake_path(GET document PARENT_PATH folder)
+  install(FILES "${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
+  if(NOT document MATCHES "\\.md$")
+    continue()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${document}")
+  file(READ "${document}" text)
+  string(REPLACE "](" "link:" text "${text}") # A list of CMake's must not hold brackets.
+  string(REGEX MATCHALL "link:[A-Za-z0-9_./-]+" links "${text}")
+  foreach(link IN LISTS links)
+    string(SUBSTRING "${link}" 5 -1 linked)
+    cmake_path(APPEND folder "${linked}" OUTPUT_VARIABLE linked)
+    cmake_path(NORMAL_PATH linked)
+    # A lambda in a code block looks like a link.
+    if(EXISTS "${PROJECT_SOURCE_DIR}/${linked}")
+      list(APPEND waiting "${linked}")
+    endif()
+  endforeach()
+endwhile()

@@ -158,7 +158,7 @@ class PackageTest(unittest.TestCase):
 
     def test_documents_and_examples_are_installed(self) -> None:
         documents = self.prefix / "share/doc/signalbox"
-        for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "examples/README.md"):
+        for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "conf/README.md"):
             self.assertTrue((documents / name).is_file(), name)
         for name in (
             "bootstrap.example.json",
@@ -166,7 +166,19 @@ class PackageTest(unittest.TestCase):
             "demo/resources.yaml",
             "quickstart/resources.yaml",
         ):
-            run(self.prefix / "bin/signalbox", "check", documents / "examples" / name)
+            run(self.prefix / "bin/signalbox", "check", documents / "conf" / name)
+
+    def test_links_of_installed_documents_lead_to_installed_files(self) -> None:
+        documents = self.prefix / "share/doc/signalbox"
+        seen = 0
+        for page in sorted(documents.rglob("*.md")):
+            text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                if "://" not in link:
+                    seen += 1
+                    with self.subTest(page=page.name, link=link):
+                        self.assertTrue((page.parent / link).is_file())
+        self.assertGreater(seen, 10)
 
     # --- who finds it ----------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Shell:
         self.mark = 0  # How much was printed before the last block.
         env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         work = folder / "work"
-        work.mkdir()
+        work.mkdir(exist_ok=True)
         with self.log.open("wb") as log:
             self.bash = subprocess.Popen(["bash", "-e"], cwd=work, env=env, stdin=subprocess.PIPE, stdout=log,
                                          stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -127,6 +127,16 @@ class ReadmeTest(unittest.TestCase):
         folder.mkdir()
         with Shell(folder, **environment) as shell:
             play(fresh, shell)
+        self.refuse_a_taken_port(folder / "work/build/server")
+
+    def refuse_a_taken_port(self, server: Path) -> None:
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # It would share the port.
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.assertIn(f"server: cannot listen on 127.0.0.1:{port}: is its port taken?\n",
+                          run(server, "a", port, fails=True))
 
     def test_a_running_demo_can_be_looked_into(self) -> None:
         first, shown, then = blocks_of(README, "dump")
@@ -142,7 +152,7 @@ class ReadmeTest(unittest.TestCase):
     def test_a_call_is_explained_as_shown(self) -> None:
         command, shown = blocks_of(README, "explain")
         self.assertEqual(("sh", "text"), (command.language, shown.language))
-        told = subprocess.run(["bash", "-e", "-c", command.text], cwd=CHECKOUT, check=True, capture_output=True, text=True,
+        told = subprocess.run(["bash", "-e", "-c", command.text], cwd=self.prefix / "share/doc/signalbox", check=True, capture_output=True, text=True,
                               timeout=PATIENCE, env={**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"})
         self.assertEqual(shown.text, told.stdout)
 
@@ -151,15 +161,21 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(("sh", "text"), (command.language, shown.language))
         folder = self.folder / "plan"
         folder.mkdir()
-        with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}") as shell:
-            (folder / "work/conf").symlink_to(CHECKOUT / "conf")
+        (folder / "signalbox").symlink_to(self.prefix)  # Where the quick start installs it.
+        with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}", HOME=folder) as shell:
             shell.paste(command.text)
             self.assertEqual(shown.text, shell.printed())
 
-    def test_the_world_with_sessions_is_valid(self) -> None:
-        world = self.folder / "session.yaml"
-        world.write_text(blocks_of(README, "session")[0].text, encoding="utf-8")
-        run(self.prefix / "bin/signalbox", "check", world)
+    def test_the_world_with_sessions_is_valid_and_keeps_them(self) -> None:
+        folder = self.folder / "session"
+        (folder / "work").mkdir(parents=True)
+        yaml, *recipe = (block for block in blocks_of(README, "session") if block.language != "cpp")
+        (folder / "work/session.yaml").write_text(yaml.text, encoding="utf-8")
+        run(self.prefix / "bin/signalbox", "check", folder / "work/session.yaml")
+        self.assertEqual(["sh", "text"], [block.language for block in recipe])
+        with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}") as shell:
+            shell.paste(recipe[0].text)
+            self.assertEqual(recipe[1].text, shell.printed())
 
     def test_the_lines_to_embed_compile(self) -> None:
         cmake, cpp = blocks_of(README, "embed")
