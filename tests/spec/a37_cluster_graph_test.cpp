@@ -247,6 +247,23 @@ SCENARIO("A37: the graph is at most 16 clusters deep", "[spec][A37-12][B10]") {
   }
 }
 
+SCENARIO("A37: a graph that is too deep is so in any order of a list", "[spec][A37-51]") {
+  const std::string near = GENERATE("c16", "c15", "c9");
+  const bool long_first = GENERATE(true, false);
+  CAPTURE(near, long_first);
+  GIVEN("an aggregate of a path of 16 clusters and of a short cut into it") {
+    DependencyWorld world;
+    build_path(world, 16);
+    world.route_to({"agg", "c1"});
+    world.set(cds("agg"), aggregate("agg", long_first ? Names{"c1", near} : Names{near, "c1"}));
+    THEN("it fails, and what is below it serves") {
+      REQUIRE(world.config != nullptr);
+      CHECK(absl::StrContains(world.cluster_error("agg").message(), "deeper than 16"));
+      CHECK(world.leaves("c1") == Names{"c16"});
+    }
+  }
+}
+
 SCENARIO("A37: clusters that are referred to no longer are unwatched", "[spec][A37-15]") {
   GIVEN("A of B and C, C of D and a name") {
     DependencyWorld world;

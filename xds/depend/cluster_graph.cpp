@@ -5,32 +5,20 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "xds/depend/cluster_paths.hpp"
+
 namespace signalbox::xds {
 namespace {
 
-// One depth-first walk from one root. Stops at the first reason that fails the root as a whole.
+// Takes the leaves in turn. Stops at the first cluster that fails the root as a whole.
 class Flattening {
  public:
-  Flattening(ClusterLookup lookup, MissingLeaf missing) : lookup_(lookup), missing_(missing) {}
+  explicit Flattening(MissingLeaf missing) : missing_(missing) {}
 
-  absl::Status enter(const ClusterName& name, std::size_t depth) {
-    if (entered_.contains(name)) return absl::OkStatus();
-    if (depth > kMaxClusterDepth) {
-      return absl::UnavailableError(absl::StrCat(
-          "aggregate cluster graph is deeper than ", kMaxClusterDepth, " at cluster ", name.str()));
-    }
-    entered_.insert(name);
-    const auto* known = lookup_(name);
-    if (known == nullptr || !known->ok()) return pass_missing(name, known);
-    const auto* aggregate = std::get_if<AggregateDiscovery>(&(**known)->discovery);
-    if (aggregate == nullptr) {
-      leaves_.push_back(name);
-      return absl::OkStatus();
-    }
-    for (const ClusterName& child : aggregate->clusters) {
-      absl::Status entered = enter(child, depth + 1);
-      if (!entered.ok()) return entered;
-    }
+  absl::Status take(const ClusterPaths::Node& node) {
+    if (node.known == nullptr || !node.known->ok()) return pass_missing(node.name, node.known);
+    const bool is_leaf = !std::holds_alternative<AggregateDiscovery>((**node.known)->discovery);
+    if (is_leaf) leaves_.push_back(node.name);
     return absl::OkStatus();
   }
 
@@ -53,9 +41,7 @@ class Flattening {
     return absl::OkStatus();
   }
 
-  ClusterLookup lookup_;
   MissingLeaf missing_;
-  std::set<ClusterName> entered_;
   std::vector<ClusterName> leaves_;
   std::string first_missing_;
   std::size_t missed_ = 0;
@@ -66,13 +52,22 @@ class Flattening {
 absl::StatusOr<std::vector<ClusterName>> flatten(const ClusterName& root,
                                                  ClusterLookup lookup,
                                                  MissingLeaf missing) {
-  Flattening walk(lookup, missing);
-  absl::Status entered = walk.enter(root, 1);
-  if (!entered.ok()) return entered;
-  std::vector<ClusterName> leaves = walk.take_leaves();
+  const ClusterPaths paths(root, lookup);
+  if (const ClusterName* deepest = paths.too_deep()) {
+    return absl::UnavailableError(absl::StrCat("aggregate cluster graph is deeper than ",
+                                               kMaxClusterDepth,
+                                               " at cluster ",
+                                               deepest->str()));
+  }
+  Flattening flat(missing);
+  for (std::size_t turn = 0; turn < paths.size(); ++turn) {
+    absl::Status taken = flat.take(paths.node(turn));
+    if (!taken.ok()) return taken;
+  }
+  std::vector<ClusterName> leaves = flat.take_leaves();
   if (leaves.empty()) {
     return absl::UnavailableError(absl::StrCat(
-        "aggregate cluster ", root.str(), " has no usable leaf cluster", walk.what_is_missing()));
+        "aggregate cluster ", root.str(), " has no usable leaf cluster", flat.what_is_missing()));
   }
   return leaves;
 }

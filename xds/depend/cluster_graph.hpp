@@ -9,11 +9,13 @@
 // Invariants
 //   G1  Leaves come depth-first; one that is reached twice stands at its earliest place.
 //   G2  Every walk ends, whatever loops there are, and however many ways lead to a cluster: it is
-//       entered once.
-//   G3  A path has at most kMaxClusterDepth clusters, root and leaf included. Of a cluster that was
-//       entered already no longer path counts, as in C-core.
+//       looked up once.
+//   G3  A path has at most kMaxClusterDepth clusters, root and leaf included. Every path counts,
+//       whatever other paths lead to its clusters, so the order of a list decides nothing. Loops:
+//       cluster_paths.
 //
-// Source: gRFC A37 (A37-7 to A37-13), A74 (a missing leaf is skipped), A75-9 (flat, not nested).
+// Source: gRFC A37 (A37-7 to A37-13, A37-51), A74 (a missing leaf is skipped), A75-9 (flat, not
+// nested).
 
 #pragma once
 

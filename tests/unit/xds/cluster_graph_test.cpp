@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -242,19 +243,122 @@ TEST_CASE("cluster graph: what has to be watched is all that is reached", "[xds]
   CHECK(found.unanswered == std::set<ClusterName>{ClusterName{"X"}, ClusterName{"Y"}});
 }
 
-TEST_CASE("cluster graph: depth is counted where a cluster is entered first",
-          "[xds][graph][A37-8][A37-12][B10]") {
-  // c2 ▷ … ▷ c17 is too deep below "near, then far", but not for who enters c17 by the short way.
-  Graph graph = Graph().path(17);
-  graph.add(aggregate("far first", {"c2", "c16"}));
-  graph.add(aggregate("near first", {"c16", "c2"}));
-  CHECK(absl::StrContains(graph.error("far first"), "deeper than 16 at cluster c17"));
-  CHECK(*graph.leaves("near first") == Names{"c17"});
-  // What any way that is short enough leads to is watched, whatever way is walked first.
-  CHECK(graph.reached("far first").contains("c17"));
-  // Whose path is too deep fails; what is below it does not.
-  CHECK(graph.leaves("c2").ok());
-  CHECK(graph.leaves("c16").ok());
+TEST_CASE("cluster graph: the order of a list does not decide whether a graph is too deep",
+          "[xds][graph][A37-12][A37-51][B10]") {
+  // c1 ▷ … ▷ c16 resolves below no other cluster.
+  const std::string too_deep = "deeper than 16 at cluster c16";
+  for (const bool long_first : {true, false}) {
+    INFO(long_first);
+    const auto list = [&](const char* near) {
+      return long_first ? Names{"c1", near} : Names{near, "c1"};
+    };
+    Graph graph = Graph().path(16);
+    graph.add(aggregate("near leaf", list("c16")))
+        .add(aggregate("near aggregate", list("c15")))
+        .add(aggregate("halfway", list("c8")))
+        .add(aggregate("short way in another aggregate", list("shortcut")))
+        .add(aggregate("shortcut", {"c14"}));
+    for (const char* root :
+         {"near leaf", "near aggregate", "halfway", "short way in another aggregate"}) {
+      INFO(root);
+      CHECK(absl::StrContains(graph.error(root), too_deep));
+      // What a way that is short enough leads to is watched all the same.
+      CHECK(graph.reached(root).contains("c16"));
+    }
+    // What is below the cluster whose path is too deep does not fail.
+    CHECK(*graph.leaves("c1") == Names{"c16"});
+    CHECK(*graph.leaves("shortcut") == Names{"c16"});
+    graph.add(aggregate("sixteen", long_first ? Names{"c2", "c16"} : Names{"c16", "c2"}));
+    CHECK(*graph.leaves("sixteen") == Names{"c16"});
+  }
+}
+
+TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
+          "[xds][graph][A37-9][A37-12][A37-51][B10]") {
+  const auto resolves = [](const Graph& graph, const char* root) {
+    return graph.leaves(root).ok();
+  };
+  // A ring of 100, which its root enters anywhere: the longest simple path is in no order's reach.
+  Graph ring;
+  Names all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(absl::StrCat("r", i));
+    ring.add(aggregate(all.back(), {absl::StrCat("r", (i + 1) % 100), "leaf"}));
+  }
+  ring.leaf("leaf").add(aggregate("forwards", all));
+  std::ranges::reverse(all);
+  ring.add(aggregate("backwards", all));
+  CHECK(*ring.leaves("forwards") == Names{"leaf"});
+  CHECK(*ring.leaves("backwards") == Names{"leaf"});
+  CHECK_FALSE(resolves(ring, "r0"));  // r16 is 17 clusters away.
+
+  // c1 ▷ … ▷ c15 ▷ c1, and a leaf beside it: as C-core, the 16th may lead to no other.
+  CHECK(resolves(Graph().path(15).add(aggregate("c15", {"c1", "leaf"})).leaf("leaf"), "c1"));
+  CHECK(resolves(Graph().path(15).add(aggregate("c15", {"leaf", "c1"})).leaf("leaf"), "c1"));
+  const auto back = [](const Names& fifteenth) {
+    return Graph()
+        .path(16)
+        .add(aggregate("c15", fifteenth))
+        .add(aggregate("c16", {"c1"}))
+        .leaf("leaf");
+  };
+  CHECK_FALSE(resolves(back({"c16", "leaf"}), "c1"));
+  CHECK_FALSE(resolves(back({"leaf", "c16"}), "c1"));
+
+  // Behind a loop depth is counted as before it: c1 ⇄ c2 ▷ c3 ▷ … ▷ c17.
+  Graph behind = Graph().path(17);
+  behind.add(aggregate("c2", {"c1", "c3"}));
+  CHECK(absl::StrContains(behind.error("c1"), "deeper than 16 at cluster c17"));
+  CHECK(resolves(behind, "c3"));
+}
+
+TEST_CASE("cluster graph: any order of any list resolves to the same leaves, or is too deep alike",
+          "[xds][graph][A37-12][A37-51][B10]") {
+  std::mt19937 chance(20240602);
+  const auto draw = [&](unsigned bound) { return static_cast<unsigned>(chance() % bound); };
+  unsigned too_deep = 0;
+  for (int round = 0; round < 500; ++round) {
+    // Clusters lead to higher numbers mostly, so that graphs are some 16 deep; now and then back.
+    const unsigned size = 20 + draw(20);
+    const auto name = [](unsigned i) { return absl::StrCat("c", i); };
+    std::vector<Names> lists;
+    for (unsigned i = 0; i + 1 < size; ++i) {
+      Names children = {name(i + 1 + draw(std::min(4U, size - i - 1)))};
+      for (unsigned edges = draw(3); edges > 0; --edges)
+        children.push_back(name(draw(20) == 0 ? draw(size) : i + 1 + draw(size - i - 1)));
+      lists.push_back(children);
+    }
+    std::optional<std::set<std::string>> first;
+    for (int order = 0; order < 4; ++order) {
+      Graph graph;
+      for (unsigned i = 0; i + 1 < size; ++i) {
+        std::ranges::shuffle(lists[i], chance);
+        graph.add(aggregate(name(i), lists[i]));
+      }
+      graph.leaf(name(size - 1));
+      const auto leaves = graph.leaves("c0");
+      std::set<std::string> found;
+      if (leaves.ok()) found = {leaves->begin(), leaves->end()};
+      if (!first) first = found;
+      REQUIRE(found == *first);
+    }
+    too_deep += first->empty() ? 1 : 0;
+  }
+  CHECK(too_deep > 50);
+  CHECK(too_deep < 450);
+}
+
+TEST_CASE("cluster graph: a path of a hundred thousand clusters takes no stack",
+          "[xds][graph][A37-12][B10]") {
+  // The root leads to all of them, so that each is near, and each leads to the next.
+  Graph graph;
+  Names all;
+  for (int i = 0; i < 100'000; ++i)
+    all.push_back(absl::StrCat("c", i));
+  for (int i = 0; i < 100'000; ++i)
+    graph.add(aggregate(all[i], {all[(i + 1) % 100'000]}));
+  graph.add(aggregate("root", all));
+  CHECK(absl::StrContains(graph.error("root"), "all that it leads to are aggregates"));
 }
 
 TEST_CASE("cluster graph: a diamond on a diamond is walked once, not along its 2^n paths",
