@@ -137,8 +137,12 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
   for (const ClusterName& reached : xds::explore({*root}, find).unanswered)
     notes.push_back(absl::StrCat("cluster ", reached.str(), " is missing, and takes no calls"));
   const Cluster& cluster = **clusters_.at(*root);
-  lb::PlanInput input{
-      *root, aggregate_of(cluster) != nullptr, cluster.aggregate_mode, request.aggregate_mode, {}};
+  lb::PlanInput input{*root,
+                      aggregate_of(cluster) != nullptr,
+                      cluster.aggregate_mode,
+                      request.aggregate_mode,
+                      {},
+                      cluster.panic_threshold};
   for (const ClusterName& name : *leaves) {
     const Cluster& leaf = **clusters_.at(name);
     // A75-8: an aggregate has a policy only where that takes the place of its leaves' own.

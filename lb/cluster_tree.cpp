@@ -112,7 +112,8 @@ LbConfigPtr aggregate_tree(const Cluster& cluster,
                            const AggregateLeaves& leaves,
                            AggregateMode mode) {
   if (mode == AggregateMode::kTiered)
-    return make_lb_config(TieredConfig{cluster.name, leaves.leaves, cluster.lb_policy});
+    return make_lb_config(
+        TieredConfig{cluster.name, leaves.leaves, cluster.lb_policy, cluster.panic_threshold});
   PriorityConfig priority;
   priority.cluster = cluster.name;
   for (const ClusterName& leaf : leaves.leaves) {

@@ -79,6 +79,9 @@ struct Cluster {
   /// Of an aggregate, metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}; nullopt: as
   /// the runtime has it.
   std::optional<AggregateMode> aggregate_mode = {};
+  /// common_lb_config.healthy_panic_threshold, in whole percent: read of an aggregate in tiered
+  /// mode alone (ENV-31); nullopt: as the runtime has it.
+  std::optional<std::uint32_t> panic_threshold = {};
 };
 
 }  // namespace signalbox

@@ -49,7 +49,8 @@ bool same(const CdsConfig& a, const CdsConfig& b) {
 }
 
 bool same(const TieredConfig& a, const TieredConfig& b) {
-  return a.cluster == b.cluster && a.leaves == b.leaves && same_config(a.lb_policy, b.lb_policy);
+  return a.cluster == b.cluster && a.leaves == b.leaves && a.panic_threshold == b.panic_threshold &&
+         same_config(a.lb_policy, b.lb_policy);
 }
 
 bool same(const LeafTiersConfig& a, const LeafTiersConfig& b) {

@@ -65,6 +65,8 @@ struct TieredConfig {
   ClusterName cluster;
   std::vector<ClusterName> leaves;  ///< In order; their cds are the children.
   LbConfigPtr lb_policy = nullptr;  ///< See CdsConfig.
+  /// See Cluster; nullopt: PolicyOptions::panic_threshold.
+  std::optional<std::uint32_t> panic_threshold = std::nullopt;
 };
 
 /// In the place of priority below a leaf of an aggregate in tiered mode: the tier that a call is

@@ -50,7 +50,8 @@ struct PlanAssumptions {
   /// Who cannot be reached: "zone", "region/zone" or "region/zone/sub_zone", which mean every
   /// locality of that name, or the address of one endpoint.
   std::vector<std::string> down;
-  /// Of tiered mode, now and then; as RuntimeOptions::panic_threshold.
+  /// Of tiered mode, now and then; as RuntimeOptions::panic_threshold: an aggregate's own threshold
+  /// comes first (ENV-31).
   std::uint32_t panic_threshold = 0;
 
   bool empty() const { return health.empty() && down.empty(); }
@@ -122,6 +123,9 @@ struct Plan {
   /// What it runs in: as its metadata say, else as its runtime has it; a leaf always in priority.
   AggregateMode mode = AggregateMode::kPriority;
   bool mode_is_own = false;  ///< Its metadata say so.
+  /// The one that the answers in tiered mode go by, in percent.
+  std::uint32_t panic_threshold = 0;
+  bool panic_threshold_is_own = false;  ///< Its common_lb_config says so.
   std::vector<PlannedLeaf> leaves;
   PlannedShares failing;           ///< Calls that find nobody.
   std::vector<std::string> notes;  ///< What is missing.

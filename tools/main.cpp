@@ -498,7 +498,8 @@ void add_plan(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--panic-threshold",
                    options.panic_threshold,
-                   "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics")
+                   "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics; "
+                   "an aggregate's own\n(healthy_panic_threshold) comes first")
       ->type_name("PERCENT")
       ->check(number_between(0, 100))
       ->capture_default_str();

@@ -314,6 +314,11 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
                                mode_word(plan.mode),
                                plan.mode_is_own ? " mode, as its metadata say."
                                                 : " mode, unless its runtime says otherwise."));
+  if (plan.panic_threshold_is_own) {
+    lines.push_back(absl::StrCat("In tiered mode a priority panics below ",
+                                 plan.panic_threshold,
+                                 " % of fit endpoints, as its common_lb_config says."));
+  }
   lines.push_back(
       absl::StrCat("Flipped to ",
                    mode_word(other),
@@ -367,6 +372,8 @@ json plan_json(const Plan& plan, const PlanView& view) {
           {"is_aggregate", plan.is_aggregate},
           {"mode", std::string(mode_word(plan.mode))},
           {"mode_from", mode_from(plan)},
+          {"panic_threshold", plan.panic_threshold},
+          {"panic_threshold_from", plan.panic_threshold_is_own ? "cluster" : "default"},
           {"assumed", to_json(view.assumptions)},
           {"failing", to_json(plan.failing, view)},
           {"moved", std::move(moved)},

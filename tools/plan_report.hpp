@@ -11,6 +11,8 @@
 //
 //   cluster, is_aggregate, mode       what it runs in, and
 //   mode_from                         "metadata" (its own), "default" or, of a leaf, "leaf"
+//   panic_threshold                   of tiered mode, in percent, and
+//   panic_threshold_from              "cluster" (its common_lb_config) or "default"
 //   assumed   {down: […], health: [{cluster, priority, healthy, degraded}], panic_threshold}
 //   failing   {priority: {now, then}, tiered: {now, then}}: calls that find nobody
 //   moved     {priority, tiered}: from now to then so much goes to other endpoints, or fails

@@ -20,8 +20,9 @@ void take(HostTally& sum, const HostTally& less) {
 HostTally tally(const std::vector<LocalityPtr>& localities) {
   HostTally sum;
   for (const LocalityPtr& locality : localities) {
-    for (const Endpoint& endpoint : locality->endpoints)
-      add(sum, {1, endpoint.weight});
+    for (const Endpoint& endpoint : locality->endpoints) {
+      if (!is_draining(endpoint)) add(sum, {1, endpoint.weight});
+    }
   }
   return sum;
 }

@@ -7,14 +7,15 @@
 //
 // What healthy means is defined here, since a client knows more than Envoy, which goes by health
 // checks and outlier detection alone (ENV-24). An endpoint is healthy when
-//   - EDS says HEALTHY or UNKNOWN (DEGRADED ones are counted apart; DRAINING, UNHEALTHY and TIMEOUT
-//     ones in the total alone), and
+//   - EDS says HEALTHY or UNKNOWN (DEGRADED ones are counted apart; UNHEALTHY and TIMEOUT ones in
+//     the total alone), and
 //   - no judge finds it unfit: outlier detection, health checks; of one with several addresses, all
 //     that are held, and
 //   - it can be connected to (PolicyOptions::unreachable_is_unhealthy, else it does not matter):
 //     from the attempt in which all of its addresses failed until it is READY it is not.
-// One that nobody has tried to connect to is healthy (ENV-25). No endpoint is excluded from the
-// total (ENV-9).
+// One that nobody has tried to connect to is healthy (ENV-25). Excluded from the total are those
+// that EDS calls DRAINING, and no others (ENV-9, ENV-28): a drain that goes from host to host is no
+// failure, and must not lead calls to the next priority.
 
 #pragma once
 
@@ -36,7 +37,7 @@ inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
 
-/// All endpoints of these localities.
+/// All endpoints of these localities but DRAINING ones (ENV-28).
 HostTally tally(const std::vector<LocalityPtr>& localities);
 
 /// Those of a slice that get calls; null: none.

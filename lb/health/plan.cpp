@@ -233,10 +233,12 @@ PriorityHealth health_of(const Row& row, bool then) {
     return health;
   }
   const bool is_weighted = row.leaf->endpoints->weighted_priority_health;
-  HostNumbers numbers{0, row.hosts.size()};
+  HostNumbers numbers;
   for (const Host& host : row.hosts) {
+    if (is_draining(*host.endpoint)) continue;  // ENV-28
     const std::uint64_t counts = is_weighted ? host.endpoint->weight : 1;
     health.total += counts;
+    ++numbers.total;
     if (then && host.down) continue;
     if (host.fitness == Fitness::kHealthy) health.healthy += counts;
     if (host.fitness == Fitness::kDegraded) health.degraded += counts;
@@ -311,17 +313,14 @@ PlannedHealth scores_of(const PriorityHealth& health, const PriorityLoad& load) 
       load.panic && load.sum() > 0};
 }
 
-void answer_with(PlanAnswer answer,
-                 const std::vector<Row>& rows,
-                 std::uint32_t panic_threshold,
-                 Plan& plan) {
+void answer_with(PlanAnswer answer, const std::vector<Row>& rows, Plan& plan) {
   std::vector<PriorityHealth> healths;
   healths.reserve(rows.size());
   for (const Row& row : rows)
     healths.push_back(health_of(row, answer.then));
   const bool is_tiered = answer.mode == AggregateMode::kTiered;
   const auto loads =
-      is_tiered ? priority_loads(healths, panic_threshold) : first_takes_all(healths);
+      is_tiered ? priority_loads(healths, plan.panic_threshold) : first_takes_all(healths);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     give_load(rows[i], loads[i], answer, plan);
     PlannedPriority& planned = planned_of(plan, rows[i]);
@@ -355,11 +354,14 @@ absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& as
   if (input.is_aggregate) {
     plan.mode = input.own_mode.value_or(input.runtime_mode);
     plan.mode_is_own = input.own_mode.has_value();
+    plan.panic_threshold_is_own = input.own_panic_threshold.has_value();
   }
+  plan.panic_threshold =
+      plan.panic_threshold_is_own ? *input.own_panic_threshold : assumptions.panic_threshold;
   std::vector<Row> rows = lay_out(input, plan);
   if (auto status = assume_all(assumptions, rows, plan); !status.ok()) return status;
   for (const PlanAnswer answer : kAnswers) {
-    answer_with(answer, rows, assumptions.panic_threshold, plan);
+    answer_with(answer, rows, plan);
     sum_up(answer, plan);
   }
   return plan;

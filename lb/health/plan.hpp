@@ -12,9 +12,8 @@
 // Who is fit. Endpoints that EDS calls HEALTHY or UNKNOWN and that are not assumed to be down; for
 // what tiered mode leaves to them, those that EDS calls DEGRADED. UNHEALTHY and
 // TIMEOUT ones count in the health of their priority, and take calls in panic only; DRAINING ones
-// count, and take none. Where a priority's
-// health is assumed nobody says who of its endpoints is fit: the shares are those that they have on
-// average.
+// neither count nor take calls (ENV-28). Where a priority's health is assumed, which of its
+// endpoints are fit is not said: the shares are those that they have on average.
 //
 // Pure: rules of the data plane applied to numbers; no policy runs.
 
@@ -43,6 +42,8 @@ struct PlanInput {
   std::optional<AggregateMode> own_mode;  ///< The aggregate's, by its metadata.
   AggregateMode runtime_mode = AggregateMode::kPriority;
   std::vector<PlanLeaf> leaves;  ///< In order; of a leaf itself.
+  /// The aggregate's, by its common_lb_config (ENV-31).
+  std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };
 
 /// INVALID_ARGUMENT where the assumptions name what is not there, contradict each other or are out

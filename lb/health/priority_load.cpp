@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace signalbox::lb {
 namespace {
@@ -63,6 +64,22 @@ bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
   return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;
 }
 
+// ENV-30. Those that are DEGRADED serve where nobody is healthy.
+std::vector<PriorityLoad> all_to_the_first(std::span<const PriorityHealth> priorities) {
+  std::vector<PriorityLoad> loads(priorities.size());
+  using Number = std::uint64_t PriorityHealth::*;
+  for (const auto& [number, share] :
+       {std::pair<Number, Share>{&PriorityHealth::healthy, &PriorityLoad::healthy},
+        std::pair<Number, Share>{&PriorityHealth::degraded, &PriorityLoad::degraded}}) {
+    const auto is_some = [number = number](const PriorityHealth& at) { return at.*number > 0; };
+    const auto first = std::ranges::find_if(priorities, is_some);
+    if (first == priorities.end()) continue;
+    loads[static_cast<std::size_t>(first - priorities.begin())].*share = 100;
+    break;
+  }
+  return loads;
+}
+
 std::vector<PriorityLoad> loads_by_hosts(std::span<const PriorityHealth> priorities) {
   std::vector<PriorityLoad> loads(priorities.size());
   Wide hosts = 0;
@@ -97,7 +114,7 @@ std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorit
   const Scores scores = scores_of(priorities);
   if (scores.total == 0) {
     if (panic_threshold > 0) return loads_by_hosts(priorities);
-    return std::vector<PriorityLoad>(priorities.size());
+    return all_to_the_first(priorities);
   }
   std::vector<PriorityLoad> loads(priorities.size());
   std::uint32_t left = 100;

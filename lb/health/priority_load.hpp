@@ -33,7 +33,7 @@ struct HostNumbers {
 struct PriorityHealth {
   std::uint64_t healthy = 0;
   std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy ones do not suffice.
-  std::uint64_t total = 0;     ///< Without those that are excluded.
+  std::uint64_t total = 0;     ///< Without those that are excluded (ENV-28).
   /// In percent: so much of its hosts' number a priority can serve with; EDS may say otherwise.
   std::uint32_t overprovisioning_factor = 140;
   /// Where the above are weights: panic goes by numbers all the same (ENV-17).
@@ -59,10 +59,12 @@ std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t
 /// min(100, the scores' sum), healthy and degraded (ENV-10).
 std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities);
 
-/// The load of each priority, together 100 (ENV-11, ENV-14 … 16); or all 0 where nobody is fit and
+/// The load of each priority, together 100 (ENV-11, ENV-14 … 16); or all 0 where no host is fit and
 /// there is no panic. `panic_threshold`, in percent of hosts that are fit: below it a priority
-/// panics as long as the priorities together are not at 100, and where nobody at all is fit the
-/// loads go by the number of hosts; 0: never (ENV-17).
+/// panics as long as the priorities together are not at 100, and where all scores are 0 the loads
+/// go by the number of hosts (ENV-17, ENV-33); 0: never. Where all scores are 0 and there is no
+/// panic, the first priority that has a healthy host has all of it, else the first that has a
+/// degraded one (ENV-30): of 200 hosts one is a score of 0, and better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

@@ -138,7 +138,8 @@ class Tiered final : public Policy {
       const auto found = reports_.find(leaf);
       reports.push_back(found == reports_.end() ? nullptr : found->second);
     }
-    TierPlan next = plan_tiers(reports, options_.panic_threshold);
+    TierPlan next = plan_tiers(
+        reports, config_.panic_threshold.value_or(options_.panic_threshold));
     const bool is_same_table = next.shares == plan_.shares && planned_ == leaves_;
     plan_ = std::move(next);
     planned_ = leaves_;

@@ -25,15 +25,18 @@
 //   T5  A session's calls are drawn as all are: its host takes those that are drawn to its leaf,
 //       whatever the tier.
 //
-// State: CONNECTING until the leaves have answered the first configuration. Where all scores are 0
-// (nobody is fit, or so few that 1 % is not reached) and there is no panic, TRANSIENT_FAILURE:
-// calls fail UNAVAILABLE, and are told how many are fit of how many. Else that of the leaves with a
-// share: READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
+// State: CONNECTING until the leaves have answered the first configuration. Where no endpoint is
+// healthy or degraded and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE. Else that of the leaves with a share:
+// READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
+//
+// Below which share of fit endpoints a priority panics is the aggregate's own word, else the
+// runtime's (ENV-31); what its leaves say of that is not read.
 //
 // Envoy's plug-ins that a retry may choose priorities by (PriorityLoad) have no place here, nor do
-// they work with Envoy's aggregate (ENV-20): each attempt is drawn anew.
+// they work with Envoy's aggregate (ENV-20): each attempt of a call without a session is drawn
+// anew.
 //
-// Source: Envoy's "Aggregate Cluster" (ENV-1 … 25).
+// Source: Envoy's "Aggregate Cluster" (ENV-1 … 33).
 
 #pragma once
 

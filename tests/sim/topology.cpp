@@ -185,7 +185,10 @@ std::uint32_t score_of(const PriorityModel& priority) {
   std::uint64_t fit = 0;
   std::uint64_t all = 0;
   for (const LocalityModel& locality : priority) {
-    all += locality.hosts.size();
+    all += static_cast<std::uint64_t>(
+        std::ranges::count_if(locality.hosts, [](const HostModel& host) {
+          return host.unhealthy || !host.draining;  // ENV-28
+        }));
     fit += static_cast<std::uint64_t>(std::ranges::count_if(locality.hosts, is_served));
   }
   return lb::health_score(fit, all, 140);

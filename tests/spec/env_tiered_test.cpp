@@ -364,6 +364,80 @@ SCENARIO("ENV: panic minds neither judges nor EDS, but who is DRAINING has no ca
   CHECK(orders.tree.reached("orders") == Names{"primary/0.0", "primary/0.1"});
 }
 
+SCENARIO("ENV: panic counts those whom it may use", "[spec][tiered][ENV-29]") {
+  lb::PolicyOptions options;
+  options.panic_threshold = 50;
+  TieredTree orders(options);
+  // Three of primary's hosts drain: one of two may be used, as all of secondary's three.
+  for (int number = 0; number < 4; ++number)
+    orders.tree.up(TieredTree::host("primary", 0, number));
+  orders.world.eds("primary", {"z0:primary/0.0-,primary/0.1!,primary/0.2!,primary/0.3!"});
+  orders.leaf("secondary", {{0, 0, 3}});
+  orders.apply({"primary", "secondary"});
+  CHECK(orders.shares() == Shares{{"primary/0", 25}, {"secondary/0", 75}});
+  THEN("whether a priority panics is judged without them") {
+    // Of 10 hosts 4 drain and 3 of 6 are fit; secondary has too few to make up for it.
+    std::string hosts =
+        "z0:primary/0.0,primary/0.4,primary/0.5,primary/0.6-,primary/0.7-,primary/0.8-";
+    for (int number = 0; number < 9; ++number)
+      orders.tree.up(TieredTree::host("primary", 0, number));
+    orders.world.eds("primary", {hosts + ",primary/0.1!,primary/0.2!,primary/0.3!,primary/0.9!"});
+    orders.leaf("secondary", {{1, 0, 9}});
+    orders.apply();
+    CHECK(orders.tree.reached("orders").size() == 3 + 10);  // Secondary alone panics.
+  }
+}
+
+SCENARIO("ENV: without panic the last that are healthy have all calls, in whichever priority",
+         "[spec][tiered][ENV-30]") {
+  TieredTree orders;
+  orders.leaf("primary", {{0, 0, 150}});
+  orders.leaf("secondary", {{1, 0, 149}});
+  orders.apply({"primary", "secondary"});
+  CHECK(orders.shares() == Shares{{"secondary/0", 100}});
+  WHEN("the first has one again, it is its turn") {
+    orders.leaf("primary", {{1, 0, 149}});
+    orders.apply();
+    CHECK(orders.shares() == Shares{{"primary/0", 100}});
+  }
+  WHEN("a score is reached, loads are by scores") {
+    orders.leaf("secondary", {{2, 0, 149}});
+    orders.leaf("primary", {{1, 0, 149}});
+    orders.apply();
+    CHECK(orders.shares() == Shares{{"secondary/0", 100}});
+  }
+  WHEN("the last one is gone, calls fail") {
+    orders.down("secondary/0.0");
+    const Shares shares = orders.shares();
+    REQUIRE(shares.size() == 1);
+    CHECK(shares.begin()->first.starts_with("fail UNAVAILABLE: no endpoint is healthy"));
+  }
+}
+
+SCENARIO("ENV: an aggregate's own panic threshold comes before the runtime's",
+         "[spec][tiered][ENV-31]") {
+  const std::uint32_t of_runtime = GENERATE(0U, 60U);
+  lb::PolicyOptions options;
+  options.panic_threshold = of_runtime;
+  TieredTree orders(options);
+  orders.leaf("primary", {{0, 0, 3}});
+  orders.leaf("secondary", {{0, 0, 1}});
+  const auto shares = [&](std::optional<std::uint32_t> own) {
+    orders.world.aggregate("orders", {"primary", "secondary"}, std::nullopt, own);
+    orders.apply();
+    Shares found = orders.shares();
+    if (found.size() == 1) found = {{found.begin()->first.substr(0, 16), 100}};
+    return found;
+  };
+  const Shares fails{{"fail UNAVAILABLE", 100}};
+  const Shares panics{{"primary/0", 75}, {"secondary/0", 25}};
+  CHECK(shares(std::nullopt) == (of_runtime == 0 ? fails : panics));
+  CHECK(shares(50) == panics);
+  CHECK(shares(0) == fails);
+  CHECK(shares(1) == panics);
+  CHECK(shares(std::nullopt) == (of_runtime == 0 ? fails : panics));
+}
+
 // --- the draw ---
 
 SCENARIO("ENV: loads are computed before, and a snapshot keeps its own",
@@ -449,14 +523,6 @@ SCENARIO("ENV: healthy is who is so by EDS, not set aside, and can be reached",
     orders.apply();
     CHECK(orders.shares() == half);
   }
-  WHEN("two of four are DRAINING") {
-    orders.world.eds("primary",
-                     {"z0:primary/0.0,primary/0.1,primary/0.2!,primary/0.3!"},
-                     default_lb_policy(),
-                     extras);
-    orders.apply();
-    CHECK(orders.shares() == half);
-  }
   WHEN("two of four are set aside") {
     orders.tree.answer_badly("primary/0.0");
     orders.tree.answer_badly("primary/0.1");
@@ -483,6 +549,43 @@ SCENARIO("ENV: healthy is who is so by EDS, not set aside, and can be reached",
         CHECK(orders.shares() == all);
       }
     }
+  }
+}
+
+SCENARIO("ENV: a drain that goes from host to host is no failure", "[spec][tiered][ENV-28]") {
+  TieredTree orders;
+  orders.leaf("secondary", {kHealthy});
+  orders.leaf("primary", {{10, 0, 0}});
+  const auto drain = [&](int first, int count, const std::string& more = "") {
+    std::vector<std::string> hosts;
+    for (int number = 0; number < 10; ++number) {
+      const bool drains = number >= first && number < first + count;
+      hosts.push_back(TieredTree::host("primary", 0, number) + (drains ? "!" : ""));
+    }
+    orders.world.eds("primary", {absl::StrCat("z0:", absl::StrJoin(hosts, ","), more)});
+    orders.apply({"primary", "secondary"});
+    return orders.shares();
+  };
+  const Shares all{{"primary/0", 100}};
+  CHECK(drain(0, 5) == all);
+  for (int host = 0; host < 10; ++host)
+    CHECK(drain(host, 1) == all);
+  CHECK(drain(0, 9) == all);
+  THEN("the rest is judged by itself: one of two is half") {
+    CHECK(drain(0, 9, ",primary/0.10-") == Shares{{"primary/0", 70}, {"secondary/0", 30}});
+  }
+  THEN("a priority of which all drain has none, as one without hosts") {
+    CHECK(drain(0, 10) == Shares{{"secondary/0", 100}});
+  }
+  THEN("weights of those that drain do not count either") {
+    ClusterExtras extras;
+    extras.weighted_priority_health = true;
+    orders.world.eds("primary",
+                     {"z0:primary/0.0=5,primary/0.1=5-,primary/0.2=90!"},
+                     default_lb_policy(),
+                     extras);
+    orders.apply();
+    CHECK(orders.shares() == Shares{{"primary/0", 70}, {"secondary/0", 30}});
   }
 }
 

@@ -70,12 +70,14 @@ void XdsWorld::dns(const std::string& cluster, const std::string& address) {
 
 void XdsWorld::aggregate(const std::string& cluster,
                          const std::vector<std::string>& leaves,
-                         std::optional<AggregateMode> mode) {
+                         std::optional<AggregateMode> mode,
+                         std::optional<std::uint32_t> panic_threshold) {
   AggregateLeaves children;
   for (const std::string& leaf : leaves)
     children.leaves.emplace_back(leaf);
   Cluster parsed{ClusterName(cluster), AggregateDiscovery{children.leaves}, nullptr};
   parsed.aggregate_mode = mode;
+  parsed.panic_threshold = panic_threshold;
   put(std::move(parsed), children);
 }
 

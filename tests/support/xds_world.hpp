@@ -51,7 +51,8 @@ class XdsWorld {
 
   void aggregate(const std::string& cluster,
                  const std::vector<std::string>& leaves,
-                 std::optional<AggregateMode> mode = std::nullopt);
+                 std::optional<AggregateMode> mode = std::nullopt,
+                 std::optional<std::uint32_t> panic_threshold = std::nullopt);
 
   void error(const std::string& cluster, absl::Status status);
 

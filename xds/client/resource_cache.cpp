@@ -36,7 +36,8 @@ bool same(const Cluster& left, const Cluster& right) {
                report_load,
                reported_metrics,
                health_checks,
-               aggregate_mode] = left;
+               aggregate_mode,
+               panic_threshold] = left;
   return name == right.name && discovery == right.discovery &&
          same_config(lb_policy, right.lb_policy) && connect_timeout == right.connect_timeout &&
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
@@ -44,7 +45,8 @@ bool same(const Cluster& left, const Cluster& right) {
          outlier_detection == right.outlier_detection && tls == right.tls &&
          http_connect == right.http_connect && report_load == right.report_load &&
          reported_metrics == right.reported_metrics &&
-         same_checks(health_checks, right.health_checks) && aggregate_mode == right.aggregate_mode;
+         same_checks(health_checks, right.health_checks) &&
+         aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold;
 }
 
 bool same(const Endpoints& left, const Endpoints& right) {

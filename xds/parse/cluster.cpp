@@ -2,6 +2,7 @@
 #include "xds/parse/cluster.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,6 +84,19 @@ void parse_override_host_status(const ClusterProto& proto, Cluster& cluster, con
   }
 }
 
+// ENV-31. A value that is no percentage is refused wherever it stands, as Envoy does. Fractions are
+// cut off, as there.
+void parse_panic_threshold(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  if (!proto.common_lb_config().has_healthy_panic_threshold()) return;
+  const double percent = proto.common_lb_config().healthy_panic_threshold().value();
+  if (percent >= 0 && percent <= 100) {
+    cluster.panic_threshold = static_cast<std::uint32_t>(percent);
+  } else {
+    top.at("common_lb_config.healthy_panic_threshold.value")
+        .add(absl::StrCat("must be 0 to 100 (percent), found ", percent));
+  }
+}
+
 // A32: the first entry of its priority counts, whether or not it says how many.
 void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   for (const auto& threshold : proto.circuit_breakers().thresholds()) {
@@ -152,6 +166,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   parse_connect_timeout(proto, *cluster, top);
   parse_upstream_config(proto, *cluster, top);
   parse_override_host_status(proto, *cluster, top);
+  parse_panic_threshold(proto, *cluster, top);
   parse_circuit_breakers(proto, *cluster);
   if (proto.has_outlier_detection()) {
     cluster->outlier_detection =

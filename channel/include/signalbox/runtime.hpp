@@ -113,8 +113,10 @@ struct RuntimeOptions {
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// For tiered, in percent, at most 100: a priority with fewer endpoints that are fit panics,
   /// while all together cannot serve every call: its calls go to all of its endpoints but DRAINING
-  /// ones, whatever their health. Where nobody is fit, or fewer than one of 140 everywhere, calls
-  /// go by numbers of endpoints. 0, unlike Envoy's 50: never; then such calls fail UNAVAILABLE.
+  /// ones, whatever their health. Where no endpoint is fit, or fewer than one of 140 everywhere,
+  /// calls go by numbers of endpoints. 0, unlike Envoy's 50: never; then the first priority with a
+  /// healthy endpoint, or else with a DEGRADED one, has all calls, and without any they fail
+  /// UNAVAILABLE. Of aggregates whose CDS common_lb_config has no healthy_panic_threshold.
   std::uint32_t panic_threshold = 0;
   /// For tiered: an endpoint whose connection cannot be made is not healthy, until it can. Off, as
   /// in Envoy: only EDS, outlier detection and health checks say who is healthy.
@@ -300,7 +302,8 @@ class Runtime {
 
   /// How the calls to a cluster would spread, by the resources that are in use now: plan.hpp.
   /// `request` need name no policies and no providers, its mode is the runtime's, and so is a panic
-  /// threshold of 0. Errors as plan_text's and dump's; blocks as that does.
+  /// threshold of 0 (an aggregate's own comes first). Errors as plan_text's and dump's; blocks as
+  /// that does.
   absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
   /// Lets people of this machine look in until the runtime ends: GET /config_dump (dump_json),

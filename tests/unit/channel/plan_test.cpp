@@ -94,6 +94,27 @@ TEST_CASE("plan: of a file's one aggregate, what is missing left out", "[channel
         std::vector<std::string>{"cluster missing is missing, and takes no calls"});
 }
 
+TEST_CASE("plan: an aggregate's own panic threshold comes before the one that is asked for",
+          "[channel][plan][ENV-31]") {
+  PlanRequest request;
+  request.assumptions.panic_threshold = 20;
+  auto planned = plan(kAggregate + kLeaves + kEndpoints, request);
+  REQUIRE(planned.ok());
+  CHECK(planned->panic_threshold == 20);
+  CHECK_FALSE(planned->panic_threshold_is_own);
+  const std::string own = "    common_lb_config: {healthy_panic_threshold: {value: 60}}\n";
+  planned = plan(kAggregate + own + kLeaves + kEndpoints, request);
+  INFO(planned.status().ToString());
+  REQUIRE(planned.ok());
+  CHECK(planned->panic_threshold == 60);
+  CHECK(planned->panic_threshold_is_own);
+  CHECK_THAT(
+      refusal(kAggregate + "    common_lb_config: {healthy_panic_threshold: {value: 1e9}}\n" +
+              kLeaves + kEndpoints),
+      Contains("common_lb_config.healthy_panic_threshold.value: must be 0 to 100 (percent), "
+               "found 1e+09"));
+}
+
 TEST_CASE("plan: endpoints that are missing are told of", "[channel][plan][ENV-6]") {
   const auto planned = plan(kAggregate + kLeaves);
   REQUIRE(planned.ok());

@@ -219,7 +219,7 @@ TEST_CASE("plan: one endpoint that dies leaves its locality to the others", "[lb
 }
 
 TEST_CASE("plan: EDS health counts, and drains and the unhealthy take no calls",
-          "[lb][plan][ENV-9][ENV-16][ENV-24]") {
+          "[lb][plan][ENV-9][ENV-16][ENV-24][ENV-28]") {
   Priority first{{locality("a",
                            {endpoint("h:1", HealthStatus::kHealthy),
                             endpoint("d:1", HealthStatus::kDraining)})},
@@ -230,14 +230,14 @@ TEST_CASE("plan: EDS health counts, and drains and the unhealthy take no calls",
   const Plan plan = planned(aggregate({leaf("primary", {first}), with_priorities("secondary", 1)}));
   const auto& priority = plan.leaves[0].priorities[0];
   CHECK(priority.localities.size() == 1);
-  CHECK(priority.now == PlannedHealth{28, 28, false});  // 1 of 5, twice.
+  CHECK(priority.now == PlannedHealth{35, 35, false});  // 1 of 4, twice: a drain does not count.
   const auto tiered = of_endpoints(plan, kTieredNow);
-  CHECK(tiered == std::map<std::string, CallShare>{{"h:1", 28 * kPercent},
+  CHECK(tiered == std::map<std::string, CallShare>{{"h:1", 35 * kPercent},
                                                    {"g:1", 0},
                                                    {"d:1", 0},
                                                    {"u:1", 0},
                                                    {"t:1", 0},
-                                                   {"secondary-0:1", 72 * kPercent}});
+                                                   {"secondary-0:1", 65 * kPercent}});
   CHECK(of_endpoints(plan, kPriorityNow).at("h:1") == kAllCalls);
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
                         {endpoint("v:1", HealthStatus::kUnhealthy),
                          endpoint("w:1", HealthStatus::kUnhealthy),
                          endpoint("x:1", HealthStatus::kTimeout)})}}})});
-  // Who drains counts, and takes none.
+  // Who drains takes none.
   const PlanInput draining =
       aggregate({leaf("primary",
                       {{{locality("a", {endpoint("d:1", HealthStatus::kDraining)})},
@@ -318,6 +318,60 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   CHECK_FALSE(planned(with_empty, panic).leaves[0].priorities[1].now.panic);  // Of nobody.
   CHECK(panicking.failing.priority.now == kAllCalls);
   CHECK(planned(unwell).failing.tiered.now == kAllCalls);
+}
+
+TEST_CASE("plan: panic by numbers counts those whom it may use", "[lb][plan][ENV-29]") {
+  const PlanInput input =
+      aggregate({leaf("primary",
+                      {{{locality("a",
+                                  {endpoint("d:1", HealthStatus::kDraining),
+                                   endpoint("e:1", HealthStatus::kDraining)})},
+                        {},
+                        {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}}),
+                 leaf("secondary",
+                      {{{}, {}, {locality("a", {endpoint("v:1", HealthStatus::kUnhealthy)})}}})});
+  PlanAssumptions panic;
+  panic.panic_threshold = 50;
+  CHECK(of_leaves(planned(input, panic), kTieredNow) == percents({50, 50}));
+}
+
+TEST_CASE("plan: without panic the first priority with a healthy endpoint has all calls",
+          "[lb][plan][ENV-30]") {
+  std::vector<Endpoint> many;
+  for (int i = 0; i < 150; ++i)
+    many.push_back(endpoint("u" + std::to_string(i) + ":1", HealthStatus::kUnhealthy));
+  const Priority nobody{{}, {}, {locality("a", many)}};
+  const Priority one{{locality("a", {endpoint("h:1")})}, {}, {locality("a", many)}};
+  const Plan plan = planned(aggregate({leaf("primary", {nobody}), leaf("secondary", {one})}));
+  CHECK(of_leaves(plan, kTieredNow) == percents({0, 100}));
+  CHECK(of_endpoints(plan, kTieredNow).at("h:1") == kAllCalls);
+  CHECK(plan.failing.tiered.now == 0);
+}
+
+TEST_CASE("plan: an aggregate's own panic threshold comes before what is assumed",
+          "[lb][plan][ENV-31]") {
+  PlanInput input = aggregate({leaf("primary",
+                                    {{{locality("a", {endpoint("h:1")})},
+                                      {},
+                                      {locality("a",
+                                                {endpoint("u:1", HealthStatus::kUnhealthy),
+                                                 endpoint("v:1", HealthStatus::kUnhealthy)})}}})});
+  PlanAssumptions assumed;
+  assumed.panic_threshold = 50;
+  Plan plan = planned(input, assumed);
+  CHECK(plan.panic_threshold == 50);
+  CHECK_FALSE(plan.panic_threshold_is_own);
+  CHECK(plan.leaves[0].priorities[0].now.panic);
+  input.own_panic_threshold = 0;
+  plan = planned(input, assumed);
+  CHECK(plan.panic_threshold == 0);
+  CHECK(plan.panic_threshold_is_own);
+  CHECK(of_endpoints(plan, kTieredNow).at("h:1") == kAllCalls);
+  input.own_panic_threshold = 34;
+  CHECK(planned(input).leaves[0].priorities[0].now.panic);
+  // A leaf has none of its own.
+  input.is_aggregate = false;
+  CHECK_FALSE(planned(input).panic_threshold_is_own);
 }
 
 // --- priority ---

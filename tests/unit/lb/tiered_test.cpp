@@ -201,17 +201,46 @@ TEST_CASE("tiered: a leaf of a list that never came to count is stopped", "[lb][
   CHECK(std::ranges::count(again, "start two") == 1);
 }
 
-TEST_CASE("tiered: where some are healthy, and no score reaches 1, calls are told how few",
-          "[lb][tiered][ENV-7][ENV-17]") {
+TEST_CASE(
+    "tiered: where some are healthy, and no score reaches 1, the first of them have the calls",
+    "[lb][tiered][ENV-7][ENV-30]") {
   Fixture fixture;
-  fixture.update({"one"});
-  fixture.say("one", kReady, fit(1, 141));
-  fixture.policy.applied("one");
-  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 141");
+  fixture.update({"one", "two"});
+  fixture.say("one", kReady, fit(0, 141));
+  fixture.say("two", kReady, fit(1, 141));
+  for (const char* leaf : {"one", "two"})
+    fixture.policy.applied(leaf);
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: two/0/0", 100}});
+  fixture.say("one", kReady, fit(1, 300));
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: one/0/0", 100}});
   fixture.say("one", kReady, report({{{}, hosts(1), hosts(150)}}));
-  CHECK(fixture.policy.pick() == "fail UNAVAILABLE: too few endpoints are healthy: one 1 of 150");
-  fixture.say("one", kReady, fit(1, 140));
-  CHECK(fixture.policy.pick("orders", 1) == "fail UNAVAILABLE: one/0/0");
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: two/0/0", 100}});
+  fixture.say("two", kReady, fit(0, 141));
+  CHECK(fixture.picks() == std::map<std::string, int>{{"fail UNAVAILABLE: one/0/1", 100}});
+  fixture.say("one", kReady, fit(0, 150));
+  CHECK(fixture.policy.pick() ==
+        "fail UNAVAILABLE: no endpoint is healthy: one 0 of 150, two 0 of 141");
+}
+
+TEST_CASE("tiered: the aggregate's panic threshold comes before the runtime's",
+          "[lb][tiered][ENV-31]") {
+  PolicyOptions options;
+  options.panic_threshold = 60;
+  Fixture fixture(options);
+  const auto update = [&](std::optional<std::uint32_t> threshold) {
+    TieredConfig config{ClusterName("orders"), {ClusterName("one")}, nullptr, threshold};
+    fixture.policy.update(make_lb_config(config));
+    fixture.say("one", kReady, fit(1, 2));
+    fixture.policy.applied("one");
+    return fixture.picks();
+  };
+  const std::map<std::string, int> healthy{{"fail UNAVAILABLE: one/0/0", 100}};
+  const std::map<std::string, int> all{{"fail UNAVAILABLE: one/0/2", 100}};
+  CHECK(update(std::nullopt) == all);
+  CHECK(update(50) == healthy);
+  CHECK(update(51) == all);
+  CHECK(update(0) == healthy);
+  CHECK(update(std::nullopt) == all);
 }
 
 TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of others",

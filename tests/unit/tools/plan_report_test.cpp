@@ -131,6 +131,19 @@ TEST_CASE("plan report: of many endpoints the table has some, the data all", "[t
       20);
 }
 
+TEST_CASE("plan report: an aggregate's own panic threshold is said", "[tools][plan][ENV-31]") {
+  const auto [before, usual] = planned({});
+  CHECK_THAT(plan_table(before, usual), !Contains("panics below"));
+  lb::PlanInput of = input();
+  of.own_panic_threshold = 40;
+  const auto [plan, view] = planned({}, of);
+  CHECK_THAT(plan_table(plan, view),
+             Contains("\nIn tiered mode a priority panics below 40 % of fit endpoints, as its "
+                      "common_lb_config says.\n"));
+  CHECK(plan_json(plan, view)["panic_threshold"] == 40);
+  CHECK(plan_json(plan, view)["panic_threshold_from"] == "cluster");
+}
+
 TEST_CASE("plan report: the data", "[tools][plan]") {
   PlanAssumptions assumptions;
   assumptions.health = {{ClusterName("primary"), 0, 50, 10}};
@@ -141,6 +154,8 @@ TEST_CASE("plan report: the data", "[tools][plan]") {
   CHECK(data["is_aggregate"] == true);
   CHECK(data["mode"] == "priority");
   CHECK(data["mode_from"] == "default");
+  CHECK(data["panic_threshold"] == 0);
+  CHECK(data["panic_threshold_from"] == "default");
   CHECK(data["assumed"] == nlohmann::json::parse(R"({"down": [], "panic_threshold": 0,
     "health": [{"cluster": "primary", "priority": 0, "healthy": 50, "degraded": 10}]})"));
   CHECK(data["failing"]["priority"] == nlohmann::json({{"now", 0.0}, {"then", 0.0}}));

@@ -212,6 +212,37 @@ TEST_CASE("parse_cluster: an aggregate says how its calls are spread", "[xds][pa
   CHECK(mode(leaf) == std::nullopt);
 }
 
+TEST_CASE("parse_cluster: healthy_panic_threshold is a percentage, of which fractions are cut off",
+          "[xds][parse][ENV-31]") {
+  const std::string aggregate =
+      R"(name: "orders" cluster_type { typed_config {
+        [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {
+        clusters: "primary" } } } )";
+  const auto with = [&](const std::string& value) {
+    return parse_cluster(serialise<ClusterProto>(
+        aggregate + "common_lb_config { healthy_panic_threshold { " + value + " } }"));
+  };
+  const auto threshold = [&](const std::string& value) {
+    return value_of<Cluster>(with(value)).panic_threshold;
+  };
+  CHECK(value_of<Cluster>(parse_cluster(serialise<ClusterProto>(aggregate))).panic_threshold ==
+        std::nullopt);
+  CHECK(threshold("") == 0U);
+  CHECK(threshold("value: 50") == 50U);
+  CHECK(threshold("value: 33.9") == 33U);
+  CHECK(threshold("value: 100") == 100U);
+  const std::string place =
+      "CDS resource \"orders\": common_lb_config.healthy_panic_threshold.value: must be 0 to 100 "
+      "(percent), found ";
+  CHECK(error_of(with("value: 100.5")) == place + "100.5");
+  CHECK(error_of(with("value: 1e300")) == place + "1e+300");
+  CHECK(error_of(with("value: -1")) == place + "-1");
+  CHECK(error_of(with("value: nan")) == place + "nan");
+  // A leaf's is read, too; it has no meaning there.
+  CHECK(error_of(parse("common_lb_config { healthy_panic_threshold { value: 101 } }")) ==
+        place + "101");
+}
+
 TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
           "[xds][parse][A61][A75-6]") {
   const auto received = parse_cluster(serialise<ClusterProto>(
