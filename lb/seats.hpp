@@ -10,7 +10,9 @@
 // needs of it stands in one place, its seat, to which the text of the cookie leads. So it is asked
 // for as soon as the call is there, and comes while the route is looked for.
 //
-// All of it is in this header, short, and calls nothing: code that stands elsewhere is as far away
+// What does not stand there is asked of hosts(), which is no part of the short way.
+//
+// All else is in this header, short, and calls nothing: code that stands elsewhere is as far away
 // as data. Filled, then immutable; seats live as long as the picker that they are of.
 
 #pragma once
@@ -21,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "lb/session_hosts.hpp"
 #include "messages/cookie_key.hpp"
 #include "messages/pick.hpp"
 #include "messages/striped.hpp"
@@ -49,10 +52,12 @@ static_assert(sizeof(Seat) == kCacheLine);
 
 class Seats {
  public:
-  /// For so many hosts; all are free.
+  /// For so many hosts; all are free. `all`: who knows those without a seat, too; null: nothing
+  /// does. It lives as long as this.
   explicit Seats(std::size_t hosts,
-                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
-      : seats_(hosts == 0 ? 0 : 2 * hosts + 1, memory) {}
+                 std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+                 const SessionHosts* all = nullptr)
+      : seats_(hosts == 0 ? 0 : 2 * hosts + 1, memory), all_(all) {}
 
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
@@ -66,6 +71,9 @@ class Seats {
     seats_[place] = seat;
     seats_[place].key = cookie;
   }
+
+  /// All hosts of the cluster, whoever of them has a seat; null: they are not known.
+  const SessionHosts* hosts() const { return all_; }
 
   /// Where the cookie's owner sits, or begins the row of those who do; it is asked for. Null:
   /// nobody sits anywhere.
@@ -98,6 +106,7 @@ class Seats {
 
   // A hash table, half full at most: who finds his place taken takes the next one that is free.
   std::pmr::vector<Seat> seats_;
+  const SessionHosts* all_;
 };
 
 }  // namespace signalbox

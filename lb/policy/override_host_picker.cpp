@@ -100,7 +100,7 @@ SessionMarksPtr HostTable::marks() const {
 
 // --- the slots ---
 
-class HostSlots {
+class HostSlots final : public SessionHosts {
  public:
   struct Slot {
     const Host* host = nullptr;
@@ -115,7 +115,9 @@ class HostSlots {
   };
 
   HostSlots(HostTablePtr table, const HostStates& states)
-      : table_(std::move(table)), slots_(states.size()), seats_(states.size(), table_->memory()) {
+      : table_(std::move(table)),
+        slots_(states.size()),
+        seats_(states.size(), table_->memory(), this) {
     SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
     for (std::size_t at = 0; at < states.size(); ++at) {
       fill(slots_[at], (*table_)[at], states[at]);
@@ -124,6 +126,8 @@ class HostSlots {
   }
 
   const Seats& seats() const { return seats_; }
+
+  HostPromise promise(absl::string_view hosts) const override;
 
   static bool takes_calls(const Slot& slot) {
     return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
@@ -189,6 +193,52 @@ absl::string_view take_host(absl::string_view& rest) {
   rest = comma == absl::string_view::npos ? absl::string_view() : rest.substr(comma + 1);
   return host;
 }
+
+// Of the hosts of a cookie the first of each kind.
+struct Named {
+  const Slot* known = nullptr;
+  const Slot* ready = nullptr;
+  const Slot* idle = nullptr;
+  const Slot* unheld = nullptr;
+  bool is_connecting = false;
+};
+
+// Up to the first READY one. `visit` is called with each slot; null: the address is not known.
+template <typename Visit>
+Named look_up(const HostSlots& slots, absl::string_view hosts, const Visit& visit) {
+  Named named;
+  for (absl::string_view rest = hosts; !rest.empty() && named.ready == nullptr;) {
+    const Slot* const slot = slots.find(take_host(rest));
+    visit(slot);
+    if (slot == nullptr) continue;
+    if (named.known == nullptr) named.known = slot;
+    if (!slot->is_fit) continue;
+    if (!slot->is_held) {
+      if (named.unheld == nullptr) named.unheld = slot;
+    } else if (slot->state == ConnectivityState::kReady) {
+      named.ready = slot;
+    } else if (slot->state == ConnectivityState::kIdle) {
+      if (named.idle == nullptr) named.idle = slot;
+    } else if (slot->state == ConnectivityState::kConnecting) {
+      named.is_connecting = true;
+    }
+  }
+  return named;
+}
+
+}  // namespace
+
+// What pick_host() does, in one word.
+HostPromise HostSlots::promise(absl::string_view hosts) const {
+  const Named named = look_up(*this, hosts, [](const Slot*) {});
+  if (named.ready != nullptr) return HostPromise::kReady;
+  if (named.idle != nullptr) return HostPromise::kIdle;
+  if (named.is_connecting) return HostPromise::kConnecting;
+  if (named.unheld != nullptr) return HostPromise::kUnheld;
+  return named.known != nullptr ? HostPromise::kUnfit : HostPromise::kUnknown;
+}
+
+namespace {
 
 // Why a call cannot go there.
 std::string reason_of(const Slot* known) {
@@ -298,47 +348,33 @@ class OverrideHostPicker final : public Picker {
       tell(sink, "a session begins", "the call has no cookie that names a host");
       return delegate(args, AffinityResult::kNew, sink);
     }
-    const Slot* known = nullptr;
-    const Slot* idle = nullptr;
-    const Slot* unheld = nullptr;
-    bool is_connecting = false;
-    for (absl::string_view rest = hosts; !rest.empty();) {
-      const Slot* const slot = slots_->find(take_host(rest));
-      tell_verdict(sink, slot);
-      if (slot == nullptr) continue;
-      if (known == nullptr) known = slot;
-      if (!slot->is_fit) continue;
-      if (!slot->is_held) {
-        if (unheld == nullptr) unheld = slot;
-      } else if (slot->state == ConnectivityState::kReady) {
-        const Host& host = *slot->host;
-        return hit(slot->complete, *host.mark, HostSlots::affinity_to(host), *args.session, sink);
-      } else if (slot->state == ConnectivityState::kIdle) {
-        if (idle == nullptr) idle = slot;
-      } else if (slot->state == ConnectivityState::kConnecting) {
-        is_connecting = true;
-      }
+    const Named named =
+        look_up(*slots_, hosts, [&](const Slot* slot) { tell_verdict(sink, slot); });
+    if (named.ready != nullptr) {
+      const Host& host = *named.ready->host;
+      return hit(
+          named.ready->complete, *host.mark, HostSlots::affinity_to(host), *args.session, sink);
     }
-    if (idle != nullptr) {
+    if (named.idle != nullptr) {
       tell(sink, "the call waits", "its host is not connected; a pick lets it connect");
-      return wait(AffinityResult::kQueued, sink, idle, PickAsk::Kind::kConnect);
+      return wait(AffinityResult::kQueued, sink, named.idle, PickAsk::Kind::kConnect);
     }
-    if (is_connecting) {
+    if (named.is_connecting) {
       tell(sink, "the call waits", "its host is being connected");
       return wait(AffinityResult::kQueued, sink);
     }
-    if (unheld != nullptr) {
+    if (named.unheld != nullptr) {
       tell(sink, "the call waits", "nobody holds its host; a pick lets it be connected");
-      return wait(AffinityResult::kCreated, sink, unheld, PickAsk::Kind::kCreate);
+      return wait(AffinityResult::kCreated, sink, named.unheld, PickAsk::Kind::kCreate);
     }
-    const auto why = known == nullptr ? AffinityResult::kUnknownHost : AffinityResult::kUnhealthy;
+    const auto why =
+        named.known == nullptr ? AffinityResult::kUnknownHost : AffinityResult::kUnhealthy;
     if (!args.session->strict) {
       tell(sink, "the session moves", "no host of its cookie can be used, and it is not strict");
       return delegate(args, why, sink);
     }
     tell(sink, "the call is dropped", "no host of its cookie can be used, and it is strict");
-    const absl::string_view named = Sink::kTells ? "of its cookie" : hosts;
-    PickResult result = refuse(named, known);
+    PickResult result = refuse(Sink::kTells ? "of its cookie" : hosts, named.known);
     result.affinity.result = why;
     return result;
   }

@@ -138,14 +138,12 @@ class Tiered final : public Policy {
       const auto found = reports_.find(leaf);
       reports.push_back(found == reports_.end() ? nullptr : found->second);
     }
-    TierPlan next = plan_tiers(
-        reports, config_.panic_threshold.value_or(options_.panic_threshold));
+    TierPlan next = plan_tiers(reports, config_.panic_threshold.value_or(options_.panic_threshold));
     const bool is_same_table = next.shares == plan_.shares && planned_ == leaves_;
     plan_ = std::move(next);
     planned_ = leaves_;
     if (!is_same_table) {
-      table_ =
-          plan_.shares.empty() ? nullptr : std::make_shared<const TierTable>(plan_.shares, leaves_);
+      table_ = plan_.shares.empty() ? nullptr : std::make_shared<const TierTable>(plan_.shares);
     }
     for (std::size_t at = 0; at < leaves_.size(); ++at) {
       TierSetPtr& tiers = tiers_.at(leaves_[at]);
@@ -176,7 +174,7 @@ class Tiered final : public Policy {
       if (failure_ != why) failure_picker_ = make_fail_picker(why);
       failure_ = why;
       published_.publish(
-          {ConnectivityState::kTransientFailure, failure_, failure_picker_, children_.generation()},
+          {ConnectivityState::kTransientFailure, failure_, picker(), children_.generation()},
           effects);
     }
   }
@@ -195,24 +193,26 @@ class Tiered final : public Policy {
     return {state, status};
   }
 
-  // Where leaf and picker are as they were, so is this.
+  // Where all that it is made of is as it was, so is this.
   PickerPtr picker() {
-    std::vector<PickerPtr> leaves;
+    TieredParts parts{config_.cluster, table_, planned_, {}, nullptr};
     for (const ClusterName& leaf : planned_)
-      leaves.push_back(children_.find(child_of(leaf))->picker);
-    if (shown_ != nullptr && shown_table_ == table_ && shown_leaves_ == leaves) return shown_;
-    shown_table_ = table_;
-    shown_leaves_ = leaves;
-    shown_ = make_tiered_picker(config_.cluster, table_, std::move(leaves));
+      parts.leaves.push_back(children_.find(child_of(leaf))->picker);
+    if (table_ == nullptr) {
+      // Sessions may be where no call is drawn to: on DRAINING hosts.
+      if (!have_sessions(parts.leaves)) return failure_picker_;
+      parts.otherwise = failure_picker_;
+    }
+    if (shown_ != nullptr && shown_parts_ == parts) return shown_;
+    shown_parts_ = parts;
+    shown_ = make_tiered_picker(std::move(parts));
     return shown_;
   }
 
-  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0". Of so many that their score
-  // is 0 all the same "too few endpoints are healthy: primary 1 of 200".
+  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
   std::string nobody() const {
     if (planned_.empty()) return "the aggregate has no clusters";
-    bool is_any_fit = false;
-    std::string text;
+    std::string text = "no endpoint is healthy";
     const char* separator = ": ";
     for (const ClusterName& leaf : planned_) {
       absl::StrAppend(&text, separator, leaf.str());
@@ -225,13 +225,12 @@ class Tiered final : public Policy {
           fit += at.healthy.hosts + at.degraded.hosts;
           all += at.total.hosts;
         }
-        is_any_fit |= fit > 0;
         absl::StrAppend(&text, " ", fit, " of ", all);
       }
       const Child& child = *children_.find(child_of(leaf));
       if (!child.status.ok()) absl::StrAppend(&text, " (", child.status.message(), ")");
     }
-    return (is_any_fit ? "too few endpoints are healthy" : "no endpoint is healthy") + text;
+    return text;
   }
 
   const PolicyOptions options_;
@@ -250,8 +249,7 @@ class Tiered final : public Policy {
   absl::Status failure_;
   PickerPtr failure_picker_;
   // What was published last, and what it was made of.
-  TierTablePtr shown_table_;
-  std::vector<PickerPtr> shown_leaves_;
+  TieredParts shown_parts_;
   PickerPtr shown_;
 };
 

@@ -22,12 +22,14 @@
 //   T3  A leaf hears of its tiers when these change, and of nothing that concerns others.
 //   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before; one that cannot be
 //       had (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
-//   T5  A session's calls are drawn as all are: its host takes those that are drawn to its leaf,
-//       whatever the tier.
+//   T5  A call of a session whose host can be used in any leaf goes to that leaf, whatever the
+//   loads
+//       are, and to its host there (ENV-27); so do its retries (A55-37). All other calls are drawn.
 //
 // State: CONNECTING until the leaves have answered the first configuration. Where no endpoint is
-// healthy or degraded and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE. Else that of the leaves with a share:
-// READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
+// healthy or degraded and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE, but for
+// those of sessions whose host may be used all the same (DRAINING). Else that of the leaves with a
+// share: READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
 //
 // Below which share of fit endpoints a priority panics is the aggregate's own word, else the
 // runtime's (ENV-31); what its leaves say of that is not read.

@@ -3,7 +3,11 @@
 // Sessions as applications have them: a cookie jar, a control plane, backends in processes of their
 // own that come, drain, move between priorities, die and return.
 #include <csignal>
+#include <map>
+#include <memory>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -259,6 +263,109 @@ TEST_CASE("sessions: one that began on a lower priority stays when the higher on
   CHECK(session->call(20) == Hosts{"b"});
   CHECK(session->call().connection == connection);
   CHECK(session->cookies() == 1);
+}
+
+namespace {
+
+// An aggregate `c` in tiered mode, whose calls go to `a` by 70 % and to `b` by 30 %.
+struct TieredWorld {
+  TieredWorld(const std::string& a,
+              const std::string& b,
+              const std::string& filter = "",
+              const std::string& route = "")
+      : plane(start_plane(
+            session_listener(filter) + routes_yaml("orders", "c", route) +
+            aggregate_yaml("c",
+                           {"primary", "secondary"},
+                           ", metadata: {filter_metadata: {signalbox: {aggregate_mode: tiered}}}") +
+            session_cluster("primary") + session_cluster("secondary") +
+            hosts_yaml("primary", {{a}, {"127.0.9.1:9", 0, "UNHEALTHY"}}) +
+            hosts_yaml("secondary", {{b}}))),
+        runtime(start_runtime(options_for(plane->address()))),
+        channel(runtime->channel("xds:///orders")) {}
+
+  std::unique_ptr<ControlPlane> plane;
+  std::unique_ptr<Runtime> runtime;
+  Channel channel;
+};
+
+}  // namespace
+
+TEST_CASE("sessions: of a tiered aggregate stay on their host, whatever the draw",
+          "[e2e][runtime][session][tiered][ENV-27]") {
+  const std::string strict = GENERATE("", ", strict: true");
+  const BackendProcess a("a");
+  const BackendProcess b("b");
+  const TieredWorld world(a.address, b.address, strict);
+  REQUIRE(eventually([&] { return others(world.channel) == Hosts{"a", "b"}; }));
+  std::map<std::string, std::unique_ptr<Session>> sessions;
+  REQUIRE(eventually([&] {
+    auto session = std::make_unique<Session>(world.channel);
+    const std::string backend = session->call().cluster;
+    sessions.emplace(backend, std::move(session));
+    return sessions.size() == 2;
+  }));
+  for (const auto& [backend, session] : sessions) {
+    CHECK(session->call(60) == Hosts{backend});
+    CHECK(session->cookies() == 1);
+  }
+  CHECK(others(world.channel, 60) == Hosts{"a", "b"});
+
+  // It is explained so, whatever a call's chance.
+  const std::string cookie = sessions.at("b")->jar().cookie_header("");
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto told = world.runtime->explain_json(
+        "xds:///orders", "/signalbox.demo.v1.Orders/Place", {{"cookie", cookie}}, seed);
+    INFO(told.status().ToString());
+    REQUIRE(told.ok());
+    CHECK_THAT(*told, Contains("it has the host of the call's cookie"));
+    CHECK_THAT(*told, Contains(b.address));
+  }
+
+  // The leaf of one of them gets no other calls any more.
+  world.plane->update(resources(hosts_yaml("primary", {{a.address}})));
+  REQUIRE(eventually([&] { return others(world.channel, 60) == Hosts{"a"}; }));
+  CHECK(sessions.at("b")->call(20) == Hosts{"b"});
+  CHECK(sessions.at("b")->cookies() == 1);
+}
+
+TEST_CASE("sessions: of a tiered aggregate have all attempts of a call on one host",
+          "[e2e][runtime][session][tiered][retry][ENV-27][A55-37]") {
+  EchoServer a;
+  EchoServer b;
+  const TieredWorld world(a.address().str(),
+                          b.address().str(),
+                          "",
+                          ", retry_policy: {retry_on: \"unavailable\", num_retries: 4, "
+                          "retry_back_off: {base_interval: 0.001s}}");
+  const auto calls = [](EchoServer& server) { return server.service().calls.load(); };
+  const auto call_with = [&](CookieJar& jar, int failures) {
+    EchoRequest request;
+    request.set_failures(failures);
+    request.set_status(failures > 0 ? grpc::StatusCode::UNAVAILABLE : 0);
+    grpc::ClientContext context;
+    jar.send(context);
+    EchoReply reply;
+    const grpc::Status status = Echo::Stub(world.channel).Unary(&context, request, &reply);
+    CHECK(jar.receive(context).ok());
+    INFO(status.error_message());
+    CHECK(status.ok());
+  };
+  std::set<bool> began_on_a;
+  const bool began_on_both =
+      eventually([&] {  // Sessions that begin with a call that is made again.
+        CookieJar jar;
+        for (int i = 0; i < 2; ++i) {
+          const int on_a = calls(a);
+          const int on_both = calls(a) + calls(b);
+          call_with(jar, 3);
+          CHECK(calls(a) + calls(b) == on_both + 4);
+          CHECK((calls(a) == on_a || calls(a) == on_a + 4));
+          if (i == 0) began_on_a.insert(calls(a) > on_a);
+        }
+        return began_on_a.size() == 2;
+      });
+  CHECK(began_on_both);
 }
 
 TEST_CASE("sessions: all attempts of a call go to its backend while that is usable",

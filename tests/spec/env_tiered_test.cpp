@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/route/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/tiered_tree.hpp"
 #include "tests/support/tree_drawing.hpp"
@@ -671,6 +672,235 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
     orders.apply();
     CHECK(orders.shares() == first);
   }
+}
+
+// --- sessions ---
+
+namespace {
+
+/// A tree whose calls may be of sessions, and calls with cookies of its hosts.
+struct Sessions : TieredTree {
+  explicit Sessions(lb::PolicyOptions options = {}) : TieredTree(std::move(options)) {
+    world.sessions(true);
+  }
+
+  enum class Cookie { kRead, kKnownAtSight };
+
+  /// "complete secondary/0.1 (hit)".
+  std::string visit(const std::string& hosts,
+                    std::uint64_t seed,
+                    bool strict = false,
+                    Cookie cookie = Cookie::kRead) {
+    const ClusterName cluster("orders");
+    SessionArgs session{hosts, strict, tree.now()};
+    if (cookie == Cookie::kKnownAtSight) {
+      session.hosts = "";  // As long as nothing reads it.
+      session.key = CookieKey(lb::plain_cookie(hosts, "orders"));
+    }
+    PickArgs args;
+    args.cluster = &cluster;
+    args.seed = seed;
+    args.session = &session;
+    const PickResult result = tree.picker()->pick(args);
+    if (result.ask) result.ask_target->tell(*result.ask);
+    tree.settle();
+    return absl::StrCat(to_text(result), " (", to_text(result.affinity.result), ")");
+  }
+
+  /// What a hundred calls with this cookie are answered, one for each draw.
+  Shares visits(const std::string& hosts, bool strict = false, Cookie cookie = Cookie::kRead) {
+    Shares answers;
+    for (const std::uint64_t seed : seeds_of_all_draws())
+      ++answers[visit(hosts, seed, strict, cookie)];
+    return answers;
+  }
+};
+
+}  // namespace
+
+SCENARIO("ENV: a session stays on its host, whatever the draw", "[spec][tiered][ENV-27][A55-35]") {
+  const bool strict = GENERATE(false, true);
+  const auto cookie = GENERATE(Sessions::Cookie::kRead, Sessions::Cookie::kKnownAtSight);
+  Sessions orders;
+  orders.leaf("primary", {{1, 0, 1}});
+  orders.leaf("secondary", {kHealthy});
+  orders.apply({"primary", "secondary"});
+  REQUIRE(orders.shares() == Shares{{"primary/0", 70}, {"secondary/0", 30}});
+  CHECK(orders.visits("primary/0.0", strict, cookie) ==
+        Shares{{"complete primary/0.0 (hit)", 100}});
+  CHECK(orders.visits("secondary/0.1", strict, cookie) ==
+        Shares{{"complete secondary/0.1 (hit)", 100}});
+  THEN("calls without a session are spread as before") {
+    CHECK(orders.shares() == Shares{{"primary/0", 70}, {"secondary/0", 30}});
+  }
+  WHEN("its leaf has no load any more") {
+    orders.leaf("primary", {{2, 0, 0}});
+    orders.apply();
+    REQUIRE(orders.shares() == Shares{{"primary/0", 100}});
+    THEN("it stays there for as long as it goes on, over one connection") {
+      for (int minute = 0; minute < 30; ++minute) {
+        orders.tree.advance(std::chrono::minutes(1));
+        REQUIRE(orders.visits("secondary/0.1", strict, cookie) ==
+                Shares{{"complete secondary/0.1 (hit)", 100}});
+      }
+      CHECK(orders.tree.connections("secondary/0.1") == 1);
+      CHECK(orders.tree.connected() == Names{"primary/0.0", "primary/0.1", "secondary/0.1"});
+    }
+  }
+  WHEN("the list of leaves is turned round, or the mode changes and is back") {
+    orders.apply({"secondary", "primary"});
+    CHECK(orders.visits("primary/0.0", strict, cookie) ==
+          Shares{{"complete primary/0.0 (hit)", 100}});
+    orders.world.aggregate("orders", {"secondary", "primary"}, AggregateMode::kPriority);
+    orders.apply();
+    orders.world.aggregate("orders", {"primary", "secondary"});
+    orders.apply();
+    CHECK(orders.visits("secondary/0.1", strict, cookie) ==
+          Shares{{"complete secondary/0.1 (hit)", 100}});
+  }
+}
+
+SCENARIO("ENV: a session whose host is not connected waits for it, and is not drawn",
+         "[spec][tiered][ENV-27][A75-42][A75-44]") {
+  Sessions orders;
+  orders.leaf("primary", {kHealthy});
+  orders.leaf("secondary", {kHealthy});
+  orders.apply({"primary", "secondary"});
+  REQUIRE(orders.tree.connected() == Names{"primary/0.0", "primary/0.1"});
+  orders.tree.silence("secondary/0.0");
+  CHECK(orders.visit("secondary/0.0", 1) == "queue (created)");
+  CHECK(orders.visits("secondary/0.0") == Shares{{"queue (queued)", 100}});
+  orders.tree.up("secondary/0.0");
+  CHECK(orders.visits("secondary/0.0") == Shares{{"complete secondary/0.0 (hit)", 100}});
+}
+
+SCENARIO("ENV: a session that no leaf can keep is drawn, or fails where it is strict",
+         "[spec][tiered][ENV-27][A55-35][A55-43]") {
+  Sessions orders;
+  orders.leaf("primary", {{2, 0, 2}});
+  orders.leaf("secondary", {kHealthy});
+  orders.apply({"primary", "secondary"});
+  const auto by_leaf = [](const Shares& answers) {
+    Shares shares;
+    for (const auto& [answer, calls] : answers) {
+      const std::string place = answer.substr(0, answer.find('.'));
+      shares[place + answer.substr(answer.find(" ("))] += calls;
+    }
+    return shares;
+  };
+  WHEN("no leaf has its address") {
+    CHECK(by_leaf(orders.visits("10.9.9.9:1")) ==
+          Shares{{"complete primary/0 (unknown host)", 70},
+                 {"complete secondary/0 (unknown host)", 30}});
+    CHECK(
+        orders.visits("10.9.9.9:1", true) ==
+        Shares{{"drop UNAVAILABLE: the session is strict, and its host 10.9.9.9:1 cannot be used: "
+                "no endpoint of the cluster has this address (unknown host)",
+                100}});
+  }
+  WHEN("it cannot be reached") {
+    orders.down("secondary/0.0");
+    CHECK(by_leaf(orders.visits("secondary/0.0")) ==
+          Shares{{"complete primary/0 (unhealthy)", 70}, {"complete secondary/0 (unhealthy)", 30}});
+    THEN("the leaf that knows it says why") {
+      const Shares strict = orders.visits("secondary/0.0", true);
+      REQUIRE(strict.size() == 1);
+      CHECK(strict.begin()->first.starts_with(
+          "drop UNAVAILABLE: the session is strict, and its host secondary/0.0 cannot be used: "));
+      CHECK(strict.begin()->first.find("no endpoint of") == std::string::npos);
+    }
+  }
+  WHEN("a call has no cookie, a session begins where it is drawn") {
+    CHECK(by_leaf(orders.visits("")) ==
+          Shares{{"complete primary/0 (new)", 70}, {"complete secondary/0 (new)", 30}});
+  }
+}
+
+SCENARIO("ENV: a session stays on a host that drains, even if nothing else is left",
+         "[spec][tiered][ENV-27][ENV-28][A55-30]") {
+  Sessions orders;
+  ClusterExtras extras;
+  extras.override_host_status.insert(HealthStatus::kDraining);
+  orders.leaf("primary", {kHealthy}, default_lb_policy(), extras);
+  orders.leaf("secondary", {kHealthy});
+  orders.apply({"primary", "secondary"});
+  REQUIRE(orders.visit("primary/0.0", 1) == "complete primary/0.0 (hit)");
+  orders.world.eds("primary", {"z0:primary/0.0!,primary/0.1!"}, default_lb_policy(), extras);
+  orders.apply();
+  CHECK(orders.shares() == Shares{{"secondary/0", 100}});
+  CHECK(orders.visits("primary/0.0") == Shares{{"complete primary/0.0 (hit draining)", 100}});
+  orders.leaf("secondary", {kUnhealthy});
+  orders.apply();
+  CHECK(orders.tree.state("m/orders") == kFailure);
+  CHECK(orders.visits("primary/0.0") == Shares{{"complete primary/0.0 (hit draining)", 100}});
+  CHECK(orders.shares().begin()->first.starts_with("fail UNAVAILABLE: no endpoint is healthy"));
+  CHECK(orders.visit("secondary/0.9", 1).starts_with("fail UNAVAILABLE: no endpoint is healthy"));
+}
+
+SCENARIO("ENV: what is dropped in a session's leaf is dropped, wherever it was drawn to",
+         "[spec][tiered][ENV-27][A32]") {
+  Sessions orders;
+  ClusterExtras extras;
+  extras.drops = {{"throttle", 1'000'000}};
+  orders.leaf("primary", {{1, 0, 1}});
+  orders.leaf("secondary", {kHealthy}, default_lb_policy(), extras);
+  orders.apply({"primary", "secondary"});
+  for (const std::uint64_t seed : seeds_of_all_draws())
+    CHECK(orders.visit("secondary/0.0", seed).starts_with("drop UNAVAILABLE"));
+  CHECK(orders.visits("primary/0.0") == Shares{{"complete primary/0.0 (hit)", 100}});
+}
+
+SCENARIO("ENV: an explained pick says in which leaf a session's host is",
+         "[spec][tiered][ENV-27]") {
+  Sessions orders;
+  orders.leaf("primary", {{1, 0, 1}});
+  orders.leaf("secondary", {kHealthy});
+  orders.apply({"primary", "secondary"});
+
+  struct Told final : PickTrace {
+    std::vector<PickStep> steps;
+
+    void tell(PickStep step) override { steps.push_back(std::move(step)); }
+  };
+
+  const auto explain = [&](const std::string& hosts, bool strict = false) {
+    const ClusterName cluster("orders");
+    const SessionArgs session{hosts, strict, orders.tree.now()};
+    PickArgs args;
+    args.cluster = &cluster;
+    args.seed = seeds_of_all_draws()[0];
+    args.session = &session;
+    Told told;
+    orders.tree.picker()->explain(args, told);
+    std::vector<PickStep> of_tiered;
+    std::ranges::copy_if(told.steps, std::back_inserter(of_tiered), [](const PickStep& step) {
+      return step.room == "tiered";
+    });
+    return of_tiered;
+  };
+  const PickStep drawn{"tiered",
+                       "primary priority 0",
+                       "drew 1 of 100; loads: primary priority 0 70 %; secondary priority 0 30 %",
+                       "CDS orders"};
+  using Steps = std::vector<PickStep>;
+  CHECK(explain("secondary/0.0") ==
+        Steps{{"tiered", "secondary", "it has the host of the call's cookie", "CDS orders"}});
+  CHECK(explain("") == Steps{drawn});
+  CHECK(explain("10.9.9.9:1") == Steps{{"tiered",
+                                        "the call is drawn",
+                                        "no leaf has an endpoint of its cookie's address",
+                                        "CDS orders"},
+                                       drawn});
+  orders.down("secondary/0.0");
+  CHECK(
+      explain("secondary/0.0") ==
+      Steps{{"tiered", "the call is drawn", "the host of its cookie cannot be used", "CDS orders"},
+            drawn});
+  CHECK(explain("secondary/0.0", true) ==
+        Steps{{"tiered",
+               "secondary",
+               "it has the host of the call's cookie, which cannot be used",
+               "CDS orders"}});
 }
 
 }  // namespace signalbox::test

@@ -108,7 +108,8 @@ struct RuntimeOptions {
   /// first priority in it, that can take them (gRFC A75). kTiered: over the priorities of all
   /// leaves by their health, as Envoy's aggregate cluster does it: a priority can serve for 140 %
   /// of its healthy endpoints (EDS overprovisioning_factor), and what that leaves goes to the next.
-  /// A call whose share has nobody to take it waits or fails there: none is led elsewhere.
+  /// A call whose share has nobody to take it waits or fails there: none is led elsewhere. Calls of
+  /// sessions go to their host, in whichever leaf that is.
   /// With kTiered a control plane is not told that this client knows no overprovisioning.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// For tiered, in percent, at most 100: a priority with fewer endpoints that are fit panics,

@@ -135,6 +135,16 @@ std::string to_words(const PickResult& result) {
   return words;
 }
 
+/// What a pick that is answered so was promised.
+HostPromise promised_by(const std::string& answer) {
+  const auto says = [&](const char* word) { return answer.find(word) != std::string::npos; };
+  if (says("(hit")) return HostPromise::kReady;
+  if (says("(queued) connect")) return HostPromise::kIdle;
+  if (says("(queued)")) return HostPromise::kConnecting;
+  if (says("(created)")) return HostPromise::kUnheld;
+  return says("(unhealthy)") ? HostPromise::kUnfit : HostPromise::kUnknown;
+}
+
 }  // namespace
 
 TEST_CASE("override_host picker: whom a cookie leads to",
@@ -198,6 +208,8 @@ TEST_CASE("override_host picker: whom a cookie leads to",
   DYNAMIC_SECTION(row.what) {
     const Hosts hosts(row.allowed);
     CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
+    // What tiered is told of the cluster is what the pick does (ENV-27).
+    CHECK(hosts.picker->seats()->hosts()->promise(row.cookie) == promised_by(row.answer));
     CHECK(hosts.used() == row.used);
   }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pickers.hpp"
 
+#include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "lb/seats.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -52,6 +54,21 @@ class FicklePicker final : public Picker {
     return result;
   }
 };
+
+TEST_CASE("pickers: who is noted knows the hosts of sessions as before", "[lb][pickers][ENV-27]") {
+  class Seated final : public Picker {
+   public:
+    const Seats* seats() const override { return &seats_; }
+
+    PickResult pick(const PickArgs& /*args*/) const override { return {}; }
+
+   private:
+    Seats seats_{1};
+  };
+
+  const auto seated = std::make_shared<const Seated>();
+  CHECK(make_noted_picker(seated, "p1: ", "")->seats() == seated->seats());
+}
 
 TEST_CASE("pickers: a note stands around every reason", "[lb][pickers]") {
   const PickerPtr noted = make_noted_picker(std::make_shared<const FicklePicker>(), "p1: ", " (n)");
