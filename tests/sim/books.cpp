@@ -160,33 +160,39 @@ void loads_are_of_a_hundred(const Books& books,
                             const Topology& topology,
                             FakeComplaints& complaints) {
   const std::map<Address, int> connected = setting.connector->wanted();
-  std::map<std::string, double> sums;
+  const auto text_of = [](const metrics::LabelValues& labels) {
+    return absl::StrCat(labels[0], ": ", labels[1], "/", labels[2]);
+  };
+  std::map<metrics::LabelValues, double> expected;
   for (const std::string& root : routed(topology)) {
-    if (is_tiered(topology, root)) sums[root] = 0;
-  }
-  for (const auto& [labels, percent] : books.series(Metric::kTierLoad)) {
-    const std::string text = absl::StrCat(labels[0], ": ", labels[1], "/", labels[2]);
-    complaints.require(sums.contains(labels[0]), "only tiered aggregates have loads [ENV]", text);
-    sums[labels[0]] += percent;
-    const Place place{labels[1], static_cast<std::size_t>(std::stoul(labels[2]))};
-    if (percent == 0 || !topology.clusters.contains(place.leaf)) continue;
-    const std::vector<Place> places = serving_places(topology, labels[0]);
-    complaints.require(std::ranges::count(places, place) != 0,
-                       "calls are for those up to whom the scores reach 100 [ENV-11]",
-                       text);
-    const ClusterModel& model = topology.clusters.at(place.leaf);
-    if (model.kind == ClusterKind::kDns || model.policy->connects != Connects::kAll) continue;
-    for (const Address& host : hosts_at(topology, place)) {
-      const auto found = connected.find(host);
-      complaints.require(found != connected.end() && found->second > 0,
-                         "every tier that has a load is connected [ENV-25]",
-                         absl::StrCat(text, ": ", host.str()));
+    if (!is_tiered(topology, root)) continue;
+    for (const Place& place : serving_places(topology, root)) {
+      const metrics::LabelValues labels{root, place.leaf, absl::StrCat(place.priority)};
+      expected[labels] += place.percent;
+      const ClusterModel& model = topology.clusters.at(place.leaf);
+      if (model.kind == ClusterKind::kDns || model.policy->connects != Connects::kAll) continue;
+      for (const Address& host : hosts_at(topology, place)) {
+        const auto found = connected.find(host);
+        complaints.require(found != connected.end() && found->second > 0,
+                           "every tier that has a load is connected [ENV-25]",
+                           absl::StrCat(text_of(labels), ": ", host.str()));
+      }
     }
   }
-  for (const auto& [root, sum] : sums) {
-    const double is = serving_places(topology, root).empty() ? 0 : 100;
-    require_equal(Metric::kTierLoad, root, sum, is, complaints);
+  const std::map<metrics::LabelValues, double> told = books.series(Metric::kTierLoad);
+  for (const auto& [labels, percent] : told) {
+    complaints.require(
+        is_tiered(topology, labels[0]), "only tiered aggregates have loads [ENV]", text_of(labels));
+    const auto found = expected.find(labels);
+    require_equal(Metric::kTierLoad,
+                  text_of(labels),
+                  percent,
+                  found == expected.end() ? 0 : found->second,
+                  complaints);
   }
+  for (const auto& [labels, percent] : expected)
+    complaints.require(
+        told.contains(labels), "what has a load is told of [ENV-11]", text_of(labels));
 }
 
 void calls_are_counted(const Books& books,

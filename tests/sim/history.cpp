@@ -34,6 +34,7 @@ HostModel deal_host(int number, FakeChance& chance) {
   host.weight = static_cast<unsigned>(1 + chance.below(3));
   host.draining = chance.percent(5);
   host.unhealthy = chance.percent(10);
+  host.degraded = chance.percent(10);
   return host;
 }
 
@@ -146,8 +147,20 @@ void add_locality(ClusterModel& cluster, FakeChance& chance) {
 void change_health(ClusterModel& cluster, FakeChance& chance) {
   HostModel* host = any_host(cluster, chance);
   if (host == nullptr) return;
-  bool& status = chance.percent(50) ? host->draining : host->unhealthy;
-  status = !status;
+  using Status = bool HostModel::*;
+  const Status status = chance.one_of(
+      std::vector<Status>{&HostModel::draining, &HostModel::unhealthy, &HostModel::degraded});
+  host->*status = !(host->*status);
+}
+
+// A whole priority fails, or is well again: panic, if there is any.
+void change_all_health(ClusterModel& cluster, FakeChance& chance) {
+  PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
+  const bool unhealthy = chance.percent(60);
+  for (LocalityModel& locality : priority) {
+    for (HostModel& host : locality.hosts)
+      host.unhealthy = unhealthy;
+  }
 }
 
 void add_or_remove_host(ClusterModel& cluster, FakeChance& chance) {
@@ -180,8 +193,9 @@ constexpr EndpointChange kEndpointChanges[] = {
     {7, move_locality},
     {5, drop_locality},
     {5, add_locality},
-    {10, change_health},
-    {6, add_or_remove_host},
+    {8, change_health},
+    {3, change_all_health},
+    {5, add_or_remove_host},
     {5, change_weights},
     {5, change_drops},
 };
@@ -211,6 +225,15 @@ void change_policy(ClusterModel& cluster, FakeChance& chance) {
   cluster.policy = &policy_table()[chance.below(policy_table().size())];
 }
 
+// How an aggregate spreads its calls, and when its priorities panic.
+void change_spread(ClusterModel& cluster, FakeChance& chance) {
+  using Mode = std::optional<AggregateMode>;
+  cluster.mode =
+      chance.one_of(std::vector<Mode>{Mode(), AggregateMode::kPriority, AggregateMode::kTiered});
+  cluster.panic_percent =
+      chance.one_of(std::vector<std::optional<unsigned>>{std::nullopt, std::nullopt, 0, 30, 100});
+}
+
 // EDS becomes DNS, and DNS EDS; the rest stays as it was.
 void change_kind(const std::string& name, ClusterModel& cluster, FakeChance& chance) {
   if (cluster.kind == ClusterKind::kEds) {
@@ -235,6 +258,7 @@ ClusterModel deal_cluster(std::size_t number, FakeChance& chance) {
   const std::size_t kind = chance.below(10);
   if (number >= 2 && kind < 4) {
     cluster.kind = ClusterKind::kAggregate;
+    if (chance.percent(50)) change_spread(cluster, chance);
     const std::size_t children = 1 + chance.below(3);
     for (std::size_t i = 0; i < children; ++i) {
       const std::string child = cluster_name(chance.below(number));
@@ -362,10 +386,17 @@ Touched mutate_settings(Topology& topology, FakeChance& chance) {
   return {name};
 }
 
+Touched mutate_spread(Topology& topology, FakeChance& chance) {
+  const std::string name = any_cluster(topology, chance);
+  ClusterModel& cluster = topology.clusters.at(name);
+  if (cluster.kind != ClusterKind::kAggregate) return {};
+  change_spread(cluster, chance);
+  return {name};
+}
+
 // Sessions are switched on and off, or are another path's.
 Touched mutate_sessions(Topology& topology, FakeChance& chance) {
   TargetModel& target = any_target(topology, chance);
-  if (topology.tiered) return {};
   if (target.sessions && chance.percent(50)) {
     target.cookie_path = target.cookie_path.empty() ? "/a" : "";
   } else {
@@ -385,8 +416,9 @@ constexpr Mutation kMutations[] = {
     {5, mutate_route_name},
     {12, add_or_replace_cluster},
     {8, remove_cluster},
-    {30, mutate_endpoints},
-    {10, mutate_children},
+    {28, mutate_endpoints},
+    {7, mutate_children},
+    {5, mutate_spread},
     {7, mutate_policy},
     {4, mutate_kind},
     {6, mutate_settings},

@@ -182,7 +182,7 @@ void nobody_waits_without_a_reason(const Calls& calls,
         call.pick.cluster() == nullptr ? "(none)" : call.pick.cluster()->name().str();
     const bool told_why = call.pick.outcome() == PickOutcome::kFail;
     complaints.require(
-        call.wait_for_ready && told_why && !serving_leaf(topology, cluster),
+        call.wait_for_ready && told_why && serving_places(topology, cluster).empty(),
         "no pick queues for ever",
         absl::StrCat("call ", number, " waits for ", cluster, ": ", call.pick.status().ToString()));
     complaints.require(names.contains(cluster),

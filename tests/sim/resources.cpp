@@ -61,7 +61,8 @@ void set_address(const std::string& host_and_port, envoy::config::core::v3::Addr
 
 envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
   if (host.unhealthy) return envoy::config::core::v3::UNHEALTHY;
-  return host.draining ? envoy::config::core::v3::DRAINING : envoy::config::core::v3::HEALTHY;
+  if (host.draining) return envoy::config::core::v3::DRAINING;
+  return host.degraded ? envoy::config::core::v3::DEGRADED : envoy::config::core::v3::HEALTHY;
 }
 
 // At most so many calls at once (A32).
@@ -118,6 +119,19 @@ void set_affinity(const ClusterModel& model, Cluster& cluster) {
     statuses->add_statuses(status);
 }
 
+// How an aggregate spreads its calls, where it says so itself (D1, ENV-31).
+void set_spread(const ClusterModel& model, Cluster& cluster) {
+  if (model.mode) {
+    auto& ours = (*cluster.mutable_metadata()->mutable_filter_metadata())["signalbox"];
+    (*ours.mutable_fields())["aggregate_mode"].set_string_value(
+        *model.mode == AggregateMode::kTiered ? "tiered" : "priority");
+  }
+  if (model.panic_percent) {
+    cluster.mutable_common_lb_config()->mutable_healthy_panic_threshold()->set_value(
+        *model.panic_percent);
+  }
+}
+
 void add_session_filter(const TargetModel& target, HttpConnectionManager& manager) {
   envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState state;
   state.mutable_cookie()->set_name(kCookieName);
@@ -166,6 +180,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
       aggregate.add_clusters(child);
     cluster.mutable_cluster_type()->set_name("envoy.clusters.aggregate");
     pack(aggregate, *cluster.mutable_cluster_type()->mutable_typed_config());
+    set_spread(model, cluster);
     return cluster.SerializeAsString();
   }
   if (model.policy->write != nullptr) model.policy->write(*cluster.mutable_load_balancing_policy());

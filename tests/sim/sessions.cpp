@@ -28,12 +28,15 @@ bool is_named(const std::string& cluster, const std::string& path, const TargetM
                              [&](const auto& choice) { return choice.first == cluster; });
 }
 
-// Where calls to the cluster are now: the leaf that has the map in which hosts are looked up.
-std::optional<std::string> leaf_in_use(const Topology& topology, const std::string& cluster) {
+// Where hosts of calls to the cluster are looked up now: in the leaf that is in use; in tiered mode
+// in all.
+std::vector<std::string> leaves_in_use(const Topology& topology, const std::string& cluster) {
   const auto found = topology.clusters.find(cluster);
-  if (found == topology.clusters.end()) return std::nullopt;
-  if (found->second.kind != ClusterKind::kAggregate) return cluster;
-  return serving_leaf(topology, cluster);
+  if (found == topology.clusters.end()) return {};
+  if (found->second.kind != ClusterKind::kAggregate) return {cluster};
+  if (is_tiered(topology, cluster)) return leaves_of(topology, cluster);
+  const auto leaf = serving_leaf(topology, cluster);
+  return leaf ? std::vector<std::string>{*leaf} : std::vector<std::string>{};
 }
 
 std::string text_of(const std::set<Address>& hosts) {
@@ -52,7 +55,16 @@ void check_set_cookie(const Calls::Ending& ending,
                       const std::string& call,
                       FakeComplaints& complaints) {
   const auto sent = read_cookie(ending.cookie);
-  if (is_of_a_name(owner_of(*ending.address), topology)) return;
+  const std::string leaf = owner_of(*ending.address);
+  if (is_of_a_name(leaf, topology)) return;
+  const HostModel* const host = find_host(topology.clusters.at(leaf), *ending.address);
+  if (host != nullptr && !host->draining && !is_served(*host)) {
+    complaints.require(
+        ending.set_cookie.empty(),
+        "no session begins on a host that is degraded, or used in panic alone [A55-30]",
+        absl::StrCat(call, ": ", ending.address->str(), " ", ending.set_cookie));
+    return;
+  }
   const SessionCookieText is{{*ending.address}, ending.cluster};
   const bool changed = !sent || *sent != is;
   complaints.require(changed == !ending.set_cookie.empty(),
@@ -110,12 +122,14 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const TargetModel& target,
                                const Topology& topology) {
   if (!has_sessions(target, path)) return {};
-  const auto leaf = leaf_in_use(topology, cluster);
-  if (!leaf || is_of_a_name(*leaf, topology)) return {};
-  const ClusterModel& model = topology.clusters.at(*leaf);
   std::set<Address> hosts;
+  const std::vector<std::string> leaves = leaves_in_use(topology, cluster);
   for (const Address& address : cookie.hosts) {
-    if (address.str().rfind("10.0.", 0) != 0 || owner_of(address) != *leaf) continue;
+    if (address.str().rfind("10.0.", 0) != 0) continue;
+    const std::string leaf = owner_of(address);
+    if (std::ranges::count(leaves, leaf) == 0) continue;
+    if (is_of_a_name(leaf, topology)) return {};
+    const ClusterModel& model = topology.clusters.at(leaf);
     const HostModel* const host = find_host(model, address);
     if (host != nullptr && may_stay(model, *host)) hosts.insert(address);
   }

@@ -61,7 +61,12 @@ std::string text_of(const TargetModel& target) {
 }
 
 std::string settings_text(const ClusterModel& cluster) {
-  if (cluster.kind == ClusterKind::kAggregate) return "";
+  if (cluster.kind == ClusterKind::kAggregate) {
+    std::string text;
+    if (cluster.mode) text = *cluster.mode == AggregateMode::kTiered ? "(tiered)" : "(by priority)";
+    if (cluster.panic_percent) absl::StrAppend(&text, "(panic ", *cluster.panic_percent, "%)");
+    return text;
+  }
   std::string text = absl::StrCat("(", cluster.policy->name);
   if (drop_percent(cluster) != 0) absl::StrAppend(&text, " drops ", cluster.drop_percent, "%");
   if (limit(cluster)) absl::StrAppend(&text, " at most ", cluster.max_requests);
@@ -70,6 +75,10 @@ std::string settings_text(const ClusterModel& cluster) {
   if (cluster.may_stay == MayStay::kNobody) absl::StrAppend(&text, " keeps nobody");
   if (cluster.idle_seconds) absl::StrAppend(&text, " for ", *cluster.idle_seconds, "s");
   return text + ")";
+}
+
+const char* mark_of(const HostModel& host) {
+  return host.unhealthy ? "!" : host.draining ? "?" : host.degraded ? "~" : "";
 }
 
 std::string text_of(const std::string& name, const ClusterModel& cluster) {
@@ -82,7 +91,7 @@ std::string text_of(const std::string& name, const ClusterModel& cluster) {
     for (const LocalityModel& locality : priority) {
       absl::StrAppend(&text, locality.zone, ":");
       for (const HostModel& host : locality.hosts)
-        absl::StrAppend(&text, host.number + 1, host.unhealthy ? "! " : host.draining ? "? " : " ");
+        absl::StrAppend(&text, host.number + 1, mark_of(host), " ");
     }
   }
   return text;
@@ -117,6 +126,7 @@ std::vector<Address> dns_answer(const std::string& cluster, const std::string& d
 
 std::string text_of(const Topology& topology) {
   std::string text = topology.tiered ? " tiered" : "";
+  if (topology.panic_percent != 0) absl::StrAppend(&text, " panic ", topology.panic_percent, "%");
   for (const TargetModel& target : topology.targets)
     absl::StrAppend(&text, text_of(target));
   for (const auto& [name, cluster] : topology.clusters)
@@ -127,7 +137,7 @@ std::string text_of(const Topology& topology) {
 // --- who serves whom ---------------------------------------------------------
 
 bool is_served(const HostModel& host) {
-  return !host.unhealthy && !host.draining;
+  return !host.unhealthy && !host.draining && !host.degraded;
 }
 
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster) {
@@ -167,31 +177,39 @@ std::optional<std::size_t> best_priority(const ClusterModel& leaf) {
 
 namespace {
 
+// Whether calls of the tier may go there (ENV-9, ENV-17, ENV-28).
+bool is_of(const HostModel& host, Tier::Hosts hosts) {
+  const bool fit = !host.unhealthy && !host.draining;
+  if (hosts == Tier::Hosts::kHealthy) return fit && !host.degraded;
+  if (hosts == Tier::Hosts::kDegraded) return fit && host.degraded;
+  return host.unhealthy || !host.draining;
+}
+
 std::vector<std::vector<Address>> localities_at(const std::string& leaf,
                                                 const ClusterModel& model,
-                                                std::size_t priority) {
+                                                std::size_t priority,
+                                                Tier::Hosts part = Tier::Hosts::kHealthy) {
   std::vector<std::vector<Address>> localities;
   for (const LocalityModel& locality : model.priorities[priority]) {
     std::vector<Address> hosts;
     for (const HostModel& host : locality.hosts) {
-      if (is_served(host)) hosts.push_back(address_of(leaf, host.number));
+      if (is_of(host, part)) hosts.push_back(address_of(leaf, host.number));
     }
     if (!hosts.empty()) localities.push_back(std::move(hosts));
   }
   return localities;
 }
 
-std::uint32_t score_of(const PriorityModel& priority) {
-  std::uint64_t fit = 0;
-  std::uint64_t all = 0;
-  for (const LocalityModel& locality : priority) {
-    all += static_cast<std::uint64_t>(
-        std::ranges::count_if(locality.hosts, [](const HostModel& host) {
-          return host.unhealthy || !host.draining;  // ENV-28
-        }));
-    fit += static_cast<std::uint64_t>(std::ranges::count_if(locality.hosts, is_served));
-  }
-  return lb::health_score(fit, all, 140);
+lb::PriorityHealth health_of(const PriorityModel& priority) {
+  const auto count = [&](Tier::Hosts hosts) {
+    std::uint64_t number = 0;
+    for (const LocalityModel& locality : priority) {
+      number += static_cast<std::uint64_t>(std::ranges::count_if(
+          locality.hosts, [&](const HostModel& host) { return is_of(host, hosts); }));
+    }
+    return number;
+  };
+  return {count(Tier::Hosts::kHealthy), count(Tier::Hosts::kDegraded), count(Tier::Hosts::kAll)};
 }
 
 }  // namespace
@@ -220,8 +238,10 @@ std::optional<std::string> serving_leaf(const Topology& topology, const std::str
 
 bool is_tiered(const Topology& topology, const std::string& cluster) {
   const auto found = topology.clusters.find(cluster);
-  return topology.tiered && found != topology.clusters.end() &&
-         found->second.kind == ClusterKind::kAggregate;
+  if (found == topology.clusters.end() || found->second.kind != ClusterKind::kAggregate)
+    return false;
+  const auto of_world = topology.tiered ? AggregateMode::kTiered : AggregateMode::kPriority;
+  return found->second.mode.value_or(of_world) == AggregateMode::kTiered;
 }
 
 std::vector<Place> serving_places(const Topology& topology, const std::string& cluster) {
@@ -230,16 +250,31 @@ std::vector<Place> serving_places(const Topology& topology, const std::string& c
     if (!leaf) return {};
     return {{*leaf, best_priority(topology.clusters.at(*leaf)).value_or(0)}};
   }
-  std::vector<Place> places;
-  std::uint32_t reached = 0;
+  std::vector<Place> row;
+  std::vector<lb::PriorityHealth> healths;
   for (const std::string& leaf : leaves_of(topology, cluster)) {
     const ClusterModel& model = topology.clusters.at(leaf);
     const bool by_name = model.kind == ClusterKind::kDns;
     for (std::size_t at = 0; at < (by_name ? 1 : model.priorities.size()); ++at) {
-      const std::uint32_t score = by_name ? 100 : score_of(model.priorities[at]);
-      if (reached < 100 && score > 0) places.push_back({leaf, at});
-      reached += score;
+      row.push_back({leaf, at});
+      healths.push_back(by_name ? lb::PriorityHealth{1, 0, 1} : health_of(model.priorities[at]));
     }
+  }
+  // The sums are looked at elsewhere (env_priority_load_test); here, that they come to be.
+  const unsigned panic =
+      topology.clusters.at(cluster).panic_percent.value_or(topology.panic_percent);
+  const auto loads = lb::priority_loads(healths, panic);
+  std::vector<Place> places;
+  for (std::size_t at = 0; at < row.size(); ++at) {
+    const auto add = [&](unsigned percent, Tier::Hosts hosts) {
+      if (percent == 0) return;
+      Place place = row[at];
+      place.hosts = loads[at].panic ? Tier::Hosts::kAll : hosts;
+      place.percent = percent;
+      places.push_back(std::move(place));
+    };
+    add(loads[at].healthy, Tier::Hosts::kHealthy);
+    add(loads[at].degraded, Tier::Hosts::kDegraded);
   }
   return places;
 }
@@ -249,7 +284,7 @@ std::vector<Address> hosts_at(const Topology& topology, const Place& place) {
   if (model.kind == ClusterKind::kDns) return dns_answer(place.leaf, model.dns_name);
   std::vector<Address> all;
   if (place.priority >= model.priorities.size()) return all;
-  for (const auto& hosts : localities_at(place.leaf, model, place.priority))
+  for (const auto& hosts : localities_at(place.leaf, model, place.priority, place.hosts))
     all.insert(all.end(), hosts.begin(), hosts.end());
   return all;
 }
@@ -283,6 +318,7 @@ bool has_sessions(const TargetModel& target, const std::string& path) {
 
 bool may_stay(const ClusterModel& leaf, const HostModel& host) {
   if (host.unhealthy || leaf.may_stay == MayStay::kNobody) return false;
+  if (host.degraded && !host.draining) return false;
   return !host.draining || leaf.may_stay == MayStay::kDrainingToo;
 }
 
@@ -292,6 +328,7 @@ Duration idle_timeout(const ClusterModel& leaf) {
 
 std::set<Address> all_served(const Topology& topology) {
   std::set<Address> all;
+  const std::set<std::string> tiered = tiered_leaves(topology);
   for (const std::string& name : reachable(topology)) {
     const auto found = topology.clusters.find(name);
     if (found == topology.clusters.end()) continue;
@@ -303,7 +340,8 @@ std::set<Address> all_served(const Topology& topology) {
     for (const PriorityModel& priority : model.priorities) {
       for (const LocalityModel& locality : priority) {
         for (const HostModel& host : locality.hosts) {
-          if (is_served(host)) all.insert(address_of(name, host.number));
+          const auto part = tiered.contains(name) ? Tier::Hosts::kAll : Tier::Hosts::kHealthy;
+          if (is_of(host, part)) all.insert(address_of(name, host.number));
         }
       }
     }

@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "messages/cluster.hpp"
 #include "messages/ids.hpp"
+#include "messages/pick.hpp"
 #include "tests/sim/policies.hpp"
 
 namespace signalbox::sim {
@@ -29,7 +31,8 @@ struct HostModel {
   int number = 0;  ///< Which address of its cluster.
   unsigned weight = 1;
   bool draining = false;   ///< Left out for who has no session there.
-  bool unhealthy = false;  ///< Left out by the parser.
+  bool unhealthy = false;  ///< Left out by the parser; in tiered mode it has calls in panic.
+  bool degraded = false;   ///< So is this one; there it has what the healthy ones leave.
 };
 
 struct LocalityModel {
@@ -58,6 +61,8 @@ struct ClusterModel {
   std::vector<PriorityModel> priorities;  ///< EDS.
   std::string dns_name;                   ///< DNS: "host:port".
   std::vector<std::string> children;      ///< Aggregate.
+  std::optional<AggregateMode> mode;      ///< Of an aggregate; none: the world's.
+  std::optional<unsigned> panic_percent;  ///< The same.
 };
 
 struct RouteModel {
@@ -79,17 +84,17 @@ struct TargetModel {
 struct Topology {
   std::vector<TargetModel> targets;
   std::map<std::string, ClusterModel> clusters;
-  /// The runtime spreads the calls of aggregates by health (ENV). Then nobody has sessions: they
-  /// would go with the draw.
+  /// The runtime spreads the calls of aggregates by health (ENV), unless they say themselves.
   bool tiered = false;
+  unsigned panic_percent = 0;  ///< The runtime's, of those that are spread.
 };
 
-/// A priority of a leaf.
+/// A tier: the healthy hosts of a priority of a leaf, its degraded ones, or in panic all.
 struct Place {
   std::string leaf;
   std::size_t priority = 0;
-
-  friend auto operator<=>(const Place&, const Place&) = default;
+  Tier::Hosts hosts = Tier::Hosts::kHealthy;
+  unsigned percent = 100;  ///< Of the calls.
 };
 
 /// "10.1.2.3:80": the address of a host of the cluster.
@@ -108,7 +113,7 @@ std::string text_of(const Topology& topology);
 /// A cluster that routes may name and that never exists.
 extern const char kGhost[];
 
-/// Whether the host is given calls at all.
+/// Whether the host is given calls in priority mode.
 bool is_served(const HostModel& host);
 
 /// The leaves that calls to this cluster can use, best first (A37); none: it cannot be had.
@@ -138,8 +143,8 @@ std::optional<std::string> serving_leaf(const Topology& topology, const std::str
 /// Whether the cluster is an aggregate whose calls are spread over priorities (ENV).
 bool is_tiered(const Topology& topology, const std::string& cluster);
 
-/// Where calls of a cluster may go when everything is up: to the best priority of the best leaf; in
-/// tiered mode to each one up to which health scores reach 100. Empty: nobody can take them.
+/// Where calls of a cluster go when everything is up: to the best priority of the best leaf; in
+/// tiered mode to each tier that has a load. Empty: nobody can take them.
 std::vector<Place> serving_places(const Topology& topology, const std::string& cluster);
 
 /// The hosts that are served there.

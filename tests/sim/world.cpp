@@ -56,9 +56,9 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       topology_(make_topology(setting_.chance)),
       faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
   // By dice of its own, so that other worlds are as they were.
-  topology_.tiered = FakeChance(~seed).percent(30);
-  for (TargetModel& target : topology_.targets)
-    target.sessions = target.sessions && !topology_.tiered;
+  FakeChance dice(~seed);
+  topology_.tiered = dice.percent(30);
+  topology_.panic_percent = dice.one_of(std::vector<unsigned>{0, 0, 50});
 }
 
 World::~World() {
@@ -121,6 +121,7 @@ void World::open() {
   environment.detached_lookups = false;
   environment.policy.request_limits = request_limits_;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
+  environment.policy.panic_threshold = topology_.panic_percent;
   supervisor_ = actors::spawn_supervisor(
       stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   channels_.reserve(topology_.targets.size());

@@ -220,12 +220,22 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   }
 
   ClusterModel& model = found->second;
-  const ClusterModel before = model;
+  // In tiered mode other leaves have calls, too: they lose none either.
+  std::map<std::string, ClusterModel> before{{leaf, model}};
+  std::set<std::string> leaves{leaf};
+  if (is_tiered(topology_, home->cluster)) {
+    for (const std::string& other : leaves_of(topology_, home->cluster)) {
+      leaves.insert(other);
+      before.emplace(other, topology_.clusters.at(other));
+    }
+  }
+  for (const std::string& one : leaves) {
+    topology_.clusters.at(one).drop_percent = 0;
+    topology_.clusters.at(one).max_requests = ClusterModel().max_requests;
+  }
   model.may_stay = MayStay::kDrainingToo;
   model.idle_seconds = 600;
-  model.drop_percent = 0;
-  model.max_requests = ClusterModel().max_requests;
-  serve({leaf});
+  serve(leaves);
   if (!pass(seconds(3))) return;
 
   struct Sent {
@@ -311,8 +321,9 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
                                 text);
   }
   leave();
-  model = before;
-  serve({leaf});
+  for (const auto& [one, as_it_was] : before)
+    topology_.clusters.at(one) = as_it_was;
+  serve(leaves);
   forget_endings();
   pass(seconds(15));
 }
