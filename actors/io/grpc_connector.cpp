@@ -20,6 +20,7 @@
 #include <grpc/support/alloc.h>
 #include <grpcpp/alarm.h>
 
+#include "actors/io/abandoned_channel.hpp"
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
 
@@ -89,9 +90,10 @@ class Listener {
 using ListenerPtr = std::shared_ptr<Listener>;
 
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//                  └────▶ Failing ─▶ gone     Failing: down, and a probe is asking for the reason.
+//                  ├────▶ Failing ─▶ gone     Failing: down, and a probe is asking for the reason.
+//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it; its watches pass by.
 struct Transport {
-  enum class Phase { kWaiting, kConnecting, kFailing, kReady };
+  enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
 
   explicit Transport(Peer to) : peer(std::move(to)) {}
 
@@ -117,6 +119,17 @@ struct PeerOrder {
 };
 
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
+
+// Of a transport that is given up under a lock: abandoned when the lock is gone (G7).
+struct Abandoned {
+  Abandoned() = default;
+  Abandoned(const Abandoned&) = delete;
+  Abandoned& operator=(const Abandoned&) = delete;
+
+  ~Abandoned() { abandon(std::move(channel)); }
+
+  std::shared_ptr<grpc::Channel> channel;
+};
 
 }  // namespace
 
@@ -353,17 +366,18 @@ TransportPtr GrpcConnector::Pool::join(const Peer& peer, const ListenerPtr& list
 
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
-  std::shared_ptr<grpc::Channel> unwanted;  // Both die after the lock is gone.
-  ConnectionPtr dropped;
+  Abandoned unwanted;
+  ConnectionPtr dropped;  // Dies after the lock is gone, as `unwanted` does.
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
   if (!transport->listeners.empty()) return;
   dropped = std::move(transport->held);
-  unwanted = std::move(transport->connecting);
+  unwanted.channel = std::move(transport->connecting);
   const auto found = transports_.find(transport->peer);
   if (transport->phase == Transport::Phase::kReady) return;
   if (found != transports_.end() && found->second == transport) transports_.erase(found);
   finish(transport);
+  transport->phase = Transport::Phase::kAbandoned;
 }
 
 void GrpcConnector::Pool::close() {
@@ -373,9 +387,13 @@ void GrpcConnector::Pool::close() {
   }
   Transports transports;
   AttemptTurns<TransportPtr> turns;
-  const std::lock_guard lock(mutex_);
-  transports.swap(transports_);
-  std::swap(turns, turns_);
+  {
+    const std::lock_guard lock(mutex_);
+    transports.swap(transports_);
+    std::swap(turns, turns_);
+  }
+  for (const auto& [peer, transport] : transports)
+    abandon(std::move(transport->connecting));
 }
 
 void GrpcConnector::Pool::watch(const TransportPtr& transport,
@@ -494,7 +512,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {
-  std::shared_ptr<grpc::Channel> given_up;  // Dies after the lock is gone.
+  Abandoned given_up;  // Dies after the lock is gone.
   ConnectionPtr dropped;
   std::vector<ListenerPtr> listeners;
   {
@@ -502,7 +520,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     const auto found = transports_.find(transport->peer);
     if (found != transports_.end() && found->second == transport) transports_.erase(found);
     listeners.swap(transport->listeners);
-    given_up = std::move(transport->connecting);
+    given_up.channel = std::move(transport->connecting);
     dropped = std::move(transport->held);
     finish(transport);
   }

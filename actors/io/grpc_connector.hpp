@@ -10,8 +10,10 @@
 // up and never picked again; when to try again is the subchannel's business.
 //
 // Invariants
-//   G1  At most one living transport per address and TLS: attempts made at the same time, or while
-//       the connection lives, share it. (All other settings are the connector's.)
+//   G1  At most one living transport per address and TLS that an attempt wants: attempts made at
+//   the
+//       same time, or while the connection lives, share it. (All other settings are the
+//       connector's.)
 //   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
 //       retires destroys it once in_use() is false.
 //   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
@@ -22,6 +24,8 @@
 //       reset; an attempt that is taken but never answered fails when its own time is over.
 //   G6  Where TLS is asked for there is TLS as asked for, or no connection: `credentials` are never
 //       used instead.
+//   G7  A channel that is given up while it connects is kept until it has left CONNECTING
+//       (abandoned_channel.hpp), also after the connector's end: gRPC would leak its connection.
 
 #pragma once
 

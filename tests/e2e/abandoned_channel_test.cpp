@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connections whose attempts are given up while they are made: none is left behind, neither here
+// nor at the server.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "actors/io/grpc_connector.hpp"
+#include "tests/e2e/attempt_record.hpp"
+#include "tests/e2e/echo_server.hpp"
+#include "tests/support/process.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using test::EchoServer;
+using test::Graveyard;
+using test::MuteSocket;
+using test::Record;
+
+GrpcConnectorOptions options(Graveyard& graveyard) {
+  GrpcConnectorOptions options;
+  options.credentials = grpc::InsecureChannelCredentials();
+  options.retire = graveyard.retire();
+  return options;
+}
+
+/// A server's side of one connection.
+class Taken {
+ public:
+  explicit Taken(MuteSocket& server) : socket_(server.take_one()) {
+    REQUIRE(socket_ >= 0);
+    const timeval patience{20, 0};
+    REQUIRE(::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
+  }
+
+  ~Taken() { ::close(socket_); }
+
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+  /// Reads until the client has said `what`. From then on the client has a transport.
+  void hear(const std::string& what) {
+    std::string heard;
+    while (!absl::StrContains(heard, what)) {
+      const std::string more = read();
+      REQUIRE_FALSE(more.empty());
+      heard += more;
+    }
+  }
+
+  /// The client may have gone.
+  void say(const std::string& frames) const {
+    ::send(socket_, frames.data(), frames.size(), MSG_NOSIGNAL);
+  }
+
+  /// Whether the client closes the connection.
+  bool is_closed() {
+    while (!read().empty()) {
+    }
+    return is_over_;
+  }
+
+ private:
+  // Empty: the connection is over, or nothing came in time.
+  std::string read() {
+    std::array<char, 4096> bytes{};
+    const auto count = ::recv(socket_, bytes.data(), bytes.size(), 0);
+    is_over_ = count == 0 || (count < 0 && errno == ECONNRESET);
+    return count > 0 ? std::string(bytes.data(), static_cast<std::size_t>(count)) : "";
+  }
+
+  const int socket_;
+  bool is_over_ = false;
+};
+
+const std::string kSettings("\0\0\0\x4\0\0\0\0\0", 9);
+
+TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTINGS leaves nothing",
+          "[io][connector][leak]") {
+  Graveyard graveyard;
+  auto connector = std::make_unique<GrpcConnector>(options(graveyard));
+  const bool ends_first = GENERATE(false, true);
+  INFO("the connector ends before the SETTINGS come: " << ends_first);
+  for (int round = 0; round < 20; ++round) {
+    MuteSocket server;
+    server.listen();
+    Record record;
+    auto attempt = connector->connect({server.address()}, 30s, record.events());
+    Taken connection(server);
+    connection.hear("PRI * HTTP/2.0");
+    attempt.reset();
+    if (ends_first) connector.reset();
+    // While somebody serves the sockets.
+    if (ends_first) connector = std::make_unique<GrpcConnector>(options(graveyard));
+    connection.say(kSettings);
+    REQUIRE(connection.is_closed());
+    CHECK(record.words().empty());
+  }
+}
+
+TEST_CASE("grpc_connector: an attempt that is given up and never answered ends with its time",
+          "[io][connector][leak]") {
+  Graveyard graveyard;
+  GrpcConnector connector(options(graveyard));
+  MuteSocket server;
+  server.listen();
+  Record record;
+  auto attempt = connector.connect({server.address()}, 1s, record.events());
+  Taken connection(server);
+  connection.hear("PRI * HTTP/2.0");
+  attempt.reset();
+  CHECK(connection.is_closed());
+}
+
+// Of TCP connections in /proc/net/tcp with a port of `ports` on either side; those that listen, and
+// those that are over and only waited for, are none.
+int open_connections(const std::set<int>& ports) {
+  std::ifstream table("/proc/net/tcp");
+  REQUIRE(table.good());
+  std::string line;
+  std::getline(table, line);  // The heading.
+  int count = 0;
+  const auto is_meant = [&](const std::string& address) {
+    return ports.contains(std::stoi(address.substr(address.find(':') + 1), nullptr, 16));
+  };
+  while (std::getline(table, line)) {
+    std::istringstream words(line);
+    std::string number;
+    std::string local;
+    std::string remote;
+    std::string state;
+    words >> number >> local >> remote >> state;
+    const bool is_open = state != "0A" && state != "06";
+    if (is_open && (is_meant(local) || is_meant(remote))) ++count;
+  }
+  return count;
+}
+
+TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
+          "[io][connector][leak]") {
+  constexpr int kGoings = 3'000;
+  Graveyard graveyard;
+  EchoServer server;
+  const std::string address = server.address().str();
+  const std::set<int> ports{std::stoi(address.substr(address.find(':') + 1))};
+  GrpcConnector connector(options(graveyard));
+  // What a connection takes, at best.
+  Duration life = 3ms;
+  for (int i = 0; i < 5; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    Record record;
+    const auto attempt = connector.connect({server.address()}, 20s, record.events());
+    REQUIRE(record.wait_for(1));
+    life = std::min<Duration>(life, std::chrono::steady_clock::now() - begun);
+  }
+  // Each goes at another moment of its life.
+  for (int i = 0; i < kGoings; ++i) {
+    Record record;
+    const auto attempt = connector.connect({server.address()}, 20s, record.events());
+    const auto until = std::chrono::steady_clock::now() + life * (i % 100) / 40;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    graveyard.clear();
+  }
+  int left = -1;
+  CHECK(test::eventually([&] {
+    graveyard.clear();
+    left = open_connections(ports);
+    return left == 0;
+  }));
+  CHECK(left == 0);
+}
+
+}  // namespace
+}  // namespace signalbox::actors
