@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cluster.transport_socket: how connections are secured, and whether proxies stand between.
+// Cluster.transport_socket: how connections are secured.
 //
-//   xds/parse/cluster ─▶ [parse_transport_socket] ─▶ Cluster::tls, Cluster::http_connect
+//   xds/parse/cluster ─▶ [parse_transport_socket] ─▶ Cluster::tls
 //
 //   UpstreamTlsContext             TLS, with certificates of the bootstrap's providers     (A29)
-//   Http11ProxyUpstreamTransport   HTTP CONNECT, around TLS or around nothing              (A86)
+//   Http11ProxyUpstreamTransport   an error, whatever the environment allows: a connection that
+//                                  is to go through a proxy must not go straight          (A86)
 //   anything else                  an error: never plaintext instead of what was asked for
 //
 // The fields of CommonTlsContext that gRPC has no meaning for are ignored, but those that would
@@ -22,7 +23,7 @@
 
 namespace signalbox::xds {
 
-/// Sets `cluster.tls` and `cluster.http_connect`.
+/// Sets `cluster.tls`.
 void parse_transport_socket(const envoy::config::core::v3::TransportSocket& proto,
                             Cluster& cluster,
                             const Field& field);

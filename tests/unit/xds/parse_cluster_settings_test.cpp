@@ -296,9 +296,6 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       R"(transport_socket { typed_config {
            [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] {
              common_tls_context { validation_context { system_root_certs {} } } } } })";
-  const std::string proxy =
-      R"(transport_socket { typed_config {
-           [type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport] {} } })";
   const std::vector<std::string> settings = {
       "",
       "connect_timeout { seconds: 1 }",
@@ -308,7 +305,6 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       "outlier_detection {}",
       "outlier_detection { interval { seconds: 1 } }",
       system_roots,
-      proxy,
       "lrs_server { self {} }",
       "lrs_report_endpoint_metrics: \"cpu_utilization\"",
       "lb_policy: RING_HASH",
