@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/call_binder.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -98,12 +97,6 @@ absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-bool was_tried(const CallIntent& intent) {
-  if (intent.tried.empty() || intent.pick.outcome() != PickOutcome::kComplete) return false;
-  const Address& address = intent.pick.connection()->address();
-  return std::find(intent.tried.begin(), intent.tried.end(), address) != intent.tried.end();
-}
-
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
 struct UnobservedCall {
   std::shared_ptr<void> channel;
@@ -154,14 +147,14 @@ absl::Status CallBinder::refuse_metadata(grpc::ClientContext& context) {
 
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
-  lb::CallArgs args{path, &headers, intent.seed, &intent.authority};
+  const lb::CallArgs args{.path = path,
+                          .headers = &headers,
+                          .seed = intent.seed,
+                          .authority = &intent.authority,
+                          .tried = intent.tried.empty() ? nullptr : &intent.tried};
   intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
-    for (int more = 0; more < kMostElsewhere && was_tried(intent); ++more) {
-      args.seed = intent.seed = draw(intent.seed, Salt::kRetryPick);
-      options_.router.repick(intent.pick, args);
-    }
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
@@ -313,7 +306,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   } else {  // A6: every retry has a chance of another endpoint.
     intent.seed = draw(intent.seed, Salt::kRetryPick);
   }
-  if (options_.retry_elsewhere && had_connection)
+  const bool elsewhere = options_.retry_elsewhere || intent.pick.retry().avoids_tried();
+  if (elsewhere && had_connection)
     intent.tried.push_back(intent.pick.connection()->address());
   intent.pick.put_off();
   return decision.delay;

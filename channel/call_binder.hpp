@@ -32,7 +32,7 @@ struct CallIntent {
   /// failed, and observes it itself.
   std::optional<CallIntent>* attempt = nullptr;
   lb::RetryState retry;
-  std::vector<Address> tried;  ///< By attempts that are over; kept only where retries avoid them.
+  TriedAddresses tried;  ///< By attempts that are over; kept only where retries avoid them.
   lb::Pick pick;
   std::string authority;  ///< As the pick says (A81); empty: it does not.
 };
@@ -94,9 +94,6 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
   /// timeout, and its metadata gets what filters add. Returns true when it shortened it.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
-
-  /// Picks more for a retry that goes elsewhere, if it can.
-  static constexpr int kMostElsewhere = 4;
 
   /// What follows from the intent's pick. A connection that has died since is worth waiting for:
   /// the pick is put off.

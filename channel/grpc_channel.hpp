@@ -65,8 +65,8 @@ struct GrpcChannelOptions {
   std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
   /// Requests that are larger are not retried by policy.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// Retries look for an endpoint that the call has not tried.
-  bool retry_elsewhere = false;
+  /// Retries look for an endpoint that the call has not tried, where a route does not say so.
+  bool retry_elsewhere = true;
 };
 
 /// The connections that the router leads to must be actors::GrpcConnections.

@@ -297,7 +297,7 @@ struct Runtime::State {
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   std::size_t retry_buffer_bytes = 0;
-  bool retry_elsewhere = false;
+  bool retry_elsewhere = true;
   std::optional<RetryThrottling> retry_throttling;
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;

@@ -80,7 +80,7 @@ class WaitingPick : public OnceWaiter {
       : OnceWaiter(std::move(list)),
         router_(std::move(router)),
         path_(call.path),
-        call_{path_, call.headers, call.seed, call.authority},
+        call_{path_, call.headers, call.seed, call.authority, call.tried},
         on_fail_(on_fail),
         pick_(std::move(pick)),
         picked_(std::move(picked)) {}

@@ -290,7 +290,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                         .seed = call.seed,
                                         .hash = selected.hash,
                                         .cluster_place = selected.place,
-                                        .session = session != nullptr ? &wish : nullptr},
+                                        .session = session != nullptr ? &wish : nullptr,
+                                        .tried = call.tried},
                                        pick.auto_host_rewrite_ ? call.authority : nullptr,
                                        sink);
     if (session != nullptr)

@@ -56,6 +56,9 @@ struct CallArgs {
   /// application chose itself comes first. A string that has room for it keeps the pick free of
   /// allocations. Null: nobody asks.
   std::string* authority = nullptr;
+  /// Where earlier attempts of the call went, for a retry: it passes over them where the policy
+  /// does not bind the call and another endpoint is READY. Null: none.
+  const TriedAddresses* tried = nullptr;
 };
 
 /// What became of a call, and the references that it holds until this is destroyed (on any

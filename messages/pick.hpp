@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -74,6 +76,9 @@ struct Tier {
   friend auto operator<=>(const Tier&, const Tier&) = default;
 };
 
+/// Where earlier attempts of a call went. A retry passes over them (RetryPolicy::previous_hosts).
+using TriedAddresses = std::vector<Address>;
+
 /// What a pick may depend on. Borrowed for the duration of the call.
 struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
@@ -86,7 +91,18 @@ struct PickArgs {
   std::size_t cluster_place = 0;
   const SessionArgs* session = nullptr;     ///< Null: the call is of none.
   std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
+  /// To be passed over by pickers that are free to choose, as long as another endpoint is READY.
+  /// Null: none.
+  const TriedAddresses* tried = nullptr;
 };
+
+/// Whether the call should pass over the connection.
+inline bool was_tried(const PickArgs& args, const Connection& connection) {
+  if (args.tried == nullptr) [[likely]]
+    return false;
+  return std::find(args.tried->begin(), args.tried->end(), connection.address()) !=
+         args.tried->end();
+}
 
 /// Salts, one per decision, so that draws are independent of each other and repeatable.
 enum class Salt : std::uint64_t {

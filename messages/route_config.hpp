@@ -73,6 +73,7 @@ struct RetryPolicy {
   std::uint32_t max_attempts = 2;                          ///< The first one included; 2 to 5.
   Duration base_interval = std::chrono::milliseconds(25);  ///< At least 1 ms; doubles.
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
+  bool previous_hosts = false;  ///< Retries pass over the hosts that the call has tried (Envoy).
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };

@@ -62,6 +62,18 @@ class ReadyEndpoints {
   std::vector<ConnectionPtr> owners_;   // Of the same.
 };
 
+/// From `at` on, in the order of a round: the first endpoint that the call has not tried; `at`
+/// where there is none. Looks at no more than one endpoint beyond those that were tried.
+inline std::size_t first_untried(const ReadyEndpoints& ready,
+                                 const PickArgs& args,
+                                 std::size_t at) {
+  for (std::size_t step = 0; step < ready.size(); ++step) {
+    const std::size_t next = (at + step) % ready.size();
+    if (!was_tried(args, *ready[next].connection)) return next;
+  }
+  return at;
+}
+
 /// An endpoint that no call goes to, and why, for explanations.
 struct AbsentEndpoint {
   LocalityPtr locality;

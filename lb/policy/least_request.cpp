@@ -50,7 +50,7 @@ class LeastRequestPicker final : public Picker {
  private:
   template <typename Sink>
   PickResult decide(const PickArgs& args, const Sink& sink) const {
-    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args.seed, sink);
+    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args, sink);
     sink.tell([&] {
       return PickStep{"least_request",
                       shown(ready_[chosen]),
@@ -69,12 +69,12 @@ class LeastRequestPicker final : public Picker {
   }
 
   template <typename Sink>
-  std::size_t choose(std::uint64_t seed, const Sink& sink) const {
-    std::size_t best = sample(seed, 0);
+  std::size_t choose(const PickArgs& args, const Sink& sink) const {
+    std::size_t best = sample(args, 0);
     std::int64_t fewest = counters_[best].sum();
     tell_drawn(best, fewest, sink);
     for (std::uint32_t step = 1; step < choices_; ++step) {
-      const std::size_t next = sample(seed, step);
+      const std::size_t next = sample(args, step);
       if (next == best) continue;
       const std::int64_t calls = counters_[next].sum();
       tell_drawn(next, calls, sink);
@@ -95,8 +95,10 @@ class LeastRequestPicker final : public Picker {
     });
   }
 
-  std::size_t sample(std::uint64_t seed, std::uint64_t step) const {
-    return draw_below(seed, Salt::kEndpoint, ready_.size(), step);
+  // What the call has tried is drawn as its neighbour.
+  std::size_t sample(const PickArgs& args, std::uint64_t step) const {
+    const std::size_t drawn = draw_below(args.seed, Salt::kEndpoint, ready_.size(), step);
+    return args.tried == nullptr ? drawn : first_untried(ready_, args, drawn);
   }
 
   ReadyEndpoints ready_;  // Never empty.

@@ -29,17 +29,21 @@ class RoundRobinPicker final : public Picker {
     }
   }
 
-  [[gnu::hot]] PickResult pick(const PickArgs& /*args*/) const override { return decide(Silent{}); }
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
 
-  PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
-    return decide(Telling{trace});
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
   }
 
  private:
   template <typename Sink>
-  PickResult decide(const Sink& sink) const {
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
     std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;
-    const std::uint64_t turn = mark.load(std::memory_order_relaxed);
+    std::uint64_t turn = mark.load(std::memory_order_relaxed);
+    if (args.tried != nullptr) [[unlikely]]
+      turn = first_untried(ready_, args, turn);
     sink.leave(
         [&] { mark.store(turn + 1 < ready_.size() ? turn + 1 : 0, std::memory_order_relaxed); });
     sink.tell([&] {

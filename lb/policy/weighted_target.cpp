@@ -105,7 +105,32 @@ class WeightedPicker final : public Picker {
                                    chosen->end - target.weight),
                       "EDS"};
     });
-    return chosen->picker.ask(args, sink);
+    PickResult result = chosen->picker.ask(args, sink);
+    if (args.tried != nullptr && leads_back(result, args)) [[unlikely]]
+      return ask_others(chosen - shares_.begin(), args, std::move(result), sink);
+    return result;
+  }
+
+  static bool leads_back(const PickResult& result, const PickArgs& args) {
+    const auto* complete = std::get_if<Complete>(&result.outcome);
+    return complete != nullptr && complete->connection != nullptr &&
+           was_tried(args, *complete->connection);
+  }
+
+  // A retry whose locality has only endpoints that it has tried. What binds a call to an endpoint
+  // binds it in its own locality.
+  template <typename Sink>
+  [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
+                                          const PickArgs& args,
+                                          PickResult back,
+                                          const Sink& sink) const {
+    for (std::size_t step = 1; step < shares_.size(); ++step) {
+      const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
+      PickResult result = other.picker.ask(args, sink);
+      if (std::holds_alternative<Complete>(result.outcome) && !leads_back(result, args))
+        return result;
+    }
+    return back;
   }
 
   std::vector<Share> shares_;  ///< Two or more; `end` rises.

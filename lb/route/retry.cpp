@@ -28,12 +28,15 @@ std::optional<Duration> pushed_back(absl::string_view value) {
 }  // namespace
 
 RetryRules::RetryRules(const RetryPolicy& policy)
-    : max_attempts_(policy.max_attempts), base_(policy.base_interval), max_(policy.max_interval) {
+    : max_attempts_(policy.max_attempts),
+      avoids_tried_(policy.previous_hosts),
+      base_(policy.base_interval),
+      max_(policy.max_interval) {
   for (const absl::StatusCode code : policy.retry_on)
     codes_ |= std::uint32_t{1} << static_cast<std::uint32_t>(code);
 }
 
-Duration RetryRules::longest_delay(std::uint32_t earlier) const {
+Duration RetryRules::delay(std::uint32_t earlier) const {
   Duration delay = base_;
   for (; earlier > 0 && delay < max_; --earlier)
     delay = delay > max_ / 2 ? max_ : delay * 2;
@@ -60,12 +63,13 @@ bool RetryThrottle::failed() {
   return left > most_ / 2;
 }
 
-// A6: random(0, min(base * 2^(n-1), max)).
+// A6: min(base * 2^(n-1), max) * random(0.8, 1.2).
 Duration RetryState::back_off(const RetryRules& rules, std::uint64_t seed) {
-  const Duration most = rules.longest_delay(back_offs_++);
-  const auto bound = static_cast<std::uint64_t>(most.count()) + 1;
-  return Duration(
-      static_cast<Duration::rep>(draw_below(seed, Salt::kRetryBackOff, bound, retries_)));
+  const auto middle = static_cast<std::uint64_t>(rules.delay(back_offs_++).count());
+  const std::uint64_t fifth = middle / 5;
+  const std::uint64_t drawn = draw_below(seed, Salt::kRetryBackOff, 2 * fifth + 1, retries_);
+  constexpr auto kLongest = static_cast<std::uint64_t>(Duration::max().count());
+  return Duration(static_cast<Duration::rep>(std::min(middle - fifth + drawn, kLongest)));
 }
 
 RetryDecision RetryState::after(const AttemptEnd& end,

@@ -42,14 +42,18 @@ class RetryRules {
 
   std::uint32_t max_attempts() const { return max_attempts_; }
 
-  /// The most that the retry may be put off that follows `earlier` ones.
-  Duration longest_delay(std::uint32_t earlier) const;
+  /// How long the retry that follows `earlier` ones is put off, before jitter.
+  Duration delay(std::uint32_t earlier) const;
+
+  /// Whether retries pass over the endpoints that the call has tried.
+  bool avoids_tried() const { return avoids_tried_; }
 
   friend bool operator==(const RetryRules&, const RetryRules&) = default;
 
  private:
   std::uint32_t codes_ = 0;  // A bit for each.
   std::uint32_t max_attempts_ = 1;
+  bool avoids_tried_ = false;
   Duration base_{};
   Duration max_{};
 };

@@ -449,40 +449,43 @@ TEST_CASE("retried_call: goes to an endpoint that it has not tried, where that i
     const PickResult first = answer(Complete{world.connection.get()});
     const ConnectionPtr spare = world.connect(other.address());
     const PickResult second = answer(Complete{spare.get()});
-    std::atomic<std::size_t> asked{0};
-    if (has_another) {
-      world.publish(in_turn({first, first, first, second}, asked));
-    } else {
-      world.publish(in_turn({first}, asked));
-    }
+    std::atomic<int> asked{0};
+    world.publish([&](const PickArgs& args) {
+      ++asked;
+      return has_another && was_tried(args, *world.connection) ? second : first;
+    });
     CHECK(converse(way, manner, world.channel, world.server.service()).status.ok());
     const bool went = elsewhere && has_another;
     CHECK(world.server.service().calls == (went ? 1 : 2));
     CHECK(other.service().calls == (went ? 1 : 0));
-    CHECK(asked == (!elsewhere ? 2 : has_another ? 4 : 6));
+    CHECK(asked == 2);
     world.wait_for_no_uses();
     world.publish(nullptr);
   }
 }
 
-TEST_CASE("retried_call: each look for an endpoint that it has not tried is another draw",
-          "[channel][retry][D13]") {
-  RetryWorld world(rules_of(2), nullptr, {}, /*elsewhere=*/true);
-  std::set<std::uint64_t> draws;
-  int asked = 0;
+TEST_CASE("retried_call: a pick is told which endpoints its call has tried, where that is wanted",
+          "[channel][retry]") {
+  const bool by_option = GENERATE(false, true);
+  const bool by_route = GENERATE(false, true);
+  RetryPolicy policy{{absl::StatusCode::kUnavailable}, 3, 1ms, 1ms};
+  policy.previous_hosts = by_route;
+  RetryWorld world(lb::RetryRules(policy), nullptr, {}, by_option);
+  std::vector<TriedAddresses> told;
   world.publish([&](const PickArgs& args) {
-    ++asked;
-    draws.insert(args.seed);
+    told.push_back(args.tried == nullptr ? TriedAddresses{} : *args.tried);
     return answer(Complete{world.connection.get()});
   });
   EchoRequest request;
-  request.set_failures(1);
+  request.set_failures(2);
   request.set_status(grpc::StatusCode::UNAVAILABLE);
   grpc::ClientContext context;
   EchoReply reply;
   CHECK(world.stub->Unary(&context, request, &reply).ok());
-  CHECK(asked == 6);  // The first attempt's, the second's, and four that look further.
-  CHECK(draws.size() == 6);
+  const Address& tried = world.server.address();
+  const std::vector<TriedAddresses> all{{}, {tried}, {tried, tried}};
+  const std::vector<TriedAddresses> none(3);
+  CHECK(told == (by_option || by_route ? all : none));
 }
 
 // Counts the hooks that it sees; `hops`: goes on from another thread.

@@ -37,9 +37,9 @@ SCENARIO("A44: supported features", "[spec][A44]") {
       CHECK_FALSE(RetryState().after({.code = 13}, rules, 7, nullptr).delay);
     }
     THEN("it backs off between retries, by a base that doubles up to a maximum") {
-      CHECK(rules.longest_delay(0) == 10ms);
-      CHECK(rules.longest_delay(1) == 20ms);
-      CHECK(rules.longest_delay(5) == 40ms);
+      CHECK(rules.delay(0) == 10ms);
+      CHECK(rules.delay(1) == 20ms);
+      CHECK(rules.delay(5) == 40ms);
     }
     THEN("it stops after three") {
       CHECK(fail(state, rules).delay);

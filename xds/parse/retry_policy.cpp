@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -19,6 +20,10 @@ using RetryProto = envoy::config::route::v3::RetryPolicy;
 
 constexpr Duration kShortestInterval = std::chrono::milliseconds(1);
 constexpr int kIntervalGrowth = 10;  // Of max_interval over base_interval, where it is not set.
+
+constexpr absl::string_view kPreviousHosts = "envoy.retry_host_predicates.previous_hosts";
+constexpr absl::string_view kPreviousHostsType =
+    "/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate";
 
 constexpr std::pair<absl::string_view, absl::StatusCode> kConditions[] = {
     {"cancelled", absl::StatusCode::kCancelled},
@@ -65,6 +70,15 @@ void parse_back_off(const RetryProto::RetryBackOff& proto,
   policy.max_interval = std::max(policy.max_interval, kShortestInterval);
 }
 
+// Istio sends the name and the type, older control planes the name alone. What other predicates
+// want is passed over, as gRPC passes over all of them (A44).
+bool has_previous_hosts(const RetryProto& proto) {
+  return std::ranges::any_of(proto.retry_host_predicate(), [](const auto& predicate) {
+    if (!predicate.has_typed_config()) return predicate.name() == kPreviousHosts;
+    return absl::EndsWith(predicate.typed_config().type_url(), kPreviousHostsType);
+  });
+}
+
 }  // namespace
 
 bool is_retry_condition(absl::string_view condition) {
@@ -80,6 +94,7 @@ std::optional<RetryPolicy> parse_retry_policy(const RetryProto& proto, const Fie
     if (retries == 0) field.at("num_retries").add("must be at least 1, found 0");
     policy.max_attempts = std::min(retries, kMostRetries) + 1;
   }
+  policy.previous_hosts = has_previous_hosts(proto);
   if (proto.has_retry_back_off())
     parse_back_off(proto.retry_back_off(), policy, field.at("retry_back_off"));
   if (policy.retry_on.empty()) return std::nullopt;

@@ -32,7 +32,8 @@
 // Determinism. A policy asks no clock (`now` is an argument), draws from PolicyContext::seed, and
 // has no state outside of itself: it can be tested by calling step, and runs in many copies, one
 // for each place where a cluster needs it, each made anew after a death. A picker draws from
-// PickArgs::seed: see draw().
+// PickArgs::seed: see draw(). A retry brings the addresses that its call has tried in
+// PickArgs::tried; a picker may pass over them.
 //
 // Errors. What parse returns as an error refuses the cluster: the NACK names the field and has the
 // error's message, the cluster's last good version stays in use. A parse that throws is the same.

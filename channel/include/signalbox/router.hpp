@@ -129,7 +129,8 @@ class Router {
   /// returned. On this thread and before this returns, where nobody has to wait; else on a thread
   /// of the runtime or of gRPC, or on the one that destroys the runtime. It must not block, nor
   /// destroy the runtime; it holds no lock of ours, and may pick. The path is copied;
-  /// `call.headers` and `call.authority` have to live until then. The Router need not.
+  /// `call.headers`, `call.authority` and `call.tried` have to live until then. The Router need
+  /// not.
   Registration pick_async(const CallArgs& call,
                           Clock::time_point deadline,
                           std::function<void(Pick)> picked,

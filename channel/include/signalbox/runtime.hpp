@@ -159,10 +159,11 @@ struct RuntimeOptions {
   /// Requests that are larger, all messages of a stream together, are not kept for them, and so
   /// their call is not retried: signalbox_retries_total says too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// A retry that is led to an endpoint which the call has tried looks elsewhere: up to four picks
-  /// more, then it goes where the last one led. What chooses by hash or by session stays. Off, as
-  /// in gRPC: each retry is led where a new call would be.
-  bool retry_elsewhere = false;
+  /// A retry passes over the endpoints that the call has tried, while there are others: those of
+  /// round_robin, least_request and the localities do. What chooses by hash, by session or as
+  /// pick_first does stays. Off, as in gRPC: each retry is led where a new call would be, unless
+  /// its route's retry policy says otherwise (retry_host_predicate: previous_hosts).
+  bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6): a failure that could
   /// be retried takes a token, a success gives `token_ratio` of one back, and none is retried while
   /// half of the tokens or more are gone. Unset: never, as in gRPC without a service config; xDS

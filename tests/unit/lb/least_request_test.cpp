@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/policy/least_request.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -90,6 +91,27 @@ TEST_CASE("least_request: takes the less busy of those drawn, of equals the firs
   leaf.begin(seed_that_draws("aa"));
   CHECK(leaf.where(seed_that_draws("aa")) == "a");
   CHECK(leaf.where(first_a) == "b");
+}
+
+TEST_CASE("least_request: a retry passes over the endpoints that its call has tried",
+          "[lb][least_request][retry]") {
+  const auto size = GENERATE(2, 5);
+  Harness leaf(size == 2 ? Strings{"a", "b"} : Strings{"a", "b", "c", "d", "e"});
+  const TriedAddresses tried = size == 2 ? TriedAddresses{Address("a")}
+                                         : TriedAddresses{Address("a"), Address("c"), Address("e")};
+  const auto retry = [&](std::uint64_t seed, const TriedAddresses& over) {
+    const PickResult result = leaf.published.back().picker->pick({.seed = seed, .tried = &over});
+    return std::get<Complete>(result.outcome).connection->address();
+  };
+  leaf.begin(seed_that_draws("bb"));  // Those that were tried are less busy.
+  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    const Address to = retry(seed, tried);
+    CAPTURE(seed, to.str());
+    CHECK(std::ranges::find(tried, to) == tried.end());
+  }
+  const TriedAddresses all{Address("a"), Address("b"), Address("c"), Address("d"), Address("e")};
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    CHECK(retry(seed, all).str() == leaf.where(seed));
 }
 
 TEST_CASE("least_request: a call counts until it ends, once", "[lb][least_request][A48]") {

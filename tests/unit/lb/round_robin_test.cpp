@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -107,6 +108,27 @@ TEST_CASE("round_robin: a configuration is applied when every new address was he
 TEST_CASE("round_robin: on one thread calls are shared exactly evenly", "[lb][round_robin][A61]") {
   const LeafHarness leaf = ready_on({"a", "b", "c"});
   CHECK(shares(leaf, 300) == std::map<std::string, int>{{"a", 100}, {"b", 100}, {"c", 100}});
+}
+
+TEST_CASE("round_robin: a retry passes over the endpoints that its call has tried",
+          "[lb][round_robin][retry]") {
+  const LeafHarness leaf = ready_on({"a", "b", "c"});
+  const auto pick = [&](const TriedAddresses& tried) {
+    const PickResult result = leaf.published.back().picker->pick({.tried = &tried});
+    return std::get<Complete>(result.outcome).connection->address().str();
+  };
+  std::map<std::string, int> shares;
+  for (int i = 0; i < 300; ++i)
+    ++shares[pick({Address("b"), Address("gone")})];
+  CHECK(shares.size() == 2);
+  CHECK_FALSE(shares.contains("b"));
+  for (int i = 0; i < 10; ++i)
+    CHECK(pick({Address("a"), Address("c")}) == "b");
+  // Where all were tried it goes on as if none was.
+  std::set<std::string> round;
+  for (int i = 0; i < 3; ++i)
+    round.insert(pick({Address("a"), Address("b"), Address("c")}));
+  CHECK(round.size() == 3);
 }
 
 TEST_CASE("round_robin: on every thread calls are shared exactly evenly", "[lb][round_robin]") {

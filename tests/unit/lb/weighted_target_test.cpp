@@ -2,10 +2,12 @@
 #include "lb/policy/weighted_target.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "lb/pickers.hpp"
 #include "lb/policy/wrr_locality.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/property.hpp"
@@ -71,6 +73,33 @@ TEST_CASE("weighted_target: shares calls by weight among those that are READY",
     CHECK(done == Texts{"stop y", "stop z", "publish READY"});
     CHECK(answers(policy, 100).size() == 1);
   }
+}
+
+TEST_CASE("weighted_target: a retry goes to another locality where its own has only what was tried",
+          "[lb][weighted_target][retry]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(targets({{"x", 98}, {"y", 1}, {"z", 1}}));
+  std::vector<ConnectionPtr> connections;
+  for (const char* name : {"x", "y"}) {
+    connections.push_back(std::make_shared<const Connection>(Address(name)));
+    ChildStateChanged ready{ChildName(name), kReady};
+    ready.picker = make_connection_picker(connections.back());
+    ready.generation = policy.generation();
+    policy.step(ready);
+  }
+  policy.child("z", kReady);  // It fails its picks.
+  policy.step(RebuildDue{});
+  const auto pick = [&](std::uint64_t seed, const TriedAddresses& tried) {
+    return to_text(policy.published()->picker->pick({.seed = seed, .tried = &tried}));
+  };
+  std::set<std::string> answers;
+  for (std::uint64_t seed = 0; seed < 500; ++seed)
+    answers.insert(pick(seed, {Address("x")}));
+  CHECK(answers == std::set<std::string>{"complete y", "fail UNAVAILABLE: z READY"});
+  answers.clear();
+  for (std::uint64_t seed = 0; seed < 500; ++seed)
+    answers.insert(pick(seed, {Address("x"), Address("y")}));
+  CHECK(answers == std::set<std::string>{"complete x", "complete y", "fail UNAVAILABLE: z READY"});
 }
 
 TEST_CASE("weighted_target: the READY ones share all calls by weight, whatever the weights",

@@ -69,6 +69,9 @@ TEST_CASE("parse_route_config: a route is retried on the conditions that gRPC ha
   };
 
   const std::string on = R"(retry_on: "unavailable" )";
+  const std::string previous_name = R"(name: "envoy.retry_host_predicates.previous_hosts")";
+  RetryPolicy elsewhere = policy({Code::kUnavailable});
+  elsewhere.previous_hosts = true;
   const auto row = GENERATE_COPY(values<Row>({
       {"no policy", "", std::nullopt},
       {"all five conditions",
@@ -109,6 +112,27 @@ TEST_CASE("parse_route_config: a route is retried on the conditions that gRPC ha
        retry(on + "retry_back_off { base_interval { seconds: 315576000000 } "
                   "max_interval { seconds: 315576000000 } }"),
        policy({Code::kUnavailable}, 2, 24h * 36'525, 24h * 36'525)},
+      {"previous hosts, as Istio says it",
+       retry(on + "retry_host_predicate { " + previous_name +
+             " typed_config { type_url: "
+             "\"type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3."
+             "PreviousHostsPredicate\" } }"),
+       elsewhere},
+      {"previous hosts, by any name",
+       retry(on + "retry_host_predicate { name: \"mine\" typed_config { type_url: "
+                  "\"type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3."
+                  "PreviousHostsPredicate\" } }"),
+       elsewhere},
+      {"previous hosts, by the name alone, and others",
+       retry(on + "retry_host_predicate { name: \"other\" } retry_host_predicate { " +
+             previous_name + " }"),
+       elsewhere},
+      {"another predicate is passed over",
+       retry(on + "retry_host_predicate { " + previous_name +
+             " typed_config { type_url: "
+             "\"type.googleapis.com/envoy.extensions.retry.host.omit_canary_hosts.v3."
+             "OmitCanaryHostsPredicate\" } }"),
+       policy({Code::kUnavailable})},
   }));
   DYNAMIC_SECTION(row.rule) {
     CHECK(action_of(row.fields).retry == row.policy);
