@@ -78,23 +78,28 @@ Duration until(gpr_timespec deadline) {
 }
 
 // gRPC's other languages end the call with INTERNAL, too.
+// A value may be secret: nothing of it is told.
 absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   constexpr std::size_t kLongestTold = 64;
-  const auto told = [](absl::string_view text) {
-    return absl::StrCat("\"", absl::CEscape(text.substr(0, kLongestTold)), "\"");
-  };
+  const std::string told = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestTold)), "\"");
   if (!is_header_name(name)) {
     return absl::InternalError(
-        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", told(name)));
+        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", told));
   }
   if (!is_header_value(name, value)) {
     return absl::InternalError(absl::StrCat("metadata ",
-                                            told(name),
+                                            told,
                                             ": a value must be printable ASCII, or the name end "
-                                            "with -bin, found ",
-                                            told(value)));
+                                            "with -bin: ",
+                                            unprintable_in(value)));
   }
   return absl::OkStatus();
+}
+
+// What stands in a header of its own.
+absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) {
+  if (is_header_value(what, text)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
 }
 
 // What keeps the pick of a call that nobody observes: it goes with the call's context.
@@ -131,17 +136,22 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   return intent;
 }
 
-absl::Status CallBinder::refuse_metadata(grpc::ClientContext& context) {
-  absl::Status refused;
+absl::Status CallBinder::refuse_unsendable(const char* method, grpc::ClientContext& context) {
+  absl::Status refused = what_is_wrong_with("method", method);
+  const absl::Status authority = what_is_wrong_with("authority", GrpcAccess::authority(context));
+  if (!authority.ok()) context.set_authority("");
+  refused.Update(authority);
   const auto is_wrong = [&](const auto& header) {
     absl::Status wrong = what_is_wrong(header.first, header.second);
     refused.Update(wrong);
     return !wrong.ok();
   };
+  bool has_wrong = false;
   for (const auto& header : GrpcAccess::metadata(context)) {
-    if (is_wrong(header)) break;
+    has_wrong = is_wrong(header);
+    if (has_wrong) break;
   }
-  if (!refused.ok()) GrpcAccess::erase_metadata(context, is_wrong);
+  if (has_wrong) GrpcAccess::erase_metadata(context, is_wrong);
   return refused;
 }
 
@@ -307,8 +317,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
     intent.seed = draw(intent.seed, Salt::kRetryPick);
   }
   const bool elsewhere = options_.retry_elsewhere || intent.pick.retry().avoids_tried();
-  if (elsewhere && had_connection)
-    intent.tried.push_back(intent.pick.connection()->address());
+  if (elsewhere && had_connection) intent.tried.push_back(intent.pick.connection()->address());
   intent.pick.put_off();
   return decision.delay;
 }

@@ -87,9 +87,11 @@ class CallBinder final : public grpc::internal::CallHook,
   /// clock: gRPC compares those of one clock only, and later attempts have the same.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
-  /// Takes out of the context what gRPC would not send, but end the process for. The status says
-  /// what it was, and is what the call is to fail with. OK: there was nothing of the kind.
-  [[gnu::hot]] static absl::Status refuse_metadata(grpc::ClientContext& context);
+  /// Takes metadata out of the context that gRPC would not send, but end the process for, and an
+  /// authority that is no header's value. The status says what it was, or that the method is none,
+  /// without a byte of any value; it is what the call is to fail with. OK: nothing is wrong.
+  [[gnu::hot]] static absl::Status refuse_unsendable(const char* method,
+                                                     grpc::ClientContext& context);
 
   /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
   /// timeout, and its metadata gets what filters add. Returns true when it shortened it.

@@ -65,8 +65,8 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
                                      std::size_t position) {
   CallSite site{method, *context, cq, shared_from_this(), position};
   CallIntent intent = CallBinder::begin(*context);
-  if (const absl::Status wrong = CallBinder::refuse_metadata(*context); !wrong.ok())
-    return binder_->fail(binder_->describe(wrong, intent), intent, site);
+  const absl::Status wrong = CallBinder::refuse_unsendable(method.name(), *context);
+  if (!wrong.ok()) return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
   // Whether a connection is up costs as much as the pick: the observer asks, at the first batch.

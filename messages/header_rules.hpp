@@ -10,9 +10,11 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace signalbox {
@@ -34,6 +36,15 @@ inline bool is_header_value(absl::string_view name, absl::string_view value) {
   };
   return (name.size() > kBinary.size() && absl::EndsWith(name, kBinary)) ||
          std::ranges::all_of(value, is_printable);
+}
+
+/// Where a text stops being printable ASCII, in words that hold nothing of it: it may be secret.
+/// "byte 3 of 12 is not printable ASCII". Precondition: some byte is not.
+inline std::string unprintable_in(absl::string_view text) {
+  const auto wrong = std::ranges::find_if_not(
+      text, [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });
+  return absl::StrCat(
+      "byte ", wrong - text.begin() + 1, " of ", text.size(), " is not printable ASCII");
 }
 
 }  // namespace signalbox

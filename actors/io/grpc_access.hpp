@@ -107,6 +107,9 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return context.send_initial_metadata_;
   }
 
+  /// Empty: the application has set none.
+  static const std::string& authority(const ClientContext& context) { return context.authority_; }
+
   /// Takes out of the metadata what `is_meant`.
   template <typename Predicate>
   static void erase_metadata(ClientContext& context, Predicate is_meant) {

@@ -274,14 +274,13 @@ Verdict verdict_of(const Slot* slot) {
   }
 }
 
-// `named`: by the cookie.
-PickResult refuse(absl::string_view named, const Slot* known) {
+// What only the cookie says is not told: it is a value of the call's metadata.
+PickResult refuse(const Slot* known) {
+  const std::string host = known == nullptr ? "the host that its cookie names"
+                                            : absl::StrCat("its host ", known->host->address.str());
   PickResult result;
-  result.outcome = Drop{
-      absl::UnavailableError(absl::StrCat("the session is strict, and its host ",
-                                          known == nullptr ? named : known->host->address.str(),
-                                          " cannot be used: ",
-                                          reason_of(known)))};
+  result.outcome = Drop{absl::UnavailableError(
+      absl::StrCat("the session is strict, and ", host, " cannot be used: ", reason_of(known)))};
   return result;
 }
 
@@ -374,7 +373,7 @@ class OverrideHostPicker final : public Picker {
       return delegate(args, why, sink);
     }
     tell(sink, "the call is dropped", "no host of its cookie can be used, and it is strict");
-    PickResult result = refuse(Sink::kTells ? "of its cookie" : hosts, named.known);
+    PickResult result = refuse(named.known);
     result.affinity.result = why;
     return result;
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/header_rules.hpp"
 #include "xds/parse/address.hpp"
 #include "xds/parse/endpoint_metadata.hpp"
 #include "xds/parse/well_known.hpp"
@@ -86,6 +87,10 @@ Endpoint parse_lb_endpoint(const envoy::config::endpoint::v3::LbEndpoint& proto,
                           host.at("health_check_config"));
   }
   require_name_length(addresses.hostname(), host.at("hostname"));
+  if (!is_header_value(":authority", addresses.hostname())) {
+    host.at("hostname")
+        .add(absl::StrCat("must be printable ASCII, found ", quoted(addresses.hostname())));
+  }
   endpoint.hostname = addresses.hostname();
   if (proto.has_metadata()) {
     const Field metadata = field.at("metadata");

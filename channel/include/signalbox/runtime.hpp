@@ -249,7 +249,8 @@ class Runtime {
   ///   filters add, the context has from then on.
   /// - Metadata that gRPC would not send (a name that is not of a-z, 0-9, '-', '_' and '.', a value
   ///   that is not printable ASCII without "-bin" at the end of its name) fails its call INTERNAL;
-  ///   on gRPC's own channel it ends the process. What is wrong is taken out of the context.
+  ///   on gRPC's own channel it ends the process. What is wrong is taken out of the context. A
+  ///   method or an authority that is not printable ASCII fails its call, too.
   /// - A call whose connection dies before the call's first batch is picked again. Later than that
   ///   but still unsent, a unary call is made again at once, and one that its route's retry policy
   ///   covers after a back-off. Streams are not, nor are unary calls in more than one batch (the

@@ -427,14 +427,15 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
   const Hosts hosts({HealthStatus::kHealthy});
   const auto row = GENERATE(values<Row>({
       {"nobody",
-       "nobody cannot be used: no endpoint of the cluster has this address",
+       "the host that its cookie names cannot be used: no endpoint of the cluster has this address",
        AffinityResult::kUnknownHost},
-      {"failed", "failed cannot be used: refused"},
-      {"ejected", "ejected cannot be used: it was ejected"},
+      {"failed", "its host failed cannot be used: refused"},
+      {"ejected", "its host ejected cannot be used: it was ejected"},
       {"unknown",
-       "unknown cannot be used: its health is UNKNOWN, which override_host_status does not name"},
+       "its host unknown cannot be used: its health is UNKNOWN, which override_host_status does "
+       "not name"},
   }));
-  const std::string expected = "drop UNAVAILABLE: the session is strict, and its host " + row.why;
+  const std::string expected = "drop UNAVAILABLE: the session is strict, and " + row.why;
   const PickResult refused = hosts.pick(row.cookie, true);
   CHECK(to_text(refused) == expected);
   CHECK(refused.affinity.result == row.result);
