@@ -72,7 +72,7 @@ protocol::BehaviorOf<HealthCheckerActor> health_checker_behavior(HealthCheckerSt
   state.handled = state.environment->instruments->actor_messages("health_checker");
   state.address = std::move(order.address);
   state.map = std::move(map);
-  const HealthProber::Target target{{order.probed, order.tls}, order.cluster};
+  const HealthProber::Target target{{order.probed, order.tls, order.authority}, order.cluster};
   for (const HealthCheck& check : *order.checks)
     state.probes.push_back(state.environment->health_prober->prepare(target, check));
   state.core.emplace(

@@ -80,7 +80,7 @@ struct SubchannelState {
   }
 
   void open(lb::SubchannelOptions options) {
-    peer = {options.address, options.settings.tls};
+    peer = {options.address, options.settings.tls, options.settings.authority};
     cluster = options.settings.cluster;
     environment->instruments->add_subchannels(state, +1);
     core.emplace(std::move(options));

@@ -254,10 +254,10 @@ Interception CallBinder::intercept(const CallIntent& intent, const CallSite& sit
 grpc_call* CallBinder::connect(const CallIntent& intent,
                                const char* method,
                                const grpc::ClientContext& context,
-                               grpc::CompletionQueue& cq) {
+                               grpc::CompletionQueue& cq) const {
   const actors::GrpcConnection& connection = connection_of(intent.pick);
-  const std::string& authority =
-      intent.authority.empty() ? connection.authority() : intent.authority;
+  const std::string& own = options_.authority.empty() ? connection.authority() : options_.authority;
+  const std::string& authority = intent.authority.empty() ? own : intent.authority;
   return GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
 }
 

@@ -124,10 +124,10 @@ class CallBinder final : public grpc::internal::CallHook,
   [[gnu::hot]] Interception intercept(const CallIntent& intent, const CallSite& site) const;
 
   /// A call on the picked connection.
-  [[gnu::hot]] static grpc_call* connect(const CallIntent& intent,
-                                         const char* method,
-                                         const grpc::ClientContext& context,
-                                         grpc::CompletionQueue& cq);
+  [[gnu::hot]] grpc_call* connect(const CallIntent& intent,
+                                  const char* method,
+                                  const grpc::ClientContext& context,
+                                  grpc::CompletionQueue& cq) const;
 
   /// A call that has failed, and by nothing else than `status`.
   grpc_call* refuse(const absl::Status& status,

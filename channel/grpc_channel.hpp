@@ -67,6 +67,9 @@ struct GrpcChannelOptions {
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// Retries look for an endpoint that the call has not tried, where a route does not say so.
   bool retry_elsewhere = true;
+  /// The :authority of calls that have none by their context or their route; empty: the endpoint's
+  /// address.
+  std::string authority = {};
 };
 
 /// The connections that the router leads to must be actors::GrpcConnections.

@@ -249,7 +249,7 @@ void QueuedCall::bind(Verdict verdict) {
                                            : intent_.pick.status();
   grpc_call* real = nullptr;
   if (verdict == Verdict::kBind) {
-    real = CallBinder::connect(intent_, name_.c_str(), context_, *cq_);
+    real = binder_->connect(intent_, name_.c_str(), context_, *cq_);
     GrpcAccess::apply_credentials(context_, real);
     binder_->hand_over(intent_, interception_.observer);
   } else {

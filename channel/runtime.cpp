@@ -32,6 +32,7 @@
 #include "channel/session_cookies.hpp"
 #include "channel/target.hpp"
 #include "lb/request_limit.hpp"
+#include "messages/header_rules.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
 #include "xds/client/client_options.hpp"
@@ -67,8 +68,15 @@ absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) 
   return status;
 }
 
+absl::Status check_authority(const std::string& authority) {
+  if (is_header_value(":authority", authority)) return {};
+  return absl::InvalidArgumentError(
+      absl::StrCat("the default authority: ", unprintable_in(authority)));
+}
+
 absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
   absl::Status status = actors::check_arguments(arguments);
+  status.Update(check_authority(actors::default_authority(arguments)));
   if (status.ok()) return status;
   return {status.code(), absl::StrCat("RuntimeOptions::channel_arguments: ", status.message())};
 }
@@ -183,8 +191,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
         instruments->count_config_rejected("certificate");
         log(text);
       });
-  connector.credentials = options.channel_credentials ? options.channel_credentials
-                                                      : grpc::InsecureChannelCredentials();
+  connector.credentials = options.channel_credentials;
   connector.arguments = options.channel_arguments;
   if (options.keepalive_time) {
     connector.keepalive = {
@@ -278,12 +285,6 @@ std::uint64_t some_seed() {
   return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
 }
 
-// "xds://authority/orders" and "xds:///orders" are served under the domain "orders" (A27).
-std::string authority_of(const std::string& target) {
-  const std::size_t path = target.find('/', std::string("xds://").size());
-  return path == std::string::npos ? target : target.substr(path + 1);
-}
-
 }  // namespace
 
 // In the order of construction: what is below uses what is above.
@@ -296,6 +297,7 @@ struct Runtime::State {
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
+  std::string default_authority;  ///< Of all channels; empty: each target's own.
   std::size_t retry_buffer_bytes = 0;
   bool retry_elsewhere = true;
   std::optional<RetryThrottling> retry_throttling;
@@ -330,7 +332,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
-  port.authority = authority_of(name);
+  port.authority = xds::data_plane_authority(name);
   fresh->open(link, std::move(port));
   known = fresh;
   return fresh;
@@ -399,6 +401,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
       channel::SessionCookies::make(options.session_cookies, options.log, state->instruments);
   if (!cookies.ok()) return cookies.status();
   state->session_cookies = *std::move(cookies);
+  state->default_authority = actors::default_authority(options.channel_arguments);
   state->retry_buffer_bytes = options.retry_buffer_bytes;
   state->retry_elsewhere = options.retry_elsewhere;
   state->retry_throttling = options.retry_throttling;
@@ -465,7 +468,14 @@ Runtime::~Runtime() {
 
 std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target,
                                                          Interceptors interceptors) {
+  return channel(target, ChannelOptions{.interceptors = std::move(interceptors)});
+}
+
+std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target,
+                                                         ChannelOptions own) {
   auto found = state_->target(target);
+  if (const absl::Status valid = check_authority(own.authority); found.ok() && !valid.ok())
+    found = absl::InvalidArgumentError(absl::StrCat(target, ": ", valid.message()));
   if (found.ok() && state_->transport != EndpointTransport::kGrpc) {
     found = absl::FailedPreconditionError(absl::StrCat(
         target, ": no calls on channels: RuntimeOptions::transport is not kGrpc, use router()"));
@@ -482,10 +492,13 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       *found,
                                       state_->counts,
                                       target,
-                                      std::move(interceptors),
+                                      std::move(own.interceptors),
                                       (*found)->retry_throttle(),
                                       state_->retry_buffer_bytes,
                                       state_->retry_elsewhere};
+  options.authority = !own.authority.empty()               ? std::move(own.authority)
+                      : !state_->default_authority.empty() ? state_->default_authority
+                                                           : xds::data_plane_authority(target);
   return channel::make_grpc_channel(std::move(options));
 }
 

@@ -68,7 +68,7 @@ std::optional<StartHealthChecks> probes_of(const SubchannelSettings& settings,
                                            const Address& address) {
   if (settings.health_checks == nullptr) return std::nullopt;
   StartHealthChecks probes{
-      address, settings.health_checks, address, settings.cluster, settings.tls};
+      address, settings.health_checks, address, settings.cluster, settings.tls, settings.authority};
   if (settings.probe_exceptions == nullptr) return probes;
   const auto found = settings.probe_exceptions->find(address);
   if (found == settings.probe_exceptions->end()) return probes;

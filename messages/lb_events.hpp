@@ -199,10 +199,12 @@ struct SubchannelSettings {
   UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;
+  std::string authority = {};  ///< What TLS handshakes ask for: the target's authority.
 
   friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
     return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
-           same_tls(left.tls, right.tls) && same_checks(left.health_checks, right.health_checks) &&
+           left.authority == right.authority && same_tls(left.tls, right.tls) &&
+           same_checks(left.health_checks, right.health_checks) &&
            same_exceptions(left.probe_exceptions, right.probe_exceptions);
   }
 };

@@ -216,6 +216,7 @@ struct StartHealthChecks {
   Address probed;          ///< Where the probes go.
   ClusterName cluster;
   UpstreamTlsPtr tls;
+  std::string authority = {};  ///< As SubchannelSettings::authority.
 };
 
 struct StopHealthChecks {

@@ -54,6 +54,7 @@ struct XdsConfig {
   /// The virtual host chosen for the target: a member of *route_config.
   const VirtualHost* virtual_host = nullptr;
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters;
+  std::string authority = {};  ///< The target's, which never changes: "orders:80".
 };
 
 using XdsConfigPtr = std::shared_ptr<const XdsConfig>;

@@ -132,4 +132,9 @@ std::vector<ServerConfig> distinct_servers(const Bootstrap& bootstrap);
 absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
                                                    absl::string_view target);
 
+/// The target's authority, which calls carry and which virtual hosts' domains are compared with
+/// (A47): the path of the target without its leading slash, percent-encoded as an authority is.
+/// Empty where the target is none.
+std::string data_plane_authority(absl::string_view target);
+
 }  // namespace signalbox::xds

@@ -54,6 +54,11 @@ absl::StatusOr<Target> parse_target(absl::string_view target) {
 
 }  // namespace
 
+std::string data_plane_authority(absl::string_view target) {
+  const auto parsed = parse_target(target);
+  return parsed.ok() ? percent_encode_authority(parsed->name) : "";
+}
+
 absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
                                                    absl::string_view target) {
   auto parsed = parse_target(target);

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include <grpc/grpc.h>
 
 namespace signalbox::actors {
@@ -51,6 +53,28 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
+// Without the port, as gRPC splits it. An IPv6 address keeps its colons.
+absl::string_view host_in(absl::string_view authority) {
+  const std::size_t colon = authority.find(':');
+  const bool has_port =
+      colon != absl::string_view::npos && authority.find(':', colon + 1) == absl::string_view::npos;
+  return has_port ? authority.substr(0, colon) : authority;
+}
+
+// A last label of digits alone is an IPv4 address's, in one of its many spellings.
+bool is_dns_name(absl::string_view host) {
+  constexpr std::size_t kLongest = 253;
+  const auto may_be_in_it = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  if (host.size() > kLongest || !std::ranges::all_of(host, may_be_in_it)) return false;
+  absl::ConsumeSuffix(&host, ".");
+  const std::size_t dot = host.rfind('.');
+  const absl::string_view last = dot == absl::string_view::npos ? host : host.substr(dot + 1);
+  return !std::ranges::all_of(
+      last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+}
+
 // By default gRPC sends two pings on a connection that carries no data, and then no more.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
@@ -77,6 +101,11 @@ std::string default_authority(const grpc::ChannelArguments& said) {
   const grpc_arg* const found = find(said, GRPC_ARG_DEFAULT_AUTHORITY);
   if (found == nullptr || found->type != GRPC_ARG_STRING) return "";
   return found->value.string;
+}
+
+std::string handshake_authority(const std::string& authority) {
+  constexpr char kNoName[] = "endpoint.invalid";  // RFC 2606.
+  return is_dns_name(host_in(authority)) ? authority : kNoName;
 }
 
 grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,

@@ -34,8 +34,14 @@ absl::Status check_arguments(const grpc::ChannelArguments& said);
 /// The user's GRPC_ARG_DEFAULT_AUTHORITY; empty: none.
 std::string default_authority(const grpc::ChannelArguments& said);
 
-/// Of a channel that may take so long to connect. Its calls bring their authority: `authority`, the
-/// default one if there is one, is for handshakes. Precondition: check_arguments(said) is OK.
+/// The authority for a TLS handshake on behalf of `authority`: gRPC sends the host in it as the
+/// server's name (SNI). Where that host is no DNS name, an address above all, it is a name that is
+/// reserved for standing for nothing, because RFC 6066 allows no address there, and gRPC cannot be
+/// told to send no name.
+std::string handshake_authority(const std::string& authority);
+
+/// Of a channel that may take so long to connect. Its calls bring their authority: `authority` is
+/// for handshakes. Precondition: check_arguments(said) is OK.
 grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
                                             const std::optional<Keepalive>& keepalive,
                                             const std::string& authority,

@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -31,6 +32,8 @@ namespace signalbox::actors {
 struct Peer {
   Address address;
   UpstreamTlsPtr tls = nullptr;  ///< Null: the control plane says nothing of security (A29).
+  /// The target's authority, which a TLS handshake asks for; empty: the address.
+  std::string authority = {};
 };
 
 class Connector {

@@ -112,6 +112,7 @@ using TransportPtr = std::shared_ptr<Transport>;
 struct PeerOrder {
   bool operator()(const Peer& left, const Peer& right) const {
     if (left.address != right.address) return left.address < right.address;
+    if (left.authority != right.authority) return left.authority < right.authority;
     if (left.tls == nullptr || right.tls == nullptr)
       return left.tls == nullptr && right.tls != nullptr;
     return *left.tls < *right.tls;
@@ -176,7 +177,7 @@ class GrpcConnector::Pool {
   }
 
   void close();
-  TransportPtr join(const Peer& peer, const ListenerPtr& listener);
+  TransportPtr join(const Peer& wanted, const ListenerPtr& listener);
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
@@ -195,9 +196,9 @@ class GrpcConnector::Pool {
   void finish(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Peer& peer) const;
-  const std::string& authority_of(const Address& address) const;
+  Peer named(const Peer& peer) const;
   std::shared_ptr<grpc::Channel> make_channel(
-      const Address& address,
+      const Peer& peer,
       const std::shared_ptr<grpc::ChannelCredentials>& credentials,
       Duration timeout) const;
   void watch(const TransportPtr& transport,
@@ -284,7 +285,7 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   if (!credentials.ok()) return refuse(transport, credentials.status());
   const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
-  transport->connecting = make_channel(transport->address(), *credentials, first->timeout());
+  transport->connecting = make_channel(transport->peer, *credentials, first->timeout());
   state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
   GrpcPoller::hurry();
   for (const ListenerPtr& listener : transport->listeners) {
@@ -317,26 +318,45 @@ void GrpcConnector::Pool::finish(const TransportPtr& transport) {
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
     const Peer& peer) const {
-  if (peer.tls == nullptr) return options_.credentials;
+  if (peer.tls == nullptr) {
+    return options_.credentials != nullptr ? options_.credentials
+                                           : grpc::InsecureChannelCredentials();
+  }
   if (options_.cluster_credentials) return options_.cluster_credentials(*peer.tls);
   return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
 }
 
-const std::string& GrpcConnector::Pool::authority_of(const Address& address) const {
-  return authority_.empty() ? address.str() : authority_;
+// With the authority that its channel is made for. Where that can make no difference, all targets
+// share a connection.
+Peer GrpcConnector::Pool::named(const Peer& peer) const {
+  Peer named = peer;
+  const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
+  if (!authority_.empty()) {
+    named.authority = authority_;
+  } else if (!is_named || named.authority.empty()) {
+    named.authority = peer.address.str();
+  }
+  return named;
 }
 
+// Names that the control plane wants checked are checked by us: what the handshake asks for is not
+// among them. Credentials of the program's own check it themselves, as on gRPC's own channel.
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
-    const Address& address,
+    const Peer& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     Duration timeout) const {
   return grpc::CreateCustomChannel(
-      grpc_target(address),
+      grpc_target(peer.address),
       credentials,
-      connection_arguments(options_.arguments, options_.keepalive, authority_of(address), timeout));
+      connection_arguments(
+          options_.arguments,
+          options_.keepalive,
+          peer.tls == nullptr ? peer.authority : handshake_authority(peer.authority),
+          timeout));
 }
 
-TransportPtr GrpcConnector::Pool::join(const Peer& peer, const ListenerPtr& listener) {
+TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& listener) {
+  const Peer peer = named(wanted);
   const std::lock_guard lock(mutex_);
   TransportPtr& place = transports_[peer];
   std::shared_ptr<grpc::Channel> channel;
@@ -455,9 +475,9 @@ void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
       const auto retire = [retire = options_.retire](const Connection* connection) {
         retire(std::unique_ptr<const Tracked>(connection));
       };
-      const Address& address = transport->address();
+      const Peer& peer = transport->peer;
       transport->held =
-          ConnectionPtr(new GrpcConnection(address, channel, authority_of(address)), retire);
+          ConnectionPtr(new GrpcConnection(peer.address, channel, peer.authority), retire);
       transport->connection = transport->held;
       transport->connecting = nullptr;
       transport->phase = Transport::Phase::kReady;
@@ -487,7 +507,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
     transport->phase = Transport::Phase::kFailing;
   }
   const grpc_slice path = grpc_slice_from_static_string("/signalbox.Connector/Probe");
-  const grpc_slice host = grpc_slice_from_copied_string(authority_of(transport->address()).c_str());
+  const grpc_slice host = grpc_slice_from_copied_string(transport->peer.authority.c_str());
   grpc_call* const call = grpc_channel_create_call(
       GrpcAccess::c_channel(*channel),
       nullptr,

@@ -10,10 +10,9 @@
 // up and never picked again; when to try again is the subchannel's business.
 //
 // Invariants
-//   G1  At most one living transport per address and TLS that an attempt wants: attempts made at
-//   the
-//       same time, or while the connection lives, share it. (All other settings are the
-//       connector's.)
+//   G1  At most one living transport that an attempt wants per address, TLS and, where credentials
+//       may look at it, name of the server: attempts made at the same time, or while the connection
+//       lives, share it. (All other settings are the connector's.)
 //   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
 //       retires destroys it once in_use() is false.
 //   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
@@ -68,7 +67,8 @@ class GrpcConnection final : public Connection {
 };
 
 struct GrpcConnectorOptions {
-  std::shared_ptr<grpc::ChannelCredentials> credentials;  ///< Of peers without TLS settings (A29).
+  /// Of peers without TLS settings (A29). Null: insecure, and peers have no names.
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
   /// Of the others; empty: they cannot be connected to.
   ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().

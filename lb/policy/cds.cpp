@@ -27,13 +27,16 @@ UpstreamTlsPtr tls_of(const Cluster& cluster) {
   return std::make_shared<const UpstreamTls>(*cluster.tls);
 }
 
-SubchannelSettings subchannel_settings(const Cluster& cluster, const LeafEndpoints& leaf) {
+SubchannelSettings subchannel_settings(const Cluster& cluster,
+                                       const LeafEndpoints& leaf,
+                                       const std::string& authority) {
   return {
       .cluster = cluster.name,
       .connect_timeout = cluster.connect_timeout,
       .tls = tls_of(cluster),
       .health_checks = cluster.health_checks,
-      .probe_exceptions = leaf.endpoints == nullptr ? nullptr : leaf.endpoints->probe_exceptions};
+      .probe_exceptions = leaf.endpoints == nullptr ? nullptr : leaf.endpoints->probe_exceptions,
+      .authority = authority};
 }
 
 /// The endpoints as the tree wants them: where none are known, one priority without any, so that
@@ -88,6 +91,7 @@ class Cds final : public Policy {
     const CdsConfig& own = config_of<CdsConfig>(update);
     const ClusterName& name = own.cluster;
     SIGNALBOX_INVARIANT(update.xds != nullptr, "cds is told the world");
+    authority_ = update.xds->authority;
     const auto found = update.xds->clusters.find(name);
     if (found == update.xds->clusters.end()) {
       const auto gone =
@@ -123,7 +127,8 @@ class Cds final : public Policy {
                   const LeafEndpoints& leaf,
                   const ClusterName& aggregate,
                   LbEffects& effects) {
-    effects.push_back(ServeSubchannels{subchannel_settings(cluster, leaf), children_.generation()});
+    effects.push_back(
+        ServeSubchannels{subchannel_settings(cluster, leaf, authority_), children_.generation()});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;
@@ -200,6 +205,7 @@ class Cds final : public Policy {
   LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
   TierSetPtr tiers_;         ///< As last told: CdsConfig::tiers.
   bool sessions_ = false;    ///< As last told: may_have_sessions().
+  std::string authority_;    ///< The target's.
   std::string note_;
   Map map_ = Map::kClosed;
   std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.

@@ -14,6 +14,8 @@
 
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/echo_server.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/talking_socket.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -374,6 +376,60 @@ TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries n
 TEST_CASE("grpc_connector: IPv6 addresses are written in brackets", "[io][connector]") {
   CHECK(grpc_target(Address("[::1]:80")) == "ipv6:///[::1]:80");
   CHECK(grpc_target(Address("127.0.0.1:80")) == "ipv4:///127.0.0.1:80");
+}
+
+TEST_CASE("grpc_connector: a handshake asks for the target's name, and never for an address",
+          "[io][connector][tls]") {
+  struct Row {
+    const char* authority;
+    const char* named;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"echo.default.svc:7070", "echo.default.svc"},
+      {"10.1.2.3:7070", "endpoint.invalid"},
+      {"[2001:db8::1]:7070", "endpoint.invalid"},
+      {"", "endpoint.invalid"},
+  }));
+  CAPTURE(row.authority);
+  Graveyard graveyard;
+  Record record;
+  // It reads what a client says first, all of which ends with its protocols and keys.
+  const test::TalkingSocket server("", "h2");
+  GrpcConnectorOptions with_tls = options(graveyard);
+  with_tls.cluster_credentials = [](const UpstreamTls&) { return grpc::SslCredentials({}); };
+  GrpcConnector connector(std::move(with_tls));
+  const auto attempt = connector.connect(
+      {Address(server.address()), std::make_shared<const UpstreamTls>(), row.authority},
+      10s,
+      record.events());
+  REQUIRE(test::eventually([&] { return !server.heard().empty(); }));
+  const std::string heard = server.heard();
+  CHECK(absl::StrContains(heard, row.named));
+  CHECK_FALSE(absl::StrContains(heard, "127.0.0.1"));
+  CHECK_FALSE(absl::StrContains(heard, "10.1.2.3"));
+  CHECK_FALSE(absl::StrContains(heard, "2001:db8"));
+}
+
+TEST_CASE("grpc_connector: targets share a connection unless its handshake names one of them",
+          "[io][connector]") {
+  const bool is_named = GENERATE(false, true);
+  Graveyard graveyard;
+  EchoServer server;
+  GrpcConnectorOptions own = options(graveyard);
+  if (!is_named) own.credentials = nullptr;  // Insecure, and nobody else's.
+  GrpcConnector connector(std::move(own));
+  Record one;
+  Record other;
+  const auto first =
+      connector.connect({server.address(), nullptr, "one.example"}, 10s, one.events());
+  REQUIRE(one.wait_for(1));
+  const auto second =
+      connector.connect({server.address(), nullptr, "other.example"}, 10s, other.events());
+  REQUIRE(other.wait_for(1));
+  CHECK((one.connection() == other.connection()) == !is_named);
+  CHECK(grpc_connection(one.connection()).authority() ==
+        (is_named ? "one.example" : server.address().str()));
 }
 
 }  // namespace

@@ -123,7 +123,72 @@ TEST_CASE("runtime authority: the endpoint's hostname, where all agree to it",
   const AuthorityBackend backend;
   const World world(yaml_for(backend.address(), row.hostname, row.action), row.features);
   INFO(row.when);
-  CHECK(world.seen() == (row.rewritten ? "h.example" : backend.address()));
+  CHECK(world.seen() == (row.rewritten ? "h.example" : "orders"));
+}
+
+TEST_CASE("runtime authority: by default it is the target's, as on gRPC's own channel",
+          "[e2e][runtime][authority][A47]") {
+  struct Row {
+    const char* target;
+    const char* listener;
+    const char* seen;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"xds:///echo.default.svc:7070", "echo.default.svc:7070", "echo.default.svc:7070"},
+      {"xds:///echo%2Edefault.svc%3A7070", "echo.default.svc:7070", "echo.default.svc:7070"},
+      {"xds:echo", "echo", "echo"},
+      {"xds:///[2001:db8::1]:80", "[2001:db8::1]:80", "[2001:db8::1]:80"},
+  }));
+  CAPTURE(row.target);
+  const AuthorityBackend backend;
+  const std::string listener = absl::StrCat("\"", row.listener, "\"");
+  const std::string routes = replaced(routes_yaml("orders", "orders"),
+                                      "domains: [\"*\"]",
+                                      absl::StrCat("domains: [", listener, "]"));
+  const World world(listener_yaml(listener, "orders") + routes + cluster_yaml("orders") +
+                        endpoints_yaml("orders", {{backend.address()}}),
+                    {});
+  const Answer ours = call(world.runtime->channel(row.target));
+  INFO(ours.text());
+  CHECK(ours.cluster == row.seen);
+
+  ::setenv("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap_for(world.plane->address()).c_str(), 1);
+  const Answer theirs = call(grpc::CreateChannel(row.target, grpc::InsecureChannelCredentials()));
+  ::unsetenv("GRPC_XDS_BOOTSTRAP_CONFIG");
+  INFO(theirs.text());
+  CHECK(theirs.cluster == ours.cluster);
+}
+
+TEST_CASE("runtime authority: each channel may have its own", "[e2e][runtime][authority]") {
+  const AuthorityBackend backend;
+  const bool has_default = GENERATE(false, true);
+  grpc::ChannelArguments arguments;
+  if (has_default) arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "default.example");
+  const World world(yaml_for(backend.address(), "", ""), {}, arguments);
+  const auto channel_of = [&](const std::string& authority) {
+    Runtime::ChannelOptions options;
+    options.authority = authority;
+    return world.runtime->channel("xds:///orders", std::move(options));
+  };
+  CHECK(call(channel_of("own.example:80")).cluster == "own.example:80");
+  CHECK(call(channel_of("")).cluster == (has_default ? "default.example" : "orders"));
+
+  const Answer wrong = call(channel_of("own\n"));
+  CHECK(wrong.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(wrong.status.error_message(),
+             Catch::Contains("the default authority: byte 4 of 4 is not printable ASCII"));
+}
+
+TEST_CASE("runtime authority: a default one that is no header's value is refused by start()",
+          "[e2e][runtime][authority]") {
+  RuntimeOptions options = options_for("127.0.0.1:1");
+  options.channel_arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "own\n");
+  const auto runtime = Runtime::start(std::move(options));
+  REQUIRE(runtime.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(runtime.status().message() ==
+        "RuntimeOptions::channel_arguments: the default authority: byte 4 of 4 is not printable "
+        "ASCII");
 }
 
 TEST_CASE("runtime authority: the default one of the channel arguments, unless hostnames are used",

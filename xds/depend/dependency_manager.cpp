@@ -179,6 +179,7 @@ bool DependencyManager::try_emit(const Routes& routes, std::string target_note) 
   auto built = build_config(
       routes, BuildArguments{known_, text_, referenced_, emitted_.get(), missing_leaf_});
   if (!built) return false;
+  built->config.authority = authority_;
   ResolutionNotes notes{text_.node(), std::move(target_note), std::move(built->notes)};
   const bool unchanged = emitted_ != nullptr && is_unchanged(built->config, *emitted_);
   if (unchanged && notes == *emitted_notes_) return true;  // M1, M6.

@@ -174,15 +174,17 @@ struct RuntimeOptions {
   /// apply, pings are TCP's own, and every call on a channel() fails.
   EndpointTransport transport = EndpointTransport::kGrpc;
 
-  /// Of connections to endpoints whose cluster says nothing of security; unset: insecure. They are
+  /// Of connections to endpoints whose cluster says nothing of security; unset: insecure. They
+  /// check the server's name against the target's authority, as on gRPC's own channel. They are
   /// never used where a cluster asks for TLS: that is had as CDS says, with the certificates of the
   /// bootstrap's certificate_providers, or there is no connection (gRFC A29; conf/README.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   /// Of connections to endpoints. Each is one connection and no more: so retries, back-off, idle
   /// timeout, the subchannel pool and the resolution of service configs are not to be set here;
-  /// start() says which one is. GRPC_ARG_DEFAULT_AUTHORITY takes the place of the endpoint's
-  /// address in calls. Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a
-  /// stream, is 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets it grow, is off.
+  /// start() says which one is. GRPC_ARG_DEFAULT_AUTHORITY takes the place of the target's
+  /// authority in calls and in TLS handshakes. Unless set here,
+  /// GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a stream, is 1 MiB, and
+  /// GRPC_ARG_HTTP2_BDP_PROBE, which lets it grow, is off.
   grpc::ChannelArguments channel_arguments;
 
   /// How much of anything a control plane, or a resource file, may send. What goes beyond is
@@ -237,9 +239,18 @@ class Runtime {
   using Interceptors =
       std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
 
+  /// Of one channel.
+  struct ChannelOptions {
+    /// The channel's, as in grpc::experimental::CreateCustomChannelWithInterceptors; null ones are
+    /// left out.
+    Interceptors interceptors;
+    /// The :authority of the channel's calls, as GRPC_ARG_DEFAULT_AUTHORITY of one grpc::Channel;
+    /// empty: the runtime's. Printable ASCII, or every call fails.
+    std::string authority;
+  };
+
   /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. What is
-  /// wrong with the target, every call on the channel says. `interceptors` are the channel's, as
-  /// in grpc::experimental::CreateCustomChannelWithInterceptors; null ones are left out.
+  /// wrong with the target, every call on the channel says.
   ///
   /// It needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs and through
   /// generic stubs, and go as on gRPC's own channel, with everything that a ClientContext can be
@@ -262,8 +273,10 @@ class Runtime {
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
   ///   the channel's interceptors see one call. The global one also sees the ADS streams.
   /// - The authority of a call is the one that the context sets; else the endpoint's hostname, if
-  ///   its route says so and the control plane is trusted (gRFC A81); else the default authority of
-  ///   RuntimeOptions::channel_arguments; else the endpoint's address.
+  ///   its route says so and the control plane is trusted (gRFC A81); else ChannelOptions'; else
+  ///   the default authority of RuntimeOptions::channel_arguments; else the target's, as on gRPC's
+  ///   own channel: "orders.example:80" for "xds:///orders.example:80". No default authority
+  ///   changes which virtual host is the target's.
   /// - No service config, no channelz; what gRPC does for grpc::Channel alone
   ///   (its load-balancing policy's name, ResetConnectionBackoff) is not there.
   ///
@@ -272,6 +285,8 @@ class Runtime {
   /// costs what one on a grpc::Channel does, and one pick.
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
                                                   Interceptors interceptors = {});
+  std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
+                                                  ChannelOptions options);
 
   /// The Pick API for the same targets: see router.hpp. INVALID_ARGUMENT for a target that is none.
   absl::StatusOr<std::shared_ptr<Router>> router(const std::string& target);

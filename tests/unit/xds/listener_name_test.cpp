@@ -50,6 +50,30 @@ TEST_CASE("listener name: is the template with the target's name in it", "[xds][
   }
 }
 
+TEST_CASE("data plane authority: is the target's path, decoded, and encoded as an authority",
+          "[xds][A47]") {
+  struct Row {
+    const char* target;
+    const char* authority;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"xds:///orders", "orders"},
+      {"xds:orders", "orders"},
+      {"xds:///echo.default.svc:7070", "echo.default.svc:7070"},
+      {"xds://traffic-director/orders.example", "orders.example"},
+      {"xds:///echo%2Edefault%3A7070?a=b#c", "echo.default:7070"},
+      {"xds:///[2001:db8::1]:80", "[2001:db8::1]:80"},
+      {"xds:///team/orders", "team%2Forders"},
+      {"xds:///team%2forders", "team%2Forders"},
+      {"xds:///a%20b%0a\xc3\xa9", "a%20b%0A%C3%A9"},
+      {"xds:///a%zz", ""},
+      {"dns:///orders", ""},
+  }));
+  CAPTURE(row.target);
+  CHECK(data_plane_authority(row.target) == row.authority);
+}
+
 TEST_CASE("listener name: refuses targets that name no listener", "[xds][A47]") {
   struct Row {
     const char* target;
