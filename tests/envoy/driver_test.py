@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import cookies
 import differences
 import health_states
 import states
@@ -84,6 +85,16 @@ class FiveSigma(unittest.TestCase):
 
     def test_one_call_where_there_should_be_none_differs(self):
         self.assertTrue(health_states.differs({"a": 100.0}, {"a": 3999, "b": 1}))
+
+
+class Cookies(unittest.TestCase):
+    def test_a_cookie_of_two_forms_begins_as_grpcs_and_ends_as_envoys(self):
+        both = cookies.two_forms("127.0.0.1:45678", "127.0.0.2:1")
+        self.assertTrue(both.startswith(b"127.0.0.1:45678;"))
+        self.assertTrue(both.endswith(b"127.0.0.2:1"))
+        # Field 6 of eight bytes, field 7 of as many as its first byte says, field 1.
+        field_7 = 1 + 8
+        self.assertEqual(both[field_7 + 2 + both[field_7 + 1]], 0x0A)
 
 
 class SetUp(unittest.TestCase):
