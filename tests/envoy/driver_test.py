@@ -12,6 +12,7 @@ import cookies
 import differences
 import health_states
 import states
+from random_routes import random_world
 from virtual_environment import REQUIREMENTS, envoy_program
 
 RUN = Path(__file__).resolve().parents[2] / "run"
@@ -95,6 +96,12 @@ class Cookies(unittest.TestCase):
         # Field 6 of eight bytes, field 7 of as many as its first byte says, field 1.
         field_7 = 1 + 8
         self.assertEqual(both[field_7 + 2 + both[field_7 + 1]], 0x0A)
+
+
+class Chance(unittest.TestCase):
+    def test_a_seed_makes_the_same_world_in_every_run(self):
+        self.assertEqual(random_world(1, 2, 10), random_world(1, 2, 10))
+        self.assertNotEqual(random_world(1, 2, 10), random_world(1, 3, 10))
 
 
 class SetUp(unittest.TestCase):

@@ -3,7 +3,7 @@
 """signalbox beside a real Envoy, in the same situations: a part of the comparison for each run.
 
     set_up                                           a virtual environment in the build folder, with Envoy
-    health_states, cookies, health_checks            a module each: run(programs) ─▶ complaints
+    health_states, cookies, health_checks, routes    a module each: run(programs) ─▶ complaints
 
 Exit status: 0 all is as it should be, 1 it is not. A line that begins with SKIPPED says that Envoy could not be had; in CI
 (CI=true) that is a failure."""
@@ -17,7 +17,7 @@ from pathlib import Path
 from sides import Programs
 from virtual_environment import envoy_program, set_up
 
-PARTS = ("health_states", "cookies", "health_checks")
+PARTS = ("health_states", "cookies", "health_checks", "routes")
 
 
 def absolute(path: str) -> Path:
