@@ -24,6 +24,7 @@ from sides import Backends, OurSide, Programs
 REPEATS = 8  # More than any cluster has hosts: round robin does not stay on one by chance.
 DRAWS = 60  # Where a call draws its tier: 0.7 ** 60 is the chance that all of them meet the same host.
 ALTERNATIONS = 100
+SESSIONS = 5  # One more than the cluster has hosts.
 PATIENCE = 30
 
 
@@ -134,22 +135,31 @@ def cookie_of(set_cookie: str) -> str:
 
 
 def alternate(listener: str, first: Side, second: Side) -> str:
-    """A session that `first` began, by turns, its cookie as a client keeps it."""
+    """The worst that happens to sessions which `first` began."""
+    most_moves = 0
+    for _ in range(SESSIONS):
+        moves = moves_of_a_session(listener, first, second)
+        if moves is None:
+            return "some calls fail"
+        most_moves = max(most_moves, moves)
+        # Both sides take hosts by turns, and could meet the same one each time: now `first` is one host ahead.
+        first.call(listener, "", "/")
+    return {0: "stays", 1: "moves once"}.get(most_moves, "moves again and again")
+
+
+def moves_of_a_session(listener: str, first: Side, second: Side) -> int | None:
+    """By turns, its cookie as a client keeps it. None: a call failed."""
     answer = first.call(listener, "", "/")
-    host, cookie = answer.backend, cookie_of(answer.set_cookie)
-    moves = failures = 0
+    host, cookie, moves = answer.backend, cookie_of(answer.set_cookie), 0
     for number in range(ALTERNATIONS):
         answer = (second, first)[number % 2].call(listener, cookie, "/")
         if not answer.backend:
-            failures += 1
-            continue
+            return None
         moves += answer.backend != host
         host = answer.backend
         if answer.set_cookie:
             cookie = cookie_of(answer.set_cookie)
-    if failures:
-        return "some calls fail"
-    return "stays" if moves == 0 else "moves once" if moves == 1 else "moves again and again"
+    return moves
 
 
 def attributes(set_cookie: str) -> list[str]:
