@@ -26,6 +26,7 @@
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
+#include "signalbox/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.pb.h"
 #include "signalbox/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb.h"
 #include "signalbox/envoy/extensions/transport_sockets/tls/v3/tls.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
@@ -86,6 +87,7 @@ bool link_messages() {
       envoy::extensions::load_balancing_policies::ring_hash::v3::RingHash::descriptor(),
       envoy::extensions::load_balancing_policies::round_robin::v3::RoundRobin::descriptor(),
       envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality::descriptor(),
+      envoy::extensions::retry::host::previous_hosts::v3::PreviousHostsPredicate::descriptor(),
       envoy::extensions::transport_sockets::http_11_proxy::v3::Http11ProxyUpstreamTransport::
           descriptor(),
       envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext::descriptor(),
