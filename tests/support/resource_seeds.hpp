@@ -98,11 +98,9 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
           [type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions] {
             common_http_protocol_options { idle_timeout { seconds: 60 } } } } }
         transport_socket { typed_config {
-          [type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport] {
-            transport_socket { typed_config {
-              [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] {
-                common_tls_context { validation_context { system_root_certs {}
-                  match_subject_alt_names { suffix: ".d" } } } } } } } } })"},
+          [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext] {
+            common_tls_context { validation_context { system_root_certs {}
+              match_subject_alt_names { suffix: ".d" } } } } } })"},
     {"cluster with probes",
      ResourceType::kCluster,
      R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } }

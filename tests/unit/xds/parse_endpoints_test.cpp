@@ -428,6 +428,9 @@ TEST_CASE("parse_endpoints: an endpoint may have a hostname", "[xds][parse][A81]
   CHECK(error_in(one_endpoint("endpoint { hostname: \"" + std::string(kMaxNameLength + 1, 'h') +
                               "\" " + address("1.1.1.1") + " }"))
             .rfind(kFirst + ".endpoint.hostname: must not be longer than 1024 bytes", 0) == 0);
+  // It may become a header's value.
+  CHECK(error_in(one_endpoint("endpoint { hostname: \"h\\n\" " + address("1.1.1.1") + " }")) ==
+        kFirst + ".endpoint.hostname: must be printable ASCII, found \"h\\n\"");
 }
 
 TEST_CASE("parse_endpoints: an endpoint's place on the ring may be its hash_key",
