@@ -40,6 +40,7 @@ struct AdsStreamState {
     events.received = [me, number](std::string bytes) {
       protocol::post(me, AdsBytesReceived{number, std::move(bytes)});
     };
+    events.written = [me, number] { protocol::post(me, AdsBytesWritten{number}); };
     events.closed = [me, number](absl::Status why) {
       protocol::post(me, AdsStreamClosed{number, std::move(why)});
     };
@@ -105,6 +106,7 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
       [&state](Subscribe& event) { state.feed(std::move(event)); },
       [&state](const AdsStreamOpened& event) { state.feed(event); },
       [&state](AdsBytesReceived& event) { state.feed(std::move(event)); },
+      [&state](const AdsBytesWritten& event) { state.feed(event); },
       [&state](const AdsStreamClosed& event) { state.feed(event); },
       [&state](const TimerFired& event) { state.feed(event); },
   };

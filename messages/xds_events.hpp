@@ -48,13 +48,22 @@ struct AdsBytesReceived {
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
+/// The oldest SendBytes of the stream that was not told of yet has left for the server.
+struct AdsBytesWritten {
+  std::uint64_t stream = 0;
+};
+
 struct AdsStreamClosed {
   std::uint64_t stream = 0;
   absl::Status status;  ///< RESOURCE_EXHAUSTED: by us, as a response was beyond the limit.
 };
 
-using AdsSessionEvent =
-    std::variant<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
+using AdsSessionEvent = std::variant<Subscribe,
+                                     AdsStreamOpened,
+                                     AdsBytesReceived,
+                                     AdsBytesWritten,
+                                     AdsStreamClosed,
+                                     TimerFired>;
 
 /// Opens stream number `stream`; answered by AdsStreamOpened or AdsStreamClosed.
 struct OpenStream {
@@ -66,6 +75,7 @@ struct CloseStream {
   std::uint64_t stream = 0;
 };
 
+/// Answered by AdsBytesWritten, unless the stream ends before.
 struct SendBytes {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryRequest.
@@ -100,7 +110,7 @@ struct ResourcesReceived {
   std::array<std::uint64_t, kRejectionReasons> rejected{};
 };
 
-/// The complete set of names that the live stream has been asked for, of one type; replaces the set
+/// All names of one type in the last request that has left on the live stream; replaces the set
 /// before, and is empty once the stream is gone. Does-not-exist timers run for these (A57).
 struct SubscriptionSent {
   ResourceType type = ResourceType::kListener;

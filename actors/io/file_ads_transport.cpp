@@ -46,6 +46,11 @@ class FileStream {
     if (events_) events_->received(bytes);
   }
 
+  void written() {
+    const std::lock_guard lock(mutex_);
+    if (events_ && events_->written) events_->written();
+  }
+
   void closed(const absl::Status& why) {
     const std::lock_guard lock(mutex_);
     if (events_) events_->closed(why);
@@ -187,6 +192,7 @@ void FileServer::on(const StreamPtr& stream, const Opened&) {
 void FileServer::on(const StreamPtr& stream, const Sent& sent) {
   const auto known = ids_.find(stream);
   if (known == ids_.end()) return;
+  stream->written();
   const auto newest_nack = [this]() -> std::string {
     return core_.record().nacks.empty() ? "" : core_.record().nacks.back().nonce;
   };

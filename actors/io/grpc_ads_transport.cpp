@@ -166,7 +166,9 @@ class Call : public std::enable_shared_from_this<Call> {
   void wrote(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
-    if (ok) write_next();
+    if (!ok) return;
+    if (events_ && events_->written) events_->written();
+    write_next();
   }
 
   void finished(bool /*ok*/) {

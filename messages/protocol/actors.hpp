@@ -97,8 +97,12 @@ using XdsClientActor = ActorOf<WatchesChanged,
 /// What an ads_stream sees of the xds_client.
 using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusChanged>;
 
-using AdsStreamActor =
-    ActorOf<Subscribe, AdsStreamOpened, AdsBytesReceived, AdsStreamClosed, TimerFired>;
+using AdsStreamActor = ActorOf<Subscribe,
+                               AdsStreamOpened,
+                               AdsBytesReceived,
+                               AdsBytesWritten,
+                               AdsStreamClosed,
+                               TimerFired>;
 
 using SupervisorActor =
     ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue, DumpRequested>;

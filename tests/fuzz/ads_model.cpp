@@ -130,6 +130,7 @@ void AdsModel::check_request(const AdsRequest& request) {
                         absl::StrCat(describe(request), ", not '", versions_[request.type], "'"));
   asked.answered = true;
   asked.names = request.names;
+  if (request.names.empty()) versions_.erase(request.type);  // M7.
   if (changes_names) start_deadlines(request.type, request.names);
 }
 
@@ -142,18 +143,28 @@ void AdsModel::start_deadlines(ResourceType type, const std::set<std::string>& n
   }
 }
 
-void AdsModel::check_subscriptions(bool settled) const {
+void AdsModel::check_subscriptions(bool settled) {
   if (!live_) return;
   for (const auto type : {ResourceType::kListener,
                           ResourceType::kRouteConfig,
                           ResourceType::kCluster,
                           ResourceType::kEndpoints}) {
     const auto asked = asked_.find(type);
-    const auto names = asked == asked_.end() ? std::set<std::string>{} : asked->second.names;
-    SIGNALBOX_FUZZ_EXPECT(names == watched(type),
+    const std::set<std::string> wanted = watched(type);
+    if (asked == asked_.end()) {
+      SIGNALBOX_FUZZ_EXPECT(
+          wanted.empty(), "M2: what is watched is asked for", absl::StrCat(to_string(type), " []"));
+      continue;
+    }
+    const std::set<std::string>& names = asked->second.names;
+    std::optional<Instant>& differs = asked->second.differs;
+    if (names == wanted)
+      differs.reset();
+    else if (!differs)
+      differs = now_;
+    SIGNALBOX_FUZZ_EXPECT(!differs || (!settled && now_ - *differs < kPatience),
                           "M2: what is watched is asked for",
                           absl::StrCat(to_string(type), " [", absl::StrJoin(names, " "), "]"));
-    if (asked == asked_.end()) continue;
     const bool may_wait = !settled && !asked->second.valid;
     SIGNALBOX_FUZZ_EXPECT(asked->second.answered || may_wait, "M1: an answer", asked->second.nonce);
   }

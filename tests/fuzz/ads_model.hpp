@@ -12,7 +12,8 @@
 //   M1  A response to what was asked is answered by its nonce, an ACK with its version or a NACK
 //       with the last accepted one. A NACK may wait, and a newer answer may take its place (A27,
 //       A46).
-//   M2  The names last asked for, of each type, are those that somebody watches.
+//   M2  The names last asked for, of each type, are those that somebody watches; a change may wait
+//       for an answer, but no longer than kPatience.
 //   M3  Streams are opened a second apart at least, and while something is watched there is always
 //       one, or one to come (B8, A57).
 //   M4  The node is in the first request of a stream and in no other.
@@ -20,7 +21,8 @@
 //       wrong; without a good one it has the error of the resource, else that of the server (A88).
 //   M6  What was asked for on a live stream and is not mentioned for 15 s does not exist (A57);
 //       twice as long where that may pass (A88).
-//   M7  A version is sent only for types of which something was watched ever since it came.
+//   M7  A version is sent only for types of which something was watched ever since it came, and
+//       was asked for ever since.
 
 #pragma once
 
@@ -78,7 +80,7 @@ class AdsModel {
   bool is_watched(WatcherId watcher, const ResourceKey& key) const;
 
   /// At the end of a step. `settled`: long enough ago for a NACK that waits.
-  void check_subscriptions(bool settled) const;
+  void check_subscriptions(bool settled);
 
   bool is_live() const { return live_; }
 
@@ -97,6 +99,7 @@ class AdsModel {
 
   struct Asked {
     std::set<std::string> names;
+    std::optional<Instant> differs;  // Since then they are not those that are watched.
     std::string nonce;
     bool answered = true;
     bool valid = true;

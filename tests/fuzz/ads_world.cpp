@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -103,6 +104,7 @@ void AdsWorld::disturb() {
     tell_session(TimerFired{timer});
   if (stream_ > 1) {
     tell_session(AdsStreamOpened{stream_ - 1});
+    tell_session(AdsBytesWritten{stream_ - 1});
     tell_session(AdsBytesReceived{stream_ - 1, encode(SentResponse{})});
     tell_session(AdsStreamClosed{stream_ - 1, absl::OkStatus()});
   }
@@ -162,7 +164,9 @@ void AdsWorld::tell_client(const ClientEvent& event) {
   run(client_.step(event, now_, WallTime()));
 }
 
+// What is sent has left when the step is over.
 void AdsWorld::run(const AdsSessionEffects& effects) {
+  std::vector<AdsBytesWritten> written;
   for (const AdsSessionEffect& effect : effects) {
     std::visit(Overloaded{
                    [&](const OpenStream& order) {
@@ -170,7 +174,10 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
                      stream_ = order.stream;
                      opening_ = true;
                    },
-                   [&](const SendBytes& order) { take_request(order); },
+                   [&](const SendBytes& order) {
+                     take_request(order);
+                     written.push_back({order.stream});
+                   },
                    [&](const StartTimer& order) {
                      timers_[{false, order.timer}] = now_ + order.delay;
                    },
@@ -186,6 +193,8 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
                },
                effect);
   }
+  for (const AdsBytesWritten& event : written)
+    tell_session(event);
 }
 
 void AdsWorld::run(const ClientEffects& effects) {

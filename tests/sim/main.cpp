@@ -3,13 +3,15 @@
 // signalbox_sim — runs seeds and says which sentence was broken.
 //
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
-//                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief]
+//                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
 //
 // --twice: each seed once more, in a new process, and the hashes must agree.
 // --fresh: the first seed is made of this text. A revision has seeds of its own, and always the
 // same ones: what fails on a change fails again, and no day is luckier than another.
+// --cold-start: instead of worlds, so many targets that open at once against a slow control plane.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -23,6 +25,7 @@
 #include <CLI/CLI.hpp>
 
 #include "messages/invariant.hpp"
+#include "tests/sim/cold_start.hpp"
 #include "tests/sim/shrink.hpp"
 #include "tests/sim/workers.hpp"
 #include "tests/sim/world.hpp"
@@ -42,6 +45,7 @@ struct Options {
   bool verbose = false;
   bool list_faults = false;
   bool brief = false;
+  std::size_t cold_start = 0;
   std::string fresh;
   std::string faults;
   std::string pinned;
@@ -225,6 +229,34 @@ int run(const Options& options, const std::string& program) {
   return tally.failed == 0 && tally.passed == jobs.size() ? 0 : 1;
 }
 
+// The most requests that so many targets may need: they do not grow with the targets.
+constexpr std::uint64_t kMostRequests = 30;
+
+int run_cold_starts(const Options& options) {
+  int failed = 0;
+  for (std::uint64_t i = 0; i < options.seeds; ++i) {
+    const std::uint64_t seed = options.first + i;
+    // At once, or as fast as an application opens channels.
+    const Duration apart = std::chrono::microseconds(seed % 2 == 0 ? 0 : 200);
+    ColdStart start = run_cold_start(seed, options.cold_start, apart);
+    if (start.requests > kMostRequests) start.broken.emplace_back("too many requests");
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(start.until_last_call);
+    say(absl::StrCat("cold start ",
+                     seed,
+                     ": ",
+                     start.requests,
+                     " requests, the last call after ",
+                     took.count(),
+                     " ms, ",
+                     start.broken.size(),
+                     " sentences broken\n"));
+    for (std::size_t line = 0; line < std::min<std::size_t>(start.broken.size(), 3); ++line)
+      say(absl::StrCat("  ", start.broken[line], "\n"));
+    if (!start.broken.empty()) ++failed;
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 void list_faults() {
   for (const testing::FaultRow& row : testing::fault_table())
     std::printf("%-20s %3u %%  %s\n", row.name, row.percent, row.what);
@@ -246,6 +278,8 @@ int main(int argc, char** argv) {
         return signalbox::testing::menu_of(names) ? "" : "no such fault; see --list-faults";
       });
   app.add_flag("--list-faults", options.list_faults, "print what can go wrong, and nothing else");
+  app.add_option("--cold-start", options.cold_start, "instead: so many targets open at once")
+      ->excludes("--faults");
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--twice", options.twice, "each seed again, here and in a new process: same hash");
   app.add_flag("--brief", options.brief, "a line for each seed that fails; no story, no shrinking");
@@ -264,6 +298,7 @@ int main(int argc, char** argv) {
     signalbox::sim::list_faults();
     return 0;
   }
+  if (options.cold_start > 0) return signalbox::sim::run_cold_starts(options);
   if (!options.fresh.empty()) {
     options.first = signalbox::sim::seed_made_of(options.fresh);
     std::printf("%llu seeds from %llu (of %s)\n",

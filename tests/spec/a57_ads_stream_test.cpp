@@ -33,6 +33,10 @@ class Session {
 
   void step(const AdsSessionEvent& event) {
     effects_ = core_.step(event, now);
+    if (const auto* sent = find<SendBytes>()) {  // It leaves at once.
+      const AdsSessionEffects more = core_.step(AdsBytesWritten{sent->stream}, now);
+      effects_.insert(effects_.end(), more.begin(), more.end());
+    }
     if (const auto* open = find<OpenStream>()) stream = open->stream;
     if (const auto* start = find<StartTimer>()) timer_ = *start;
   }

@@ -39,6 +39,7 @@ class FakeControlPlane::FakeStream final : public actors::AdsTransport::Stream {
     open->last_arrival = std::max(open->last_arrival, owner_->clock_.now() + delay);
     owner_->clock_.after(open->last_arrival - owner_->clock_.now(),
                          [owner = owner_, number = number_, sent = std::move(bytes)] {
+                           owner->written(number);
                            owner->send_arrives(number, sent);
                          });
   }
@@ -88,6 +89,11 @@ void FakeControlPlane::begin(std::uint64_t stream) {
   if (open == nullptr) return;
   open->live = true;
   open->events.opened();
+}
+
+void FakeControlPlane::written(std::uint64_t stream) {
+  const Open* open = find(stream);
+  if (open != nullptr) open->events.written();
 }
 
 void FakeControlPlane::close(std::uint64_t stream, const std::string& why) {
@@ -190,9 +196,8 @@ void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& byt
                         absl::StrCat(to_string(*type), " nonce ", nonce));
     const std::uint64_t age = expected->second.age;
     subscription.unanswered.erase(expected);
-    std::erase_if(subscription.unanswered, [&](const auto& other) {
-      return other.second.repeats && other.second.age < age;
-    });
+    std::erase_if(subscription.unanswered,
+                  [&](const auto& other) { return other.second.age < age; });
   } else {
     complaints_.require(is_first || names_changed,
                         "each response is answered by exactly one ACK or NACK with its nonce",
@@ -275,7 +280,6 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
   subscription.sent_version = version_;
   expected.version = absl::StrCat(epoch_, ".", version_);
   expected.age = ++nonces_;
-  expected.repeats = expected.nack && !subscription.bad_versions.insert(expected.version).second;
   subscription.nonce = absl::StrCat("n", nonces_);
   subscription.unanswered.emplace(subscription.nonce, expected);
   response.set_version_info(expected.version);

@@ -7,9 +7,9 @@
 //
 // State of the world: for each type that a stream asked for it answers with all that exists of
 // what was named. Everything takes time; order is kept within a stream. It complains when a
-// response is not answered by exactly one ACK or NACK with its nonce (but for a repeated one that
-// is to be NACKed: the answer to a later one may stand for that), and when streams come faster than
-// one a second.
+// response is not answered by exactly one ACK or NACK with its nonce (the answer to a later one may
+// stand for that), and when streams come faster than one a second. A request counts as written when
+// it arrives, so what the client does while a request is under way is seen, too.
 
 #pragma once
 
@@ -79,8 +79,6 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string version;
     bool nack = false;
     std::uint64_t age = 0;  ///< Rises from response to response.
-    /// It repeats a response that is to be NACKed: the answer to a later one may stand for its own.
-    bool repeats = false;
   };
 
   struct Subscription {
@@ -89,7 +87,6 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::uint64_t sent_version = 0;
     std::string nonce;                           ///< Of the newest response.
     std::map<std::string, Expected> unanswered;  ///< By nonce.
-    std::set<std::string> bad_versions;          ///< Of responses that are to be NACKed.
     std::set<std::string> unsubscribed_unheard;  ///< In force, but not in an ignored request.
     std::set<std::string> forgotten;             ///< Of these, those that were named again.
     bool push_ordered = false;
@@ -109,6 +106,7 @@ class FakeControlPlane final : public actors::AdsTransport {
   Duration latency();
   Open* find(std::uint64_t stream);
   void begin(std::uint64_t stream);
+  void written(std::uint64_t stream);
   void close(std::uint64_t stream, const std::string& why);
   void send_arrives(std::uint64_t stream, const std::string& bytes);
   void respond_later(std::uint64_t stream, ResourceType type, bool even_if_unchanged);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/client/ads_session.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,21 +29,23 @@ void AdsSession::on(const Subscribe& event, Instant now) {
   else
     wanted_[event.type] = event.names;
 
-  if (auto* live = std::get_if<Live>(&state_))
-    ask(*live, event.type);
-  else if (event.names.empty())
+  if (auto* live = std::get_if<Live>(&state_)) {
+    note_change(*live, event.type);
+    ask(*live, event.type, now);
+  } else if (event.names.empty()) {
     versions_.erase(event.type);  // S6: there is no stream to say so on.
-  else if (std::holds_alternative<Idle>(state_) && !wanted_.empty())
+  } else if (std::holds_alternative<Idle>(state_) && !wanted_.empty()) {
     open(now);
+  }
 }
 
-void AdsSession::on(const AdsStreamOpened& event, Instant /*now*/) {
+void AdsSession::on(const AdsStreamOpened& event, Instant now) {
   const auto* opening = std::get_if<Opening>(&state_);
   if (opening == nullptr || opening->stream != event.stream) return;
   auto& live = state_.emplace<Live>();
   live.stream = event.stream;
   for (const auto& [type, names] : wanted_)
-    ask(live, type);
+    ask(live, type, now);
 }
 
 void AdsSession::on(const AdsBytesReceived& event, Instant now) {
@@ -57,8 +61,24 @@ void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   }
   note_answer(*live);
   if (!live->asked.contains(response->received.type)) return;  // S4: nothing to answer with.
-  answer(*live, *response);
+  answer(*live, *response, now);
   effects_.emplace_back(response->received);
+}
+
+// S9, S11.
+void AdsSession::on(const AdsBytesWritten& event, Instant now) {
+  auto* live = std::get_if<Live>(&state_);
+  if (live == nullptr || live->stream != event.stream || live->unwritten.empty()) return;
+  const ResourceType type = live->unwritten.front();
+  live->unwritten.pop_front();
+  Asked& asked = live->asked.at(type);
+  asked.unwritten = false;
+  if (asked.change) {
+    const auto change = *std::exchange(asked.change, std::nullopt);
+    if (!asked.answered) asked.turn.asked(change, now);
+    effects_.emplace_back(SubscriptionSent{type, asked.names});
+  }
+  ask(*live, type, now);
 }
 
 void AdsSession::on(const AdsStreamClosed& event, Instant now) {
@@ -77,7 +97,7 @@ void AdsSession::on(const AdsStreamClosed& event, Instant now) {
 }
 
 void AdsSession::on(const TimerFired& event, Instant now) {
-  if (auto* live = std::get_if<Live>(&state_)) send_held(*live, event.timer);
+  if (auto* live = std::get_if<Live>(&state_)) timer_elapsed(*live, event.timer, now);
   const auto* waiting = std::get_if<Waiting>(&state_);
   if (waiting == nullptr || waiting->timer != event.timer) return;
   if (wanted_.empty())
@@ -121,72 +141,141 @@ TimerId AdsSession::start_timer(const char* name, Duration delay) {
 
 // --- requests ---------------------------------------------------------------
 
-// Makes what the stream was asked for of `type` what is wanted.
-void AdsSession::ask(Live& live, ResourceType type) {
-  const auto wanted = wanted_.find(type);
-  const auto names = wanted == wanted_.end() ? std::set<std::string>{} : wanted->second;
-  const auto before = live.asked.find(type);
-  const bool unchanged = before == live.asked.end() ? names.empty() : before->second.names == names;
-  if (unchanged) return;
-
-  const bool first_of_stream = live.asked.empty();
-  Asked& asked = live.asked[type];
-  asked.names = names;
-  // A NACK that waits goes along: without it the request would pass for something else. What comes
-  // next answers another question, and repeats nothing.
-  const std::string held = asked.held ? asked.refused->detail : "";
-  asked.held.reset();
-  asked.refused.reset();
-  send(live, type, held, first_of_stream ? options_.node : std::string());
-  effects_.emplace_back(SubscriptionSent{type, names});
+const std::set<std::string>& AdsSession::wanted(ResourceType type) const {
+  static const std::set<std::string> kNone;
+  const auto found = wanted_.find(type);
+  return found == wanted_.end() ? kNone : found->second;
 }
 
-void AdsSession::answer(Live& live, const DecodedResponse& response) {
+// What is wanted may be wanted as before by the next request: the server has to see that it was
+// not.
+void AdsSession::note_change(Live& live, ResourceType type) {
+  const auto found = live.asked.find(type);
+  if (found == live.asked.end()) return;
+  Asked& asked = found->second;
+  const std::set<std::string>& names = wanted(type);
+  std::ranges::set_difference(
+      asked.names, names, std::inserter(asked.given_up, asked.given_up.end()));
+  if (names.empty()) asked.was_empty = true;
+}
+
+// Sends what is due of `type`: an answer, and what has changed of the names.
+void AdsSession::ask(Live& live, ResourceType type, Instant now) {
+  if (!live.asked.contains(type)) {
+    if (wanted(type).empty()) return;  // S4.
+    const std::string node = live.asked.empty() ? options_.node : "";
+    live.asked.emplace(type, RequestTurn(options_.turn, options_.seed));
+    return send(live, type, wanted(type), node);
+  }
+  Asked& asked = live.asked.at(type);
+  if (asked.unwritten) return;
+  std::set<std::string> names;  // S10.
+  std::ranges::set_difference(wanted(type), asked.given_up, std::inserter(names, names.end()));
+  // S6: an ACK has its response's version, and what was not wanted for a while is asked for
+  // without.
+  if (asked.answer && asked.was_empty) names.clear();
+  if (!asked.answer) {
+    if (names == asked.names) {
+      asked.has_waited = false;
+      return;
+    }
+    const bool adds = !std::ranges::includes(asked.names, names);
+    const auto change = adds ? RequestTurn::Change::kAdds : RequestTurn::Change::kRemoves;
+    if (must_wait(asked, change, now)) return;
+  }
+  send(live, type, std::move(names), "");
+}
+
+bool AdsSession::must_wait(Asked& asked, RequestTurn::Change change, Instant now) {
+  if (asked.has_waited || !asked.turn.must_wait(change, now)) return false;
+  if (!asked.waits) asked.waits = start_timer("request", asked.turn.next_wait());
+  return true;
+}
+
+void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now) {
   const ResourceType type = response.received.type;
   Asked& asked = live.asked.at(type);
   asked.nonce = response.nonce;
+  asked.answered = true;
+  asked.turn.answered();
+  asked.waits.reset();
+  for (const ReceivedResource& resource : response.received.resources) {
+    if (wanted(type).contains(resource.name)) asked.given_up.erase(resource.name);  // S10.
+  }
   if (response.nack_detail.empty()) {
     versions_[type] = response.received.version;
+    asked.was_empty = wanted(type).empty();
     asked.refused.reset();
     asked.held.reset();
-    send(live, type);
-    return;
+    asked.answer = "";
+    return ask(live, type, now);
   }
   const bool is_repeated = asked.refused && asked.refused->detail == response.nack_detail &&
                            asked.refused->version == response.received.version;
-  if (is_repeated) {  // S7; one that waits already will carry the new nonce.
+  if (is_repeated && !asked.answer) {  // S7; one that waits already will carry the new nonce.
     if (!asked.held) asked.held = start_timer("nack", asked.refused->brake.next());
-    return;
+    return ask(live, type, now);
   }
   asked.held.reset();
-  asked.refused.emplace(Refused{response.received.version,
-                                response.nack_detail,
-                                Backoff(options_.nack_backoff, options_.seed)});
-  send(live, type, response.nack_detail);
+  asked.answer = response.nack_detail;
+  if (!is_repeated) {
+    asked.refused.emplace(Refused{response.received.version,
+                                  response.nack_detail,
+                                  Backoff(options_.nack_backoff, options_.seed)});
+  }
+  ask(live, type, now);
 }
 
-void AdsSession::send_held(Live& live, const TimerId& timer) {
+void AdsSession::timer_elapsed(Live& live, const TimerId& timer, Instant now) {
   for (auto& [type, asked] : live.asked) {
-    if (asked.held != timer) continue;
-    asked.held.reset();
-    send(live, type, asked.refused->detail);
-    return;
+    if (asked.held == timer) {
+      asked.held.reset();
+      asked.answer = asked.refused->detail;
+      return ask(live, type, now);
+    }
+    if (asked.waits == timer) {
+      asked.waits.reset();
+      asked.has_waited = true;
+      return ask(live, type, now);
+    }
   }
 }
 
-void AdsSession::send(const Live& live,
+// The request carries all that is due. A NACK that waits goes along with changed names: without it
+// the request would pass for an ACK; and the next response answers another question, and repeats
+// nothing.
+void AdsSession::send(Live& live,
                       ResourceType type,
-                      const std::string& rejection,
+                      std::set<std::string> names,
                       const std::string& node) {
-  const Asked& asked = live.asked.at(type);
+  Asked& asked = live.asked.at(type);
+  const bool is_changed = asked.names != names;
+  std::string rejection = asked.answer.value_or("");
+  if (is_changed) {
+    if (asked.held) rejection = asked.refused->detail;
+    asked.held.reset();
+    asked.refused.reset();
+    const bool adds = !std::ranges::includes(asked.names, names);
+    asked.change = adds ? RequestTurn::Change::kAdds : RequestTurn::Change::kRemoves;
+  }
+  if (asked.was_empty && !names.empty()) versions_.erase(type);  // S6.
   DiscoveryRequest request;
   request.type = type;
   request.version = versions_[type];
   request.nonce = asked.nonce;
-  request.names = asked.names;
+  request.names = names;
   request.node = node;
-  request.rejection = rejection;
-  if (asked.names.empty()) versions_.erase(type);  // S6: on the wire once more, and let go.
+  request.rejection = std::move(rejection);
+  if (names.empty()) versions_.erase(type);  // S6: on the wire once more, and let go.
+  asked.names = std::move(names);
+  asked.given_up.clear();
+  asked.was_empty = false;
+  asked.answer.reset();
+  asked.waits.reset();
+  asked.has_waited = false;
+  asked.answered = false;
+  asked.unwritten = true;
+  live.unwritten.push_back(type);
   effects_.emplace_back(SendBytes{live.stream, encode(request)});
 }
 

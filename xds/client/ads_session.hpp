@@ -19,8 +19,9 @@
 //
 // Invariants
 //   S1  Streams are opened at least `pace.min_interval` apart, always (B8).
-//   S2  Each response to what was asked is answered at once by one ACK or NACK that carries its
-//       nonce; but for S7.
+//   S2  Each response to what was asked is answered by one ACK or NACK that carries its nonce: at
+//       once, or, where a request of its type has not left yet (S9), when that one has; but for S7.
+//       The answer to a newer response takes the place of one that has not been sent.
 //   S3  A NACK keeps the last accepted version; versions outlive streams, nonces do not.
 //   S4  No request is a wildcard by accident: a type's first request on a stream names something.
 //       Later an empty list unsubscribes.
@@ -34,6 +35,13 @@
 //       it may hold good news (A46).
 //   S8  A response beyond the limit, or that is no DiscoveryResponse, has no nonce to answer with:
 //       it ends its stream, is told and counted, and what was accepted before stays (B7).
+//   S9  Of a type at most one request is on its way: the next one is made when it has left, and
+//       carries all that has changed by then. A change waits for the answer to the request before,
+//       as long as RequestTurn says; each answer takes it along.
+//   S10 A name that was given up and is wanted again is missing in one request before it is asked
+//       for again: the server would take it for one that the client has. A response that brings it
+//       makes that unnecessary.
+//   S11 SubscriptionSent tells of names when their request has left, not when it was made.
 //
 // What is of a type that was never asked for on this stream, or that we do not know, is ignored, as
 // gRPC's own client does.
@@ -44,6 +52,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,6 +62,7 @@
 #include "messages/xds_events.hpp"
 #include "xds/client/backoff.hpp"
 #include "xds/client/discovery_codec.hpp"
+#include "xds/client/request_turn.hpp"
 #include "xds/client/stream_pace.hpp"
 
 namespace signalbox::xds {
@@ -65,6 +75,7 @@ struct AdsSessionOptions {
   StreamPaceOptions pace;
   /// Of S7. Short at its longest: some servers send nothing new before the NACK has come.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
+  RequestTurnOptions turn = {};  ///< Of S9.
 };
 
 class AdsSession {
@@ -83,10 +94,21 @@ class AdsSession {
 
   // What this stream was asked for, of one type.
   struct Asked {
-    std::set<std::string> names;
+    explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
+
+    std::set<std::string> names;     // Of the last request.
+    std::set<std::string> given_up;  // Of these, the ones that were not wanted for a while (S10).
+    bool was_empty = false;          // Nothing was wanted for a while since that request (S6).
     std::string nonce;
     std::optional<Refused> refused;
-    std::optional<TimerId> held;  // Only with `refused`: its NACK waits for this timer.
+    std::optional<TimerId> held;        // Only with `refused`: its NACK waits for this timer.
+    std::optional<std::string> answer;  // Due: what is refused, or "" for an ACK.
+    bool answered = false;              // A response has come since that request was made.
+    bool unwritten = false;             // The last request has not left yet.
+    std::optional<RequestTurn::Change> change;  // Of names, by that request; not told yet (S11).
+    RequestTurn turn;
+    std::optional<TimerId> waits;  // A change of names waits for this timer,
+    bool has_waited = false;       // which has elapsed.
   };
 
   struct Idle {};
@@ -99,6 +121,7 @@ class AdsSession {
     std::uint64_t stream = 0;
     bool answered = false;
     std::map<ResourceType, Asked> asked;
+    std::deque<ResourceType> unwritten;  // Of the requests that have not left, the oldest first.
   };
 
   struct Waiting {
@@ -110,6 +133,7 @@ class AdsSession {
   void on(const Subscribe& event, Instant now);
   void on(const AdsStreamOpened& event, Instant now);
   void on(const AdsBytesReceived& event, Instant now);
+  void on(const AdsBytesWritten& event, Instant now);
   void on(const AdsStreamClosed& event, Instant now);
   void on(const TimerFired& event, Instant now);
 
@@ -118,13 +142,13 @@ class AdsSession {
   void refuse(const absl::Status& why, Instant now);
   TimerId start_timer(const char* name, Duration delay);
 
-  void ask(Live& live, ResourceType type);
-  void answer(Live& live, const DecodedResponse& response);
-  void send_held(Live& live, const TimerId& timer);
-  void send(const Live& live,
-            ResourceType type,
-            const std::string& rejection = "",
-            const std::string& node = "");
+  const std::set<std::string>& wanted(ResourceType type) const;
+  void note_change(Live& live, ResourceType type);
+  void ask(Live& live, ResourceType type, Instant now);
+  bool must_wait(Asked& asked, RequestTurn::Change change, Instant now);
+  void answer(Live& live, const DecodedResponse& response, Instant now);
+  void timer_elapsed(Live& live, const TimerId& timer, Instant now);
+  void send(Live& live, ResourceType type, std::set<std::string> names, const std::string& node);
 
   void note_answer(Live& live);
   void report_lost(const Live& live);

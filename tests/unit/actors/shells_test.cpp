@@ -84,7 +84,7 @@ class ScriptedTransport final : public AdsTransport {
 
   std::unique_ptr<Stream> open(Events events) override {
     streams.push_back(std::move(events));
-    return std::make_unique<Ear>(*this);
+    return std::make_unique<Ear>(*this, streams.size() - 1);
   }
 
   const std::string& server() const override { return name_; }
@@ -95,13 +95,17 @@ class ScriptedTransport final : public AdsTransport {
 
  private:
   struct Ear final : Stream {
-    explicit Ear(ScriptedTransport& transport) : to(transport) {}
+    Ear(ScriptedTransport& transport, std::size_t its_number) : to(transport), number(its_number) {}
 
     ~Ear() override { ++to.ended; }
 
-    void send(std::string bytes) override { to.sent.push_back(std::move(bytes)); }
+    void send(std::string bytes) override {
+      to.sent.push_back(std::move(bytes));
+      to.streams[number].written();
+    }
 
     ScriptedTransport& to;
+    std::size_t number;
   };
 
   const std::string name_;

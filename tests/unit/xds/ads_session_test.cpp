@@ -27,13 +27,16 @@ constexpr auto kRds = ResourceType::kRouteConfig;
 constexpr auto kCds = ResourceType::kCluster;
 constexpr auto kEds = ResourceType::kEndpoints;
 
-// Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed.
+// Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed;
+// "LDS+a v1 n1" for one that brings `a`.
 // "other" is of a type that nobody knows, "large" beyond the limit, and all else no response.
 absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
   const std::vector<std::string> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 3));
   for (const ResourceType type : {kLds, kRds, kCds, kEds}) {
-    if (words.size() < 3 || words[0] != to_string(type)) continue;
+    const std::vector<std::string> what = absl::StrSplit(words[0], '+');
+    if (words.size() < 3 || what[0] != to_string(type)) continue;
     DecodedResponse response;
+    if (what.size() > 1) response.received.resources.push_back({.name = what[1]});
     response.received.type = type;
     response.received.version = words[1];
     response.nonce = words[2];
@@ -108,9 +111,16 @@ class Session {
     for (const AdsSessionEffect& effect : core_.step(event, now)) {
       if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
       lines.push_back(describe(effect));
+      const auto* sent = std::get_if<SendBytes>(&effect);
+      if (sent == nullptr || is_blocked) continue;
+      for (const std::string& line : step(AdsBytesWritten{sent->stream}))
+        lines.push_back(line);
     }
     return lines;
   }
+
+  // The oldest request that has not left leaves now.
+  Lines written(std::uint64_t stream) { return step(AdsBytesWritten{stream}); }
 
   Lines subscribe(ResourceType type, std::set<std::string> names) {
     return step(Subscribe{type, std::move(names)});
@@ -134,6 +144,7 @@ class Session {
 
   Instant now;
   StartTimer timer;
+  bool is_blocked = false;  // The server lets nothing pass; else requests leave at once.
 
  private:
   AdsSession core_;
@@ -173,6 +184,7 @@ TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",
   AdsSession session(options);
   session.step(Subscribe{kCds, {"a"}}, {});
   session.step(AdsStreamOpened{1}, {});
+  session.step(AdsBytesWritten{1}, {});
 
   envoy::service::discovery::v3::DiscoveryResponse response;
   response.set_type_url(std::string(kClusterTypeUrl));
@@ -531,6 +543,171 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
     session.elapse();
     session.opened(2);
     CHECK(session.bytes(2, "CDS v2 m1 bad").front() == "send 2: CDS v1/m1 [a] NACK 3: bad");
+  }
+}
+
+// --- one request at a time ----------------------------------------------------
+
+TEST_CASE(
+    "ads session: before a type's first response there is one request, however many names come",
+    "[xds][ads_session][A57]") {
+  Session session;
+  session.subscribe(kLds, {"0"});
+  session.opened(1);
+  std::set<std::string> names{"0"};
+  for (int i = 1; i < 200; ++i) {
+    names.insert(std::to_string(i));
+    const Lines lines = session.subscribe(kLds, names);
+    CHECK(lines == (i == 1 ? Lines{"timer request"} : Lines{}));
+  }
+  SECTION("and the answer takes all of them along") {
+    CHECK(session.bytes(1, "LDS v1 n1") ==
+          Lines{absl::StrCat("send 1: LDS v1/n1 [", absl::StrJoin(names, " "), "]"),
+                absl::StrCat("asked LDS [", absl::StrJoin(names, " "), "]"),
+                "received LDS v1"});
+    CHECK(session.elapse().empty());
+  }
+  SECTION("and without an answer they are asked for after a while: a server need not answer") {
+    CHECK(session.timer.delay >= 80ms);
+    CHECK(session.timer.delay <= 120ms);
+    CHECK(session.elapse() == Lines{absl::StrCat("send 1: LDS / [", absl::StrJoin(names, " "), "]"),
+                                    absl::StrCat("asked LDS [", absl::StrJoin(names, " "), "]")});
+  }
+}
+
+TEST_CASE("ads session: a server that does not answer is asked ever more rarely",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"0"});
+  session.opened(1);
+  int requests = 1;
+  std::set<std::string> names{"0"};
+  const Instant end = session.now + 15s;
+  while (session.now < end) {
+    names.insert(std::to_string(names.size()));
+    REQUIRE(session.subscribe(kLds, names) == Lines{"timer request"});
+    REQUIRE(session.elapse().size() == 2);
+    ++requests;
+  }
+  CHECK(requests <= 8);
+  // Then it is known that no answer comes: who asks next is not made to wait.
+  session.now += 15s;
+  names.insert("last");
+  CHECK(session.subscribe(kLds, names).size() == 2);
+}
+
+TEST_CASE("ads session: a request that was answered holds nothing up, nor does another type",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"a"});
+  session.opened(1);
+  CHECK(session.subscribe(kRds, {"r"}) == Lines{"send 1: RDS / [r]", "asked RDS [r]"});
+  session.bytes(1, "LDS v1 n1");
+  CHECK(session.subscribe(kLds, {"a", "b"}) == Lines{"send 1: LDS v1/n1 [a b]", "asked LDS [a b]"});
+  CHECK(session.subscribe(kLds, {"a", "b", "c"}) == Lines{"timer request"});
+  CHECK(session.bytes(1, "LDS v2 n2") ==
+        Lines{"send 1: LDS v2/n2 [a b c]", "asked LDS [a b c]", "received LDS v2"});
+}
+
+TEST_CASE("ads session: names that are given up do not hold up new ones, but one another",
+          "[xds][ads_session]") {
+  Session session;
+  session.subscribe(kLds, {"a", "b", "c", "d"});
+  session.opened(1);
+  session.bytes(1, "LDS v1 n1");
+  CHECK(session.subscribe(kLds, {"a", "b", "c"}).size() == 2);
+  CHECK(session.subscribe(kLds, {"a", "b"}) == Lines{"timer request"});
+  SECTION("together, after a while") {
+    CHECK(session.subscribe(kLds, {"a"}).empty());
+    CHECK(session.elapse() == Lines{"send 1: LDS v1/n1 [a]", "asked LDS [a]"});
+  }
+  SECTION("with a new name") {
+    CHECK(session.subscribe(kLds, {"a", "e"}) ==
+          Lines{"send 1: LDS v1/n1 [a e]", "asked LDS [a e]"});
+  }
+  SECTION("with the next answer") {
+    CHECK(session.bytes(1, "LDS v2 n2").front() == "send 1: LDS v2/n2 [a b]");
+  }
+}
+
+TEST_CASE("ads session: a name that is given up and wanted again is missing in one request",
+          "[xds][ads_session][A27]") {
+  Session session;
+  session.subscribe(kEds, {"a", "b"});
+  session.opened(1);
+  session.bytes(1, "EDS v1 n1");
+  session.subscribe(kEds, {"a", "b", "c"});  // Not answered.
+  REQUIRE(session.subscribe(kEds, {"b", "c"}) == Lines{"timer request"});
+  REQUIRE(session.subscribe(kEds, {"a", "b", "c"}).empty());
+  SECTION("alone, after a while") {
+    CHECK(session.elapse() == Lines{"send 1: EDS v1/n1 [b c]", "asked EDS [b c]", "timer request"});
+    CHECK(session.elapse() == Lines{"send 1: EDS v1/n1 [a b c]", "asked EDS [a b c]"});
+  }
+  SECTION("with an answer that does not bring it") {
+    const Lines lines = session.bytes(1, "EDS v2 n2");
+    CHECK(lines == Lines{"send 1: EDS v2/n2 [b c]",
+                         "asked EDS [b c]",
+                         "send 1: EDS v2/n2 [a b c]",
+                         "asked EDS [a b c]",
+                         "received EDS v2"});
+  }
+  SECTION("not where an answer brings it") {
+    CHECK(session.bytes(1, "EDS+a v2 n2") == Lines{"send 1: EDS v2/n2 [a b c]", "received EDS v2"});
+  }
+}
+
+TEST_CASE("ads session: nothing that was wanted meanwhile makes a type start without a version",
+          "[xds][ads_session][A27]") {
+  Session session;
+  session.subscribe(kLds, {"l"});
+  session.subscribe(kRds, {"r"});
+  session.opened(1);
+  session.bytes(1, "RDS v1 n1");
+  session.subscribe(kRds, {"r", "s"});
+  REQUIRE(session.subscribe(kRds, {}) == Lines{"timer request"});
+  REQUIRE(session.subscribe(kRds, {"t"}).empty());
+  CHECK(session.elapse() == Lines{"send 1: RDS /n1 [t]", "asked RDS [t]"});
+}
+
+TEST_CASE("ads session: while a request has not left the next one waits, and tells of no names",
+          "[xds][ads_session][A57]") {
+  Session session;
+  session.subscribe(kCds, {"a"});
+  session.is_blocked = true;
+  CHECK(session.opened(1) == Lines{"send 1: CDS / [a] node=node-1"});
+  CHECK(session.subscribe(kEds, {"e"}) == Lines{"send 1: EDS / [e]"});
+  CHECK(session.subscribe(kCds, {"a", "b"}).empty());
+  SECTION("then both are told, each with its own request") {
+    CHECK(session.written(1) == Lines{"asked CDS [a]", "timer request"});
+    CHECK(session.written(1) == Lines{"asked EDS [e]"});
+    CHECK(session.written(1).empty());
+  }
+  SECTION("answers to several responses are one: the newest's") {
+    CHECK(session.bytes(1, "CDS v1 n1") == Lines{"received CDS v1"});
+    CHECK(session.bytes(1, "CDS v2 n2 bad") == Lines{"received CDS v2"});
+    CHECK(session.bytes(1, "CDS v2 n3 bad") == Lines{"received CDS v2"});
+    CHECK(session.written(1) == Lines{"asked CDS [a]", "send 1: CDS v1/n3 [a b] NACK 3: bad"});
+    CHECK(session.written(1) == Lines{"asked EDS [e]"});
+    CHECK(session.written(1) == Lines{"asked CDS [a b]"});
+  }
+  SECTION("an answer that is heard of before is one all the same") {
+    CHECK(session.bytes(1, "EDS v1 n1") == Lines{"received EDS v1"});
+    CHECK(session.written(1) == Lines{"asked CDS [a]", "timer request"});
+    CHECK(session.written(1) == Lines{"asked EDS [e]", "send 1: EDS v1/n1 [e]"});
+    CHECK(session.written(1).empty());
+    CHECK(session.subscribe(kEds, {"e", "f"}) == Lines{"send 1: EDS v1/n1 [e f]"});
+  }
+  SECTION("an ACK keeps its version where nothing was wanted meanwhile, and new names have none") {
+    session.bytes(1, "CDS v1 n1");
+    session.subscribe(kCds, {});
+    session.subscribe(kCds, {"c"});
+    CHECK(session.written(1) == Lines{"asked CDS [a]", "send 1: CDS v1/n1 []"});
+    CHECK(session.written(1) == Lines{"asked EDS [e]"});
+    CHECK(session.written(1) == Lines{"asked CDS []", "send 1: CDS /n1 [c]"});
+  }
+  SECTION("and the end of the stream ends it") {
+    session.closed(1);
+    CHECK(session.written(1).empty());
   }
 }
 

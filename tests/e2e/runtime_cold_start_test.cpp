@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many targets at once: the control plane is not stormed, and no call fails for its slowness.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+
+#include "tests/e2e/runtime_world.hpp"
+#include "tests/e2e/slow_plane.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kTargets = 200;
+
+}  // namespace
+
+TEST_CASE(
+    "runtime: 200 targets at once need few requests, and no call fails however slow the "
+    "control plane",
+    "[e2e][runtime][A57]") {
+  const BackendProcess backend("c");
+  std::string yaml;
+  for (int i = 0; i < kTargets; ++i) {
+    yaml += simple_yaml(absl::StrCat("t", i), absl::StrCat("c", i), {backend.address});
+  }
+  SlowPlane plane(resources(yaml), 20ms);
+  const auto runtime = start_runtime(options_for(plane.address()));
+  std::vector<std::unique_ptr<Calls>> calls;
+  for (int i = 0; i < kTargets; ++i) {
+    calls.push_back(std::make_unique<Calls>(runtime->channel(absl::StrCat("xds:///t", i))));
+    calls.back()->start(1, {.timeout = 60s});
+  }
+  for (const auto& call : calls) {
+    for (const Answer& answer : call->finish()) {
+      INFO(answer.text());
+      CHECK(answer.ok());
+    }
+  }
+  CHECK(plane.requests() <= 30);
+}
+
+}  // namespace signalbox::test
