@@ -242,7 +242,7 @@ class WeightedTarget final : public Policy {
 
   absl::Status status_of(ConnectivityState state) const {
     if (state != ConnectivityState::kTransientFailure) return absl::OkStatus();
-    if (all_targets().empty()) return absl::UnavailableError("there is no locality");
+    if (all_targets().empty()) return absl::UnavailableError("has no endpoints");
     std::string last;
     children_.each([&](const ChildName&, const Child& child) {
       if (!child.status.ok()) last = std::string(child.status.message());
@@ -266,7 +266,7 @@ class WeightedTarget final : public Policy {
       total += weight;
       shares.push_back({total, ChildPicker(child.picker)});
     });
-    if (shares.empty()) return make_fail_picker(absl::UnavailableError("there is no locality"));
+    if (shares.empty()) return make_fail_picker(absl::UnavailableError("has no endpoints"));
     // With one share there is nothing to draw.
     if (shares.size() == 1) return only(shares.front().picker.get(), std::move(targets));
     const bool all_in = targets->out.empty();

@@ -152,7 +152,8 @@ TEST_CASE("runtime: a listener that goes serves on, or not, as the bootstrap say
       CHECK(call(channel).ok());
     return;
   }
-  CHECK_THAT(wait_for_failure(channel), Catch::Matchers::Contains("does not exist"));
+  CHECK_THAT(wait_for_failure(channel),
+             Catch::Matchers::Contains("LDS resource \"orders\" was deleted"));
   Calls waiting(channel);
   waiting.start(3, {.wait_for_ready = true});
   plane->update(resources(listener_yaml("orders", "orders")));

@@ -53,16 +53,16 @@ TEST_CASE("runtime: what leads nowhere is UNAVAILABLE and says why, until it lea
 
   const BackendProcess backend("good");
   const Case which = GENERATE_REF(values<Case>({
-      {"no listener", "", {"LDS resource \"orders\"", "does not exist"}},
+      {"no listener", "", {"LDS resource \"orders\"", "did not come within 0.2 s"}},
       {"no routes",
        listener_yaml("orders", "orders"),
-       {"RDS resource \"orders\"", "does not exist"}},
+       {"RDS resource \"orders\"", "did not come within 0.2 s"}},
       {"no cluster",
        listener_yaml("orders", "orders") + routes_yaml("orders", "good"),
-       {"CDS resource \"good\"", "does not exist"}},
+       {"CDS resource \"good\"", "did not come within 0.2 s"}},
       {"no endpoints resource",
        listener_yaml("orders", "orders") + routes_yaml("orders", "good") + cluster_yaml("good"),
-       {"EDS resource \"good\"", "does not exist"}},
+       {"EDS resource \"good\"", "did not come within 0.2 s"}},
       {"no endpoints", simple_yaml("orders", "good", {}), {"cluster good", "no endpoints"}},
   }));
   INFO(which.name);
@@ -239,7 +239,8 @@ TEST_CASE("runtime: a missing cluster is passed over, or fails its aggregate, as
   const auto runtime = start_runtime(options);
   const Answer answer = call(runtime->channel("xds:///orders"));
   if (fails) {
-    check_unavailable(answer, {"underlying cluster nowhere is missing", "does not exist"});
+    check_unavailable(answer,
+                      {"underlying cluster nowhere is missing", "did not come within 0.2 s"});
   } else {
     INFO(answer.text());
     CHECK(answer.cluster == "good");

@@ -370,7 +370,7 @@ SCENARIO("A37: a cluster without endpoints says why", "[spec][lb][A37-23][A37-25
   tree.apply(manager_of({"orders"}), world.config());
   CHECK(tree.state("m/orders") == kFailure);
   CHECK(tree.pick("orders") ==
-        "fail UNAVAILABLE: there is no locality (EDS resource orders does not exist)");
+        "fail UNAVAILABLE: has no endpoints (EDS resource orders does not exist)");
   WHEN("there are endpoints") {
     tree.up("a");
     world.eds("orders", {"east:a"});

@@ -3,6 +3,7 @@
 // Watchers and resources. What concerns servers is in client_servers.cpp.
 #include "xds/client/client_core.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,8 +24,14 @@ bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
   return entry.value && same_content(*entry.value, *received.resource);
 }
 
-absl::Status does_not_exist(const ResourceKey& key) {
-  return absl::NotFoundError(absl::StrCat(describe(key), " does not exist"));
+// The server had it, and its newest answer lacks it.
+absl::Status deleted(const ResourceKey& key) {
+  return absl::NotFoundError(absl::StrCat(describe(key), " was deleted"));
+}
+
+std::string did_not_come(const ResourceKey& key, Duration within) {
+  return absl::StrCat(
+      describe(key), " did not come within ", std::chrono::duration<double>(within).count(), " s");
 }
 
 ResourceKey canonical(const ResourceKey& key) {
@@ -215,7 +222,7 @@ void ClientCore::note_absent(const Response& response, const std::set<std::strin
       continue;
     if (present.contains(key.name) || !entry.authority->uses(response.server)) continue;
     take_away(response.server, entry);
-    note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
+    note_data_error(entry, ResourceStatus::kDoesNotExist, deleted(key), "");
   }
 }
 
@@ -253,11 +260,15 @@ void ClientCore::update_timer(CacheEntry& entry) {
   const ServerId active = entry.authority->active();
   if (!entry.asked.contains(active) || entry.value) return stop_timer(entry);
   if (entry.timer) return;
-  const bool twice = servers_[active].options.resource_timer_is_transient_error;
   const ResourceKey& key = entry.state.key;
   entry.timer = TimerId{absl::StrCat(to_string(key.type), "/", key.name), ++timers_};
   waiting_.emplace(entry.timer->generation, &entry);
-  effects_.emplace_back(StartTimer{*entry.timer, options_.resource_timeout * (twice ? 2 : 1)});
+  effects_.emplace_back(StartTimer{*entry.timer, time_for_resources(active)});
+}
+
+Duration ClientCore::time_for_resources(ServerId server) const {
+  const bool twice = servers_[server].options.resource_timer_is_transient_error;
+  return options_.resource_timeout * (twice ? 2 : 1);
 }
 
 void ClientCore::update_timers(const Authority& authority) {
@@ -278,14 +289,12 @@ void ClientCore::on(const TimerFired& event) {
   CacheEntry& entry = *found->second;
   waiting_.erase(found);
   entry.timer.reset();
-  const ResourceKey& key = entry.state.key;
-  if (servers_[entry.authority->active()].options.resource_timer_is_transient_error) {
-    const std::string text =
-        absl::StrCat(describe(key), " was not received from the server in time");
+  const ServerId active = entry.authority->active();
+  const std::string text = did_not_come(entry.state.key, time_for_resources(active));
+  if (servers_[active].options.resource_timer_is_transient_error)
     note_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
-  } else {
-    note_data_error(entry, ResourceStatus::kDoesNotExist, does_not_exist(key), "");
-  }
+  else
+    note_data_error(entry, ResourceStatus::kDoesNotExist, absl::NotFoundError(text), "");
 }
 
 // --- telling ----------------------------------------------------------------

@@ -100,6 +100,7 @@ class ClientCore {
                        const std::string& version);
   CacheEntry* find_at(ServerId server, const ResourceKey& key);
   void update_timer(CacheEntry& entry);
+  Duration time_for_resources(ServerId server) const;
   void update_timers(const Authority& authority);
   void stop_timer(CacheEntry& entry);
 

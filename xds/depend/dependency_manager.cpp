@@ -102,6 +102,11 @@ DependencyManager::RoutesToCome DependencyManager::routes_in(
     const std::shared_ptr<const RouteConfig>& route_config) const {
   const VirtualHost* host = find_virtual_host(*route_config, authority_);
   if (host != nullptr) return Routes{listener, route_config, host};
+  // A server that deletes a listener often empties its route configuration, too: the first is why.
+  if (absl::IsNotFound(known_.listener().ambient)) {
+    const ResourceKey key{ResourceType::kListener, known_.listener_name()};
+    return NoRoutes{text_.unavailable(key, known_.listener().ambient)};
+  }
   return NoRoutes{text_.unavailable(absl::StrCat(
       "no virtual host for ", authority_, " in route configuration ", route_config->name))};
 }

@@ -103,8 +103,9 @@ std::optional<HttpFilterConfig> parse_custom(const std::string& type,
   return custom;
 }
 
-void add_unknown(absl::string_view type, const Field& field) {
-  field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type)));
+// `remedy`: which configuration to take out, as seen from where the error is.
+void add_unknown(absl::string_view type, absl::string_view remedy, const Field& field) {
+  field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type), remedy));
 }
 
 // The filter that one entry configures; nullopt where it is left out or wrong.
@@ -127,7 +128,9 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
   } else if (const auto* custom = find_custom(extension->type, false, field.options())) {
     parsed = parse_custom(custom->first, custom->second.parse, *extension, value);
   } else if (!proto.is_optional()) {
-    add_unknown(extension->type, config);
+    const std::string remedy = absl::StrCat(
+        ": take filter ", quoted(proto.name()), " out of http_filters, or set its is_optional");
+    add_unknown(extension->type, remedy, config);
   }
   if (!parsed.has_value()) return std::nullopt;
   return HttpFilter{proto.name(), extension->type, *std::move(parsed), proto.disabled()};
@@ -207,7 +210,11 @@ void add_override(const std::string& name,
              find_custom(extension->type, false, options) != nullptr) {
     field.add(absl::StrCat("must be what overrides a filter, found ", extension->type));
   } else if (!unwrapped->is_optional) {
-    add_unknown(extension->type, field);
+    const std::string remedy = absl::StrCat(
+        ": take ",
+        quoted(name),
+        " out of typed_per_filter_config, or wrap it in a FilterConfig with is_optional");
+    add_unknown(extension->type, remedy, field);
   }
 }
 

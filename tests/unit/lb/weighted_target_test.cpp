@@ -185,7 +185,7 @@ TEST_CASE("weighted_target: without targets fails", "[lb][weighted_target][A37-2
   PolicyHarness policy{make_weighted_target()};
   policy.update(targets({}));
   CHECK(policy.published()->state == kFailure);
-  CHECK(policy.pick() == "fail UNAVAILABLE: there is no locality");
+  CHECK(policy.pick() == "fail UNAVAILABLE: has no endpoints");
 }
 
 TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weighted_target]") {

@@ -128,7 +128,7 @@ TEST_CASE("fallback: a lost server is replaced where something is missing, for a
   SECTION("but cannot take it away: it never had it") {
     CHECK(client.receive({good("b")}, 1) == Lines{"count 1 0"});
     CHECK(client.receive({}, 1).front() ==
-          "2: b ambient NOT_FOUND: CDS resource \"b\" does not exist");
+          "2: b ambient NOT_FOUND: CDS resource \"b\" was deleted");
   }
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("fallback: what a server that is not the active one was asked for star
   client.asked({"a"}, 1);
   SECTION("of what does not exist") {
     CHECK(client.step(TimerFired{client.timer.timer}) ==
-          Lines{"1: a NOT_FOUND: CDS resource \"a\" does not exist"});
+          Lines{"1: a NOT_FOUND: CDS resource \"a\" did not come within 15 s"});
   }
   SECTION("of what was refused, which it would take for missing") {
     client.receive({bad("a")}, 1);
@@ -375,9 +375,9 @@ TEST_CASE("features: a server's own say what its errors do", "[xds][client][A88]
   client.watch(1, cds(east));
   client.receive({good("a")});
   client.receive({good(east)}, 1);
-  CHECK(client.receive({}).front() == "1: a ambient NOT_FOUND: CDS resource \"a\" does not exist");
+  CHECK(client.receive({}).front() == "1: a ambient NOT_FOUND: CDS resource \"a\" was deleted");
   CHECK(client.receive({}, 1).front() ==
-        "1: " + east + " NOT_FOUND: CDS resource \"" + east + "\" does not exist");
+        "1: " + east + " NOT_FOUND: CDS resource \"" + east + "\" was deleted");
 }
 
 }  // namespace signalbox::xds

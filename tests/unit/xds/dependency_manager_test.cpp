@@ -101,6 +101,20 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
   CHECK(world.config != nullptr);
 }
 
+TEST_CASE("dependency manager: a listener that was deleted is why there is no virtual host",
+          "[xds][depend][A74][A88]") {
+  DependencyWorld world;
+  world.set(lds("orders"), rds_listener("orders", "r"));
+  world.set(rds("r"), routes_to("r", {"a"}));
+  world.add_leaf("a");
+  REQUIRE(world.config != nullptr);
+  world.ambient(lds("orders"), absl::NotFoundError("LDS resource \"orders\" was deleted"));
+  REQUIRE(world.config != nullptr);  // It is kept (A88), until its routes are emptied.
+  world.set(rds("r"), routes_to("r", {"a"}, "other.example"));
+  CHECK(world.error.message() ==
+        "xds:///orders: LDS resource \"orders\" was deleted (node ID: node-1)");
+}
+
 TEST_CASE("dependency manager: a listener that is deleted takes everything with it",
           "[xds][depend][A74][A37-15]") {
   DependencyWorld world;

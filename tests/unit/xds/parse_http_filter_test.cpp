@@ -200,7 +200,8 @@ TEST_CASE("parse_listener: a filter that the runtime lacks is unknown",
   CHECK(error_of(parse(session(""), "", options)) ==
         R"(LDS resource "orders": )" + kPlace +
             ".typed_config: must be a known filter or is_optional, found "
-            "\"envoy.extensions.filters.http.stateful_session.v3.StatefulSession\"");
+            "\"envoy.extensions.filters.http.stateful_session.v3.StatefulSession\": take filter "
+            "\"it\" out of http_filters, or set its is_optional");
   const auto received = parse(session(""), "is_optional: true", options);
   CHECK(value_of<Listener>(received).filters.size() == 1);
 }
@@ -432,6 +433,8 @@ TEST_CASE("parse_route_config: an override that is wrong is an error",
           "[xds][parse][A39][A55-12][A55-13]") {
   const std::string place = R"(virtual_hosts[0].typed_per_filter_config["it"])";
   const std::string unknown = ": must be a known filter or is_optional, found ";
+  const std::string remedy =
+      ": take \"it\" out of typed_per_filter_config, or wrap it in a FilterConfig with is_optional";
 
   struct Row {
     const char* rule;
@@ -448,13 +451,13 @@ TEST_CASE("parse_route_config: an override that is wrong is an error",
        session(""),
        place + ": must be what overrides a filter, found "
                "envoy.extensions.filters.http.stateful_session.v3.StatefulSession"},
-      {"A39: unknown", "type_url: \"" + kApi + "x.Y\"", place + unknown + "\"x.Y\""},
+      {"A39: unknown", "type_url: \"" + kApi + "x.Y\"", place + unknown + "\"x.Y\"" + remedy},
       {"A39: unknown, switched off or not",
        filter_config("disabled: true config { type_url: \"" + kApi + "x.Y\" }"),
-       place + unknown + "\"x.Y\""},
+       place + unknown + "\"x.Y\"" + remedy},
       {"A39: a structure for something unknown",
        of(kApi + "xds.type.v3.TypedStruct", "type_url: \"" + kApi + "x.Y\""),
-       place + unknown + "\"x.Y\""},
+       place + unknown + "\"x.Y\"" + remedy},
       {"A39: a wrapper around nothing",
        filter_config("is_optional: true"),
        place + ".config: must be set, found none"},
@@ -580,7 +583,8 @@ TEST_CASE("parse_listener: a filter that nobody registered is unknown",
   for (const char* type : {"com.example.Other", "com.example.PerRoute"}) {
     CHECK(error_of(parse(bytes_of(type, ""), "", with_tenant())) ==
           R"(LDS resource "orders": )" + kPlace +
-              ".typed_config: must be a known filter or is_optional, found \"" + type + "\"");
+              ".typed_config: must be a known filter or is_optional, found \"" + type +
+              "\": take filter \"it\" out of http_filters, or set its is_optional");
     CHECK(value_of<Listener>(parse(bytes_of(type, ""), "is_optional: true", with_tenant()))
               .filters.size() == 1);
   }
@@ -619,7 +623,10 @@ TEST_CASE("parse_route_config: a registered filter's overrides are of their own 
   CHECK(error_of(read(bytes_of("com.example.Plain", ""))) ==
         place + ": must be what overrides a filter, found com.example.Plain");
   CHECK(error_of(read(bytes_of("com.example.Other", ""))) ==
-        place + ": must be a known filter or is_optional, found \"com.example.Other\"");
+        place +
+            ": must be a known filter or is_optional, found \"com.example.Other\": take \"it\" out "
+            "of "
+            "typed_per_filter_config, or wrap it in a FilterConfig with is_optional");
 }
 
 }  // namespace signalbox::xds

@@ -169,7 +169,7 @@ TEST_CASE("parse_listener: a TypedStruct stands for the type that it names", "[x
                  kRouterFilter) ==
         kPlace +
             ".http_filters[0].typed_config: must be a known filter or is_optional, found "
-            "\"my.Filter\"");
+            "\"my.Filter\": take filter \"mine\" out of http_filters, or set its is_optional");
   CHECK(error_in(kRds + struct_filter("mine", wrapper, "") + kRouterFilter) ==
         kPlace +
             ".http_filters[0].typed_config.value.type_url: must be set in a TypedStruct, "
@@ -190,7 +190,9 @@ TEST_CASE("parse_listener: a filter chain that is wrong is an error", "[xds][par
        ": must have at least one known filter, found 1 entries"},
       {"one is unknown",
        filter("a", "type.googleapis.com/x.A") + kRouterFilter,
-       "[0].typed_config: must be a known filter or is_optional, found \"x.A\""},
+       "[0].typed_config: must be a known filter or is_optional, found \"x.A\": take filter \"a\" "
+       "out of "
+       "http_filters, or set its is_optional"},
       {"one has no name", filter("", kRouter), "[0].name: must not be empty, found \"\""},
       {"a name occurs twice",
        filter("router", "type.googleapis.com/x.A", "is_optional: true") + kRouterFilter,

@@ -240,7 +240,9 @@ TEST_CASE("parse_route_config: filter overrides need a known type, unless they a
   const std::string wrapper = "[type.googleapis.com/envoy.config.route.v3.FilterConfig] { ";
   const std::string wrapped = "config { type_url: \"type.googleapis.com/x.A\" } ";
   const std::string key = "typed_per_filter_config[\"mine\"]";
-  const std::string error = ": must be a known filter or is_optional, found \"x.A\"";
+  const std::string error =
+      ": must be a known filter or is_optional, found \"x.A\": take \"mine\" out of "
+      "typed_per_filter_config, or wrap it in a FilterConfig with is_optional";
 
   CHECK(error_in(host("domains: \"*\" " + unknown)) == "virtual_hosts[0]." + key + error);
   CHECK(error_in(route("route { cluster: \"c\" } " + unknown)) == kFirst + "." + key + error);
