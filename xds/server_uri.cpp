@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/server_uri.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
@@ -38,6 +40,12 @@ bool is_loopback(absl::string_view server_uri) {
   // "127.example" is a name.
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+std::string dial_target(absl::string_view server_uri) {
+  absl::string_view path = server_uri;
+  if (!absl::ConsumePrefix(&path, "unix:///")) return std::string(server_uri);
+  return absl::StrCat("unix:/", path.substr(std::min(path.find_first_not_of('/'), path.size())));
 }
 
 }  // namespace signalbox::xds

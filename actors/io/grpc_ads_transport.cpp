@@ -22,6 +22,7 @@
 
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_poller.hpp"
+#include "xds/server_uri.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -96,8 +97,8 @@ class Call : public std::enable_shared_from_this<Call> {
       refusal_ = credentials.status();
       return;
     }
-    channel_ =
-        grpc::CreateCustomChannel(options.server_uri, *credentials, arguments_of(options, pinged_));
+    channel_ = grpc::CreateCustomChannel(
+        xds::dial_target(options.server_uri), *credentials, arguments_of(options, pinged_));
     stub_.emplace(channel_);
   }
 

@@ -50,6 +50,20 @@ TEST_CASE("ads transport: a message beyond the limit ends the stream, and the te
   CHECK(AdsEnd(*actors::make_grpc_ads_transport(options)).is_answered());
 }
 
+TEST_CASE("ads transport: a server on a socket of the file system is found, however many slashes",
+          "[e2e][ads][A27]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("xds.sock");
+  const AdsPeer peer({.address = "unix:" + path});
+  for (const char* scheme : {"unix:", "unix://", "unix:///"}) {
+    const std::string uri = scheme + path;
+    INFO(uri);
+    const auto transport = actors::make_grpc_ads_transport(plaintext_to(uri));
+    CHECK(AdsEnd(*transport).is_answered());
+    CHECK(transport->server() == uri);
+  }
+}
+
 TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads][S11][S7]") {
   const TemporaryFolder folder;
   auto process = start_program({SIGNALBOX_PROGRAM,

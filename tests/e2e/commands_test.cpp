@@ -386,6 +386,14 @@ resources:
   CHECK(data["warnings"].size() == 1);
 }
 
+TEST_CASE("signalbox check: what istiod sends a proxyless client is right", "[e2e][tools][A27]") {
+  const std::string folder = SIGNALBOX_ISTIO;
+  const Finished finished = run({"check", folder + "/bootstrap.json", folder + "/resources.json"});
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK(contains(finished.output, "48 resources"));
+}
+
 TEST_CASE("signalbox check: a limit can be another one", "[e2e][tools][limits]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("good.yaml", R"(

@@ -26,6 +26,7 @@ TEST_CASE("server URI: whether it stays on this machine", "[xds][A27]") {
       {"ipv6:%5B::1%5D:1", true},
       {"unix:/run/xds.sock", true},
       {"unix:///run/xds.sock", true},
+      {"unix:////run/xds.sock", true},
       {"unix-abstract:xds", true},
       {"10.0.0.1:1", false},
       {"127.example:1", false},
@@ -42,6 +43,16 @@ TEST_CASE("server URI: whether it stays on this machine", "[xds][A27]") {
   }));
   DYNAMIC_SECTION(row.uri) {
     CHECK(is_loopback(row.uri) == row.here);
+  }
+}
+
+TEST_CASE("server URI: the absolute path of a socket has one slash for gRPC", "[xds][A27]") {
+  for (const char* uri : {"unix:/run/xds.sock", "unix:///run/xds.sock", "unix:////run/xds.sock"}) {
+    INFO(uri);
+    CHECK(dial_target(uri) == "unix:/run/xds.sock");
+  }
+  for (const char* uri : {"unix:xds.sock", "unix://a/b", "unix-abstract:xds", "dns:///a:1", ""}) {
+    CHECK(dial_target(uri) == uri);
   }
 }
 
