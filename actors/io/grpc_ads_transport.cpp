@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -29,6 +30,9 @@ namespace {
 
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+// For calls to end, when their transport does.
+constexpr std::chrono::milliseconds kPatience(500);
 
 // How gRPC 1.51 words a GOAWAY that says ENHANCE_YOUR_CALM, too_many_pings.
 const char kTooManyPings[] = "Too many pings";
@@ -197,6 +201,7 @@ class Call : public std::enable_shared_from_this<Call> {
     stream_->Finish(&status_, tag(&Call::finished));
   }
 
+  const GrpcPoller::Interest interest_;  // A call may outlive its transport.
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const int pinged_;
   const int max_message_bytes_;
@@ -229,36 +234,58 @@ class StreamHandle final : public AdsTransport::Stream {
   std::shared_ptr<Call> call_;
 };
 
+// The calls of a transport that have not ended. They hold it, and so it may outlive the transport.
+class OpenCalls {
+ public:
+  void add(Call* call) {
+    const std::lock_guard lock(mutex_);
+    calls_.insert(call);
+    ++living_;
+  }
+
+  // Unlisted first: cancel_all() cancels what is listed, and returns when all are destroyed, with
+  // their interests in the poller.
+  void destroy(Call* call) {
+    {
+      const std::lock_guard lock(mutex_);
+      calls_.erase(call);
+    }
+    delete call;
+    const std::lock_guard lock(mutex_);
+    --living_;
+    ended_.notify_all();
+  }
+
+  void cancel_all(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    for (Call* call : calls_)
+      call->cancel();
+    ended_.wait_for(lock, patience, [this] { return living_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::set<Call*> calls_;
+  std::size_t living_ = 0;
+};
+
 class GrpcAdsTransport final : public AdsTransport {
  public:
   explicit GrpcAdsTransport(GrpcAdsOptions options)
       : options_(std::move(options)),
         keepalive_(std::make_shared<KeepaliveTime>(options_.keepalive_time)) {}
 
-  // Calls tell this of their end.
-  ~GrpcAdsTransport() override {
-    std::unique_lock lock(mutex_);
-    for (Call* call : calls_)
-      call->cancel();
-    ended_.wait(lock, [this] { return calls_.empty(); });
-  }
+  // A cancelled call ends at once, unless a write is under way: gRPC ends such a call when the
+  // write is over, and a server that reads nothing holds it up until the keepalive timeout has the
+  // kernel give the connection up (TCP_USER_TIMEOUT). Such calls end by themselves, unheard.
+  ~GrpcAdsTransport() override { calls_->cancel_all(kPatience); }
 
   std::unique_ptr<Stream> open(Events events) override {
-    // The deleter says when the last operation of the call is over. Unlisted first: the destructor
-    // cancels what is listed.
+    // The deleter says when the last operation of the call is over.
     std::shared_ptr<Call> call(new Call(options_, keepalive_, std::move(events)),
-                               [this](Call* ended) {
-                                 {
-                                   const std::lock_guard lock(mutex_);
-                                   calls_.erase(ended);
-                                   ended_.notify_all();
-                                 }
-                                 delete ended;
-                               });
-    {
-      const std::lock_guard lock(mutex_);
-      calls_.insert(call.get());
-    }
+                               [calls = calls_](Call* ended) { calls->destroy(ended); });
+    calls_->add(call.get());
     call->start();
     GrpcPoller::hurry();
     return std::make_unique<StreamHandle>(std::move(call));
@@ -270,9 +297,7 @@ class GrpcAdsTransport final : public AdsTransport {
   const GrpcAdsOptions options_;
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const GrpcPoller::Interest interest_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::set<Call*> calls_;
+  const std::shared_ptr<OpenCalls> calls_ = std::make_shared<OpenCalls>();
 };
 
 }  // namespace

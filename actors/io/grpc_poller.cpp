@@ -33,11 +33,14 @@ class GrpcPoller::Poller {
 
   void begin_interest() {
     const std::lock_guard lock(interest_mutex_);
-    if (interests_ == 0) {
-      is_stopping_ = false;
-      thread_ = std::thread([this] { run(); });
+    if (++interests_ > 1) return;
+    if (thread_.joinable()) thread_.join();  // A Tag had the last interest.
+    std::uint64_t run_number = 0;
+    {
+      const std::lock_guard start(mutex_);
+      run_number = ++running_;
     }
-    ++interests_;
+    thread_ = std::thread([this, run_number] { run(run_number); });
   }
 
   void end_interest() {
@@ -45,17 +48,18 @@ class GrpcPoller::Poller {
     if (--interests_ > 0) return;
     {
       const std::lock_guard stop(mutex_);
-      is_stopping_ = true;
+      ++running_;
     }
-    news_.notify_one();
-    thread_.join();
+    news_.notify_all();
+    // A Tag is on the thread itself, which then ends on its own and is joined by the next run.
+    if (thread_.get_id() != std::this_thread::get_id()) thread_.join();
   }
 
   void hurry() {
     const std::lock_guard lock(mutex_);
     const bool is_asleep = Clock::now() >= hurry_until_;
     hurry_until_ = Clock::now() + kHurry;
-    if (is_asleep) news_.notify_one();
+    if (is_asleep) news_.notify_all();
   }
 
   grpc::CompletionQueue& queue() { return queue_; }
@@ -65,9 +69,10 @@ class GrpcPoller::Poller {
   std::uint64_t looks() const { return looks_; }
 
  private:
-  void run() {
+  // Until another run is the present one.
+  void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
-    while (!is_stopping_) {
+    while (running_ == number) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
       ++looks_;
@@ -79,8 +84,8 @@ class GrpcPoller::Poller {
       // One piece of news is often followed by another.
       const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();
-      news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this] {
-        return is_stopping_ || Clock::now() < hurry_until_;
+      news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this, number] {
+        return running_ != number || Clock::now() < hurry_until_;
       });
     }
   }
@@ -109,7 +114,7 @@ class GrpcPoller::Poller {
 
   std::mutex mutex_;  ///< Guards all below.
   std::condition_variable news_;
-  bool is_stopping_ = false;
+  std::uint64_t running_ = 0;  ///< The number of the thread's run; another one when it is to end.
   Clock::time_point hurry_until_;
 };
 

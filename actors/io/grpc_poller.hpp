@@ -41,7 +41,8 @@ class GrpcPoller {
     virtual void done(bool ok) = 0;
   };
 
-  /// While one lives, sockets are served. Not to be destroyed by a Tag.
+  /// While one lives, sockets are served. A Tag may destroy the last one: then the thread ends when
+  /// the Tag has returned.
   class Interest {
    public:
     Interest();

@@ -10,6 +10,7 @@
 
 #include "actors/io/grpc_ads_transport.hpp"
 #include "tests/e2e/ads_peer.hpp"
+#include "tests/e2e/flooding_server.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "xds/client/discovery_codec.hpp"
 
@@ -86,6 +87,29 @@ TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads
   process.send_signal(SIGCONT);
   INFO(why);
   CHECK(why.code() == absl::StatusCode::kUnavailable);
+}
+
+TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e2e][ads][S11]") {
+  struct Row {
+    const char* what;
+    std::string frame;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"pings", http2_ping()},
+      {"settings", http2_settings()},
+      {"nothing, and nothing is read", ""},
+  }));
+  DYNAMIC_SECTION(row.what) {
+    FloodingServer server(row.frame);
+    auto transport = actors::make_grpc_ads_transport(plaintext_to(server.address()));
+    AdsEnd end(*transport, std::string(1 << 20, 'x'));
+    REQUIRE(eventually([&] { return server.is_held_up(); }));
+    const auto begun = std::chrono::steady_clock::now();
+    transport.reset();
+    // 2 s are promised; without the bound it is the kernel's 20.
+    CHECK(std::chrono::steady_clock::now() - begun < 5s);
+  }
 }
 
 TEST_CASE("ads transport: a server that complains of pings is pinged half as often each time",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "tests/e2e/flooding_server.hpp"
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/e2e/slow_plane.hpp"
 
@@ -44,6 +45,25 @@ TEST_CASE(
     }
   }
   CHECK(plane.requests() <= 30);
+}
+
+TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",
+          "[e2e][runtime][S11]") {
+  const std::string frame = GENERATE(http2_ping(), http2_settings(), std::string());
+  FloodingServer server(frame);
+  auto runtime = start_runtime(options_for(server.address()));
+  {
+    const auto channel = runtime->channel("xds:///orders");
+    Calls calls(channel);
+    calls.start(1, {.timeout = 60s});
+    REQUIRE(eventually([&] { return server.is_held_up(); }));
+    const auto begun = std::chrono::steady_clock::now();
+    runtime.reset();
+    // 2 s are promised; without a bound it is the kernel's 20.
+    CHECK(std::chrono::steady_clock::now() - begun < 5s);
+    for (const Answer& answer : calls.finish())
+      CHECK_FALSE(answer.ok());
+  }
 }
 
 }  // namespace signalbox::test

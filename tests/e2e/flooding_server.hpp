@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FloodingServer — a control plane that has gone mad: it takes connections, never reads, and sends
+// one frame of HTTP/2 again and again.
+//
+//   client ─▶ connects ─▶ [a thread for each] ─▶ SETTINGS, then the flood until the end
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/cut_headers.hpp"
+
+namespace signalbox::test {
+
+class FloodingServer {
+ public:
+  /// `frame`: of the flood; empty: nothing more is sent.
+  explicit FloodingServer(const std::string& frame) {
+    for (int i = 0; i < 256 && !frame.empty(); ++i)
+      flood_ += frame;
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    // What the client answers soon finds no room.
+    const int little = 4096;
+    ::setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const generic = reinterpret_cast<sockaddr*>(&name);
+    socklen_t length = sizeof(name);
+    REQUIRE(::bind(listener_, generic, length) == 0);
+    REQUIRE(::getsockname(listener_, generic, &length) == 0);
+    port_ = ntohs(name.sin_port);
+    REQUIRE(::listen(listener_, 64) == 0);
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~FloodingServer() {
+    is_ending_ = true;
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    for (std::thread& talk : talks_)
+      talk.join();
+    ::close(listener_);
+  }
+
+  FloodingServer(const FloodingServer&) = delete;
+  FloodingServer& operator=(const FloodingServer&) = delete;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  /// Bytes that the client's side has taken.
+  std::size_t sent() const { return sent_; }
+
+  /// The client's side takes nothing more, for now.
+  bool is_held_up() const { return held_up_; }
+
+ private:
+  void run() {
+    while (true) {
+      const int taken = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (taken < 0) return;
+      talks_.emplace_back([this, taken] { talk(taken); });
+    }
+  }
+
+  void talk(int taken) {
+    std::string next = http2_settings();
+    while (!is_ending_) {
+      pollfd ready{taken, static_cast<short>(next.empty() ? 0 : POLLOUT), 0};
+      const int count = ::poll(&ready, 1, 20);
+      if (count == 0) held_up_ = true;
+      if (count == 0) continue;
+      if ((ready.revents & (POLLERR | POLLHUP)) != 0) break;
+      const auto sent = ::send(taken, next.data(), next.size(), MSG_NOSIGNAL);
+      if (sent < 0) break;
+      sent_ += static_cast<std::size_t>(sent);
+      next.erase(0, static_cast<std::size_t>(sent));
+      if (next.empty()) next = flood_;
+    }
+    ::close(taken);
+  }
+
+  std::string flood_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> is_ending_ = false;
+  std::atomic<bool> held_up_ = false;
+  std::atomic<std::size_t> sent_ = 0;
+  std::thread thread_;
+  std::vector<std::thread> talks_;  ///< Of the thread, until it has ended.
+};
+
+/// Each is answered by an acknowledgement (RFC 9113, 6.7 and 6.5).
+inline std::string http2_ping() {
+  constexpr std::uint8_t kPing = 6;
+  return http2_frame(kPing, 0, "12345678");
+}
+
+}  // namespace signalbox::test
