@@ -30,6 +30,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"eds_update", measure_eds_update},
     {"cold_start", measure_cold_start},
     {"refused", measure_refused},
+    {"many_targets", measure_many_targets},
 };
 
 int run(int argc, char** argv) {
@@ -54,6 +55,7 @@ int run(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--calls", options.calls)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--targets", options.targets)->check(CLI::PositiveNumber)->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -227,7 +227,8 @@ class DriverTest(unittest.TestCase):
             "memory_10000_connected": "<= 1.05",
             "memory_10000_refused": "<= 0.35",
             "cold_start_10000_ms": "None",
-            "all_ready_10000_cpu": "<= 0.05",
+            "all_ready_10000_cpu": "<= 0.05", "cold_start_200_targets_ms": "<= 1",
+            "cold_start_200_targets_requests": "<= 1",
         })
 
     def test_wrong_arguments_end_it_with_2_and_are_named(self) -> None:

@@ -332,6 +332,26 @@ class ColdStart(Calls):
         return "one call, which waits until it is ready"
 
 
+class ManyTargets(Experiment):
+    """A process opens 200 targets at once, each with a cluster of its own."""
+
+    TARGETS = 200
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world = world
+        _, self._port = world.start_backend("127.0.0.1:0", "bench")
+        self._plane = world.serve_in_turn([[
+            resource for number in range(self.TARGETS)
+            for resource in (resources.route_to(f"cluster{number}", f"bench{number}")
+                             + resources.eds_cluster(f"cluster{number}", [("127.0.0.1", self._port)]))]])
+        return f"{self.TARGETS} targets at once, and a call of each"
+
+    def run(self, side: str, pair: int) -> dict:
+        seen = self._world.measure(side, "many_targets", targets=self.TARGETS, target="xds:///bench0")
+        self._plane.write_line()  # It sets what there is, and says what the client's stream has asked.
+        return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
+
+
 class Refused(Experiment):
     """10,000 endpoints where nobody listens."""
 

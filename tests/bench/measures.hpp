@@ -31,6 +31,7 @@ struct MeasureOptions {
   int updates = 1;        ///< How often the driver will change the endpoints.
   double work_ms = 0;     ///< That each call keeps its backend busy.
   int calls = 1000;       ///< That wait.
+  int targets = 1;        ///< That are opened at once: `xds:///bench0`, `xds:///bench1`, …
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
@@ -73,6 +74,10 @@ Measured measure_eds_update(const MeasureOptions& options, Side& side);
 
 /// `first_answer_ms` and `connected_ms` (all endpoints) since the side was begun; `cpu_s` so far.
 Measured measure_cold_start(const MeasureOptions& options, Side& side);
+
+/// So many targets are opened at once, and each is called: `answered_ms` until the last call was
+/// answered. None may fail.
+Measured measure_many_targets(const MeasureOptions& options, Side& side);
 
 /// Endpoints that all refuse. Once a call has failed for it (`refused_ms`), and `length` later:
 /// `rss_mb`, `peak_mb` until then, `cpu_s` so far.

@@ -3,7 +3,9 @@
 // signalbox_bench_plane: a control plane whose changes happen at known instants.
 //
 //   resource files ─▶ parsed at the start ─▶ [ControlPlane] ─▶ clients
-//   a line on stdin: the next file's resources are set ─▶ {"set_ns": …} (CLOCK_MONOTONIC)
+//   a line on stdin: the next file's resources are set ─▶ {"set_ns": …, "requests": …}
+//
+// `set_ns` is of CLOCK_MONOTONIC; `requests`: those that the newest stream has sent before.
 //
 // After the last file comes the first again. `signalbox serve` would parse the file that has
 // changed after the clock has started. Ends with its stdin. Exit status: 0, 1, or 2 for arguments.
@@ -30,6 +32,14 @@ absl::StatusOr<std::vector<ResourceBytes>> resources_of(const std::string& path)
   return signalbox::xds::parse_resources_text(*text, signalbox::xds::format_of(path), path);
 }
 
+int requests_of_newest_stream(const signalbox::xds::DiscoveryRecord& record) {
+  int requests = 0;
+  if (record.streams.empty()) return requests;
+  for (const auto& [type_url, type] : record.streams.back().types)
+    requests += type.requests;
+  return requests;
+}
+
 int run(const std::vector<std::string>& paths) {
   signalbox::tools::die_with_parent(::getppid());
   std::vector<std::vector<ResourceBytes>> worlds;
@@ -51,9 +61,12 @@ int run(const std::vector<std::string>& paths) {
 
   std::string line;
   for (std::size_t next = 1; std::getline(std::cin, line); ++next) {
+    const int requests = requests_of_newest_stream((*plane)->record());
     const auto now = std::chrono::steady_clock::now();
     (*plane)->set_resources(worlds[next % worlds.size()]);
-    std::cout << nlohmann::json{{"set_ns", now.time_since_epoch().count()}}.dump() << std::endl;
+    std::cout
+        << nlohmann::json{{"set_ns", now.time_since_epoch().count()}, {"requests", requests}}.dump()
+        << std::endl;
   }
   return 0;
 }

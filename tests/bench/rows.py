@@ -8,7 +8,7 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         ManyRoutes, Overload, QueuedCalls, Refused, Sessions, Tiered)
+                         ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,9 @@ PLANS = (
     Plan(ColdStart,
          (Row("cold_start_10000_ms", "first_answer_ms", "ms", None, ("connected_ms",)),
           Row("all_ready_10000_cpu", "cpu_s", "s", Target(0.05))), most_pairs=5),
+    Plan(ManyTargets,
+         (Row("cold_start_200_targets_ms", "answered_ms", "ms", Target(1.0)),
+          Row("cold_start_200_targets_requests", "requests", "requests", Target(1.0)))),
 )
 
 NAMES = tuple(row.name for plan in PLANS for row in plan.rows)

@@ -79,8 +79,7 @@ absl::Status call_for(Stub& stub, Clock::duration length) {
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target) {
   Side side;
   if (!is_ours) {
-    side.stub =
-        demo::v1::Orders::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+    side.stub = make_stub(side, target);
     return side;
   }
   auto runtime = Runtime::start();
@@ -89,8 +88,16 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target) {
   auto router = side.runtime->router(target);
   if (!router.ok()) return router.status();
   side.router = *std::move(router);
-  side.stub = demo::v1::Orders::NewStub(side.runtime->channel(target));
+  side.stub = make_stub(side, target);
   return side;
+}
+
+std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target) {
+  if (side.runtime == nullptr) {
+    return demo::v1::Orders::NewStub(
+        grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  }
+  return demo::v1::Orders::NewStub(side.runtime->channel(target));
 }
 
 grpc::Status call_once(Stub& stub) {

@@ -35,6 +35,9 @@ struct Side {
 
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target);
 
+/// Another target of the same side.
+std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);
+
 /// A call that waits for a backend.
 grpc::Status call_once(Stub& stub);
 

@@ -34,7 +34,8 @@ class SmokeTest(unittest.TestCase):
 
     def test_rows_have_their_form(self) -> None:
         wanted = ["pick_2", "rpc_latency_2", "queued_call", "overload_goodput", "failover_ms",
-                  "failover_failed_no_retry", "failover_failed", "control_plane_kill_failed"]
+                  "failover_failed_no_retry", "failover_failed", "control_plane_kill_failed", "cold_start_200_targets_ms",
+                  "cold_start_200_targets_requests"]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.json"
             answer = subprocess.run(self.command("--json", str(file), *wanted), capture_output=True, text=True,
