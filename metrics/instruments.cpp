@@ -146,7 +146,7 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 }  // namespace
 
-Instruments::Instruments() {
+Instruments::Instruments(Clock now) : now_(std::move(now)) {
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
@@ -287,7 +287,9 @@ void Instruments::add_connections(const ClusterName& cluster, int amount) {
 std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster) {
   {
     const std::lock_guard lock(registry_mutex_);
+    if (now_() - swept_ >= kSweepEvery) forget_gone();
     ++cluster_holders_[cluster];
+    gone_.erase(cluster.str());
   }
   return {this, [this, cluster](const void*) { let_go_of(cluster); }};
 }
@@ -314,6 +316,7 @@ void Instruments::let_go_of(const ClusterName& cluster) {
   const auto found = cluster_holders_.find(cluster);
   if (--found->second > 0) return;
   cluster_holders_.erase(found);
+  gone_.emplace(cluster.str(), now_());
   priorities_.erase(cluster);
   endpoints_.erase(cluster);
   sessions_held_.erase(cluster);
@@ -492,7 +495,63 @@ std::vector<Family> Instruments::collect_calls() const {
           faults};
 }
 
+// --- clusters that are gone -------------------------------------------------
+
+// Every cluster that has series.
+std::set<std::string> Instruments::clusters_in_use() const {
+  std::set<std::string> clusters = series_.values_of_label(kCluster.name);
+  for (const auto& [pair, stats] : call_stats_)
+    clusters.insert(pair.second.str());
+  for (const auto& [key, count] : drops_)
+    clusters.insert(key.first.str());
+  for (const auto& [cluster, count] : breaker_drops_)
+    clusters.insert(cluster.str());
+  for (const auto& [cluster, gates] : gates_)
+    clusters.insert(cluster.str());
+  clusters.erase(std::string(kOther));
+  return clusters;
+}
+
+// What is counted late of a cluster makes it one that is gone once more. Counters that calls still
+// hold stay. Under the mutex.
+void Instruments::forget_gone() const {
+  const Instant now = now_();
+  swept_ = now;
+  std::map<std::string, Instant> gone;
+  std::set<std::string> overdue;
+  for (const std::string& cluster : clusters_in_use()) {
+    if (cluster_holders_.contains(ClusterName(cluster))) continue;
+    const auto known = gone_.find(cluster);
+    const Instant since = known == gone_.end() ? now : known->second;
+    gone.emplace(cluster, since);
+    if (now - since >= kRetention) overdue.insert(cluster);
+  }
+  gone_ = std::move(gone);
+  if (overdue.empty()) return;
+  const auto is_overdue = [&](const ClusterName& cluster) {
+    return overdue.contains(cluster.str());
+  };
+  std::erase_if(call_stats_, [&](const auto& entry) {
+    return is_overdue(entry.first.second) && entry.second.use_count() == 1;
+  });
+  std::erase_if(drops_, [&](const auto& entry) {
+    return is_overdue(entry.first.first) && entry.second.use_count() == 1;
+  });
+  std::erase_if(breaker_drops_, [&](const auto& entry) {
+    return is_overdue(entry.first) && entry.second.use_count() == 1;
+  });
+  std::erase_if(gates_, [&](const auto& entry) {
+    return is_overdue(entry.first) &&
+           std::ranges::all_of(entry.second, [](const auto& gate) { return gate.expired(); });
+  });
+  series_.forget_all(kCluster.name, overdue);
+}
+
 std::vector<Family> Instruments::collect() const {
+  {
+    const std::lock_guard lock(registry_mutex_);
+    forget_gone();
+  }
   std::vector<Family> families = series_.collect();
   for (auto& some : {collect_calls(), collect_drops()}) {
     for (const Family& family : some) {

@@ -12,11 +12,14 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +40,9 @@ using MessageCount = StripedCounters<1>;
 
 class Instruments final : public DropCounters {
  public:
-  Instruments();
+  using Clock = std::function<Instant()>;
+
+  explicit Instruments(Clock now = std::chrono::steady_clock::now);
 
   void observe(const Observation& observation);
 
@@ -84,7 +89,8 @@ class Instruments final : public DropCounters {
   void add_connections(const ClusterName& cluster, int amount);
 
   /// Whoever serves a cluster holds this; several may, each for itself. When the last lets go, the
-  /// cluster's gauges end; its counters stay. The Instruments outlive what they hand out.
+  /// cluster's gauges end; all else of the cluster ends kRetention later, unless it is held again.
+  /// The Instruments outlive what they hand out.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
   /// What somebody says of a tier's load, for as long as he holds this; to say something else, he
@@ -92,10 +98,17 @@ class Instruments final : public DropCounters {
   /// gauge ends. Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
-  /// All that there is to export, now.
+  /// All that there is to export, now. Forgets clusters that have been gone for kRetention.
   std::vector<Family> collect() const;
 
+  /// A scrape or two still see how a cluster ended.
+  static constexpr Duration kRetention = std::chrono::minutes(1);
+  /// Where nothing is collected, so often at most.
+  static constexpr Duration kSweepEvery = std::chrono::seconds(10);
+
  private:
+  void forget_gone() const;
+  std::set<std::string> clusters_in_use() const;
   void let_go_of(const ClusterName& cluster);
   void count_endpoints(const EndpointsCounted& seen);
   void count_held(const SessionsHeld& seen);
@@ -107,13 +120,17 @@ class Instruments final : public DropCounters {
   std::vector<Family> collect_drops() const;
   void set_gate(const CircuitBreakerSet& seen);
 
-  SeriesTable series_;
+  const Clock now_;
+  // Mutable: collect() forgets what is gone.
+  mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
-  std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
-  std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
-  std::map<ClusterName, EventCountPtr> breaker_drops_;
+  mutable std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
+  mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
+  mutable std::map<std::string, Instant> gone_;  ///< Clusters that nothing holds, and since when.
+  mutable Instant swept_{};                      ///< When forget_gone() looked last.
   /// One for each policy that serves the cluster; those that no picker leads to have expired.
-  std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
+  mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   /// Percentages by the order in which they were said.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;

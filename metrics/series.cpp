@@ -2,6 +2,7 @@
 #include "metrics/series.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "messages/invariant.hpp"
@@ -14,6 +15,14 @@ LabelValues shared_labels(const MetricRow& row, LabelValues labels) {
     if (row.labels[i].free_text) labels[i] = std::string(kOther);
   }
   return labels;
+}
+
+// Which of the metric's labels has this name.
+std::optional<std::size_t> place_of(const MetricRow& row, absl::string_view label) {
+  for (std::size_t i = 0; i < row.label_count(); ++i) {
+    if (row.labels[i].name == label) return i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -66,6 +75,28 @@ void SeriesTable::forget(Metric metric, absl::string_view first_label) {
 void SeriesTable::forget_one(Metric metric, const LabelValues& labels) {
   const std::lock_guard lock(mutex_);
   values_of(metric).erase(labels);
+}
+
+std::set<std::string> SeriesTable::values_of_label(absl::string_view label) const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> found;
+  for (const MetricRow& row : kMetrics) {
+    const std::optional<std::size_t> place = place_of(row, label);
+    if (!place) continue;
+    for (const auto& [labels, value] : values_[static_cast<std::size_t>(row.metric)])
+      found.insert(labels[*place]);
+  }
+  return found;
+}
+
+void SeriesTable::forget_all(absl::string_view label, const std::set<std::string>& values) {
+  const std::lock_guard lock(mutex_);
+  for (const MetricRow& row : kMetrics) {
+    const std::optional<std::size_t> place = place_of(row, label);
+    if (!place) continue;
+    std::erase_if(values_of(row.metric),
+                  [&](const auto& entry) { return values.contains(entry.first[*place]); });
+  }
 }
 
 std::vector<Family> SeriesTable::collect() const {

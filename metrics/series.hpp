@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,12 @@ class SeriesTable {
 
   /// Drops the one series with these labels.
   void forget_one(Metric metric, const LabelValues& labels);
+
+  /// Every value of a label with this name.
+  std::set<std::string> values_of_label(absl::string_view label) const;
+
+  /// Drops the series of all metrics that have a label with this name and one of these values.
+  void forget_all(absl::string_view label, const std::set<std::string>& values);
 
   /// The metrics that have series, in the order of the table.
   std::vector<Family> collect() const;

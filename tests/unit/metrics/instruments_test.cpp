@@ -564,6 +564,67 @@ TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any mo
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 2);
 }
 
+TEST_CASE("instruments: the series of a cluster that is gone end a minute later",
+          "[metrics][instruments]") {
+  Instant now{std::chrono::hours(1)};
+  Instruments instruments([&now] { return now; });
+  const ClusterName stock("stock");
+  const auto kept = instruments.hold_cluster(stock);
+  auto held = instruments.hold_cluster(kOrders);
+  auto stats = instruments.call_stats("shop", kOrders);
+  stats->count_started();
+  for (const ClusterName& cluster : {kOrders, stock}) {
+    instruments.observe(ConnectionLost{cluster});
+    instruments.call_stats("hall", cluster);
+    instruments.drops(cluster, "overload");
+    instruments.breaker_drops(cluster);
+  }
+  held.reset();
+  const auto is_seen = [&](const ClusterName& cluster) {
+    return std::vector<bool>{
+        value(instruments, Metric::kSubchannelDisconnections, {cluster.str()}).has_value(),
+        value(instruments, Metric::kRpcsStarted, {"hall", cluster.str()}).has_value(),
+        value(instruments, Metric::kDrops, {cluster.str(), "overload"}).has_value(),
+        value(instruments, Metric::kCircuitBreakerDrops, {cluster.str()}).has_value()};
+  };
+  const std::vector<bool> all(4, true), none(4, false);
+  CHECK(is_seen(kOrders) == all);
+  now += std::chrono::seconds(59);
+  CHECK(is_seen(kOrders) == all);
+
+  SECTION("but for what calls still count") {
+    now += std::chrono::seconds(1);
+    CHECK(is_seen(kOrders) == none);
+    CHECK(is_seen(stock) == all);
+    CHECK(value(instruments, Metric::kRpcsStarted, {"shop", "orders"}) == 1);
+    stats.reset();
+    now += std::chrono::minutes(1);
+    CHECK(value(instruments, Metric::kRpcsStarted, {"shop", "orders"}) == std::nullopt);
+  }
+  SECTION("not of one that came back") {
+    held = instruments.hold_cluster(kOrders);
+    now += std::chrono::hours(1);
+    CHECK(is_seen(kOrders) == all);
+  }
+}
+
+TEST_CASE("instruments: thousands of short-lived clusters leave nothing",
+          "[metrics][instruments]") {
+  Instant now{std::chrono::hours(1)};
+  Instruments instruments([&now] { return now; });
+  for (int i = 0; i < 3'000; ++i, now += std::chrono::milliseconds(100)) {
+    const ClusterName cluster("c" + std::to_string(i));
+    const auto held = instruments.hold_cluster(cluster);
+    instruments.call_stats("shop", cluster)->count_started();
+    instruments.observe(ConnectionLost{cluster});
+  }
+  CHECK(series_count(instruments, Metric::kRpcsStarted) <= 800);
+  now += std::chrono::minutes(1);
+  CHECK(series_count(instruments, Metric::kRpcsStarted) == 0);
+  CHECK(series_count(instruments, Metric::kSubchannelDisconnections) == 0);
+  CHECK(series_count(instruments, Metric::kSeriesOverflow) == 0);
+}
+
 TEST_CASE("instruments: calls never look ended before they began", "[metrics][instruments]") {
   Instruments instruments;
   const auto stats = instruments.call_stats("shop", kOrders);
