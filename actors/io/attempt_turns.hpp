@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -42,10 +44,19 @@ class AttemptTurns {
  public:
   explicit AttemptTurns(AttemptLimits limits = {}) : limits_(limits) {}
 
-  void want(Key key) { waiting_.push_back(std::move(key)); }
+  /// Precondition: it does not wait already.
+  void want(Key key) {
+    places_.emplace(key, ++wanted_);
+    waiting_.emplace(wanted_, std::move(key));
+  }
 
-  /// It is wanted no more, and has not begun.
-  void withdraw(const Key& key) { std::erase(waiting_, key); }
+  /// It is wanted no more, and has not begun. A hundred thousand may be withdrawn at once.
+  void withdraw(const Key& key) {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return;
+    waiting_.erase(place->second);
+    places_.erase(place);
+  }
 
   /// It had begun, and came to an end.
   void done(const Key& key) { making_.erase(key); }
@@ -79,8 +90,10 @@ class AttemptTurns {
 
   Key take() {
     const bool newest = std::exchange(newest_is_next_, !newest_is_next_);
-    Key key = newest ? waiting_.back() : waiting_.front();
-    newest ? waiting_.pop_back() : waiting_.pop_front();
+    const auto which = newest ? std::prev(waiting_.end()) : waiting_.begin();
+    Key key = std::move(which->second);
+    waiting_.erase(which);
+    places_.erase(key);
     return key;
   }
 
@@ -90,7 +103,9 @@ class AttemptTurns {
   }
 
   AttemptLimits limits_;
-  std::deque<Key> waiting_;  ///< In the order of wanting.
+  std::map<std::uint64_t, Key> waiting_;  ///< In the order of wanting.
+  std::map<Key, std::uint64_t> places_;   ///< Of those that wait.
+  std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
   std::deque<Begun> begun_;  ///< In order of time; some are done.
   std::set<Key> making_;     ///< What counts (T1).

@@ -2,6 +2,7 @@
 #include "actors/io/attempt_turns.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <catch2/catch.hpp>
 
@@ -53,6 +54,21 @@ TEST_CASE("attempt_turns: who comes last does not wait for 10,000 before him",
   turns.done(10'000);
   const Keys next = turns.begin(kStart);
   CHECK(std::ranges::count(next, 0) == 1);
+}
+
+TEST_CASE("attempt_turns: a hundred thousand that wait are withdrawn at once",
+          "[scale][attempt_turns]") {
+  constexpr int kMany = 100'000;
+  Turns turns = turns_wanted_by(kMany);
+  REQUIRE(turns.begin(kStart) == Keys{1, kMany});
+  const auto begun = std::chrono::steady_clock::now();
+  for (int key = kMany - 1; key > 2; --key)
+    turns.withdraw(key);
+  // A walk through all that wait, for each of them, takes far longer.
+  CHECK(std::chrono::steady_clock::now() - begun < 5s);
+  turns.withdraw(3);  // Not there any more.
+  turns.done(1);
+  CHECK(turns.begin(kStart) == Keys{2});
 }
 
 TEST_CASE("attempt_turns: a slow attempt holds nobody up for long", "[scale][attempt_turns][T1]") {
