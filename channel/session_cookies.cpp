@@ -2,6 +2,7 @@
 #include "channel/session_cookies.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <utility>
 
@@ -20,6 +21,13 @@ constexpr char kRejected[] = "seal_keys";
   return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
+// Envoy has compared `expires` with the seconds since its machine began, which are fewer: an end by
+// the wall clock is never in such an Envoy's past.
+std::uint64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
 }  // namespace
 
 absl::StatusOr<SessionCookies> SessionCookies::make(
@@ -29,6 +37,13 @@ absl::StatusOr<SessionCookies> SessionCookies::make(
   SessionCookies made;
   made.accepts_plain_ = options.accept_plain;
   made.log_ = log;
+  const bool is_for_envoy = options.form == SessionCookieForm::kEnvoy;
+  made.form_ = is_for_envoy ? lb::CookieForm::kEnvoy : lb::CookieForm::kGrpc;
+  if (options.key_file && is_for_envoy) {
+    return absl::InvalidArgumentError(
+        "RuntimeOptions::session_cookies.form: Envoy cannot read cookies that a key_file seals; "
+        "leave key_file unset, or form as it is");
+  }
   if (!options.key_file) {
     if (!options.accept_plain) return made;
     return absl::InvalidArgumentError(
@@ -56,6 +71,8 @@ lb::SessionTerms SessionCookies::terms(const std::string& target,
           .now = coarse_now,
           .seal = keys_ != nullptr ? keys_->seal() : nullptr,
           .accepts_plain = accepts_plain_,
+          .form = form_,
+          .unix_seconds = unix_seconds,
           .warn = warn};
 }
 

@@ -38,6 +38,7 @@ class SessionCookies {
  private:
   std::unique_ptr<actors::SealKeyFile> keys_;  // Null: cookies are plain.
   bool accepts_plain_ = false;
+  lb::CookieForm form_ = lb::CookieForm::kGrpc;
   Log log_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/route/session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -39,10 +40,7 @@ std::optional<CookieFlaw> Session::open() {
   if (opened == Opened::kNo) {
     if (const auto wrong = lb::decode_cookie(value_, decoded_)) return wrong;
   }
-  const auto host = lb::parse_cookie_host(decoded_);
-  if (!host) return CookieFlaw::kHost;
-  own_ = *host;
-  return std::nullopt;
+  return lb::parse_cookie_host(decoded_, own_);
 }
 
 // The picker knows only the hosts: why there are none, or none that it knows, is known here.
@@ -53,7 +51,7 @@ AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& c
     case AffinityResult::kUnknownHost:
     case AffinityResult::kUnhealthy: {
       // The route does not name the cookie's (A55-19).
-      const bool is_off_its_cluster = !own_.cluster.empty() && own_.cluster != cluster.str();
+      const bool is_off_its_cluster = !own_.cluster.empty() && !own_.names_cluster(cluster.str());
       return is_off_its_cluster ? AffinityResult::kOtherCluster : of_picker;
     }
     default:
@@ -71,9 +69,11 @@ void Session::settle_elsewhere(const Affinity& affinity,
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (!may_move) return;
   const std::string& hosts = *affinity.hosts;
-  if (hosts != own_.hosts) hosts_ = hosts;
-  has_moved_ = hosts != own_.hosts;
-  const bool is_same = !has_moved_ && cluster.str() == own_.cluster;
+  has_moved_ = !own_.names_hosts(hosts);
+  if (has_moved_) hosts_ = hosts;
+  // Envoy would not follow what takes the place of its own cookie, which says no cluster (A55-45).
+  const bool is_envoys = own_.form == lb::CookieForm::kEnvoy && own_.cluster.empty();
+  const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
   if (is_same && !is_outdated_) return;
   write(hosts, cluster.str());
   if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
@@ -86,17 +86,27 @@ void Session::reached() {
 
 // One that could not be read again is not written.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
-  lb::write_cookie_host(hosts, cluster, host_);
   encoded_.clear();
-  if (terms->seal == nullptr) {
-    absl::Base64Escape(host_, &encoded_);
-  } else {
+  if (terms->seal != nullptr) {
+    lb::write_cookie_host(hosts, cluster, host_);
     if (!terms->seal->seal(host_, write_purpose(purpose_, name(), *terms), encoded_)) return;
+  } else {
+    if (terms->form == lb::CookieForm::kEnvoy) {
+      lb::write_envoy_cookie(lb::first_host(hosts), cluster, expires(), host_);
+    } else {
+      lb::write_cookie_host(hosts, cluster, host_);
+    }
+    absl::Base64Escape(host_, &encoded_);
   }
   if (encoded_.size() > lb::kLongestCookieValue) return;
   const absl::string_view attributes = text().substr(name_size_);
   set_cookie_.assign(name().data(), name_size_).append(1, '=').append(encoded_);
   set_cookie_.append(attributes.data(), attributes.size());
+}
+
+std::uint64_t Session::expires() const {
+  if (ttl_seconds_ == 0 || !terms->unix_seconds) return 0;
+  return terms->unix_seconds() + ttl_seconds_;
 }
 
 [[gnu::hot]] void Session::clear() {
@@ -146,6 +156,12 @@ class SpareKeeper {
 constinit thread_local bool SpareKeeper::is_gone = false;
 thread_local SpareKeeper spare_keeper;
 
+std::uint32_t seconds_in(Duration ttl) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(ttl).count();
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(seconds, 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
 }  // namespace
 
 [[gnu::hot]] void GiveBack::operator()(Session* session) const {
@@ -155,7 +171,8 @@ thread_local SpareKeeper spare_keeper;
 CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
     : text_(cookie.name + attributes_of(cookie)),
       path_(cookie.path),
-      name_size_(cookie.name.size()),
+      name_size_(static_cast<std::uint32_t>(cookie.name.size())),
+      ttl_seconds_(seconds_in(cookie.ttl)),
       is_strict_(strict) {}
 
 void KeptText::assign_long(absl::string_view text) {

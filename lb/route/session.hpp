@@ -51,6 +51,10 @@ struct SessionTerms {
   std::function<Instant()> now = nullptr;
   CookieSealPtr seal = nullptr;  ///< Null: cookies are plain, as gRPC and Envoy have them.
   bool accepts_plain = false;    ///< Where there is a seal, while clients still have plain ones.
+  /// In which form plain cookies are written; every form is read (A55-45).
+  CookieForm form = CookieForm::kGrpc;
+  /// The wall clock, for the end of cookies of Envoy's form. Unset: they have none.
+  std::function<std::uint64_t()> unix_seconds = nullptr;
   /// Told of cookies that are not used, by the calls' own threads: at most once in kWarnInterval.
   /// Must neither block nor throw. Unset: nobody is told.
   std::function<void(const std::string& text)> warn = nullptr;
@@ -69,13 +73,17 @@ class CompiledCookie {
 
   absl::string_view name() const { return absl::string_view(text_).substr(0, name_size_); }
 
+  /// At most 2^32 - 1; 0: none.
+  std::uint32_t ttl_seconds() const { return ttl_seconds_; }
+
   /// The name, then attributes_of(): what a session copies.
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
   std::string path_;
-  std::size_t name_size_;
+  std::uint32_t name_size_;
+  std::uint32_t ttl_seconds_;
   bool is_strict_;
 };
 
@@ -121,7 +129,8 @@ struct alignas(kCacheLine) Session {
   /// `key`: of the cookie that was found.
   void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found, const CookieKey& key) {
     config_ = &config;
-    name_size_ = config.name().size();
+    name_size_ = static_cast<std::uint32_t>(config.name().size());
+    ttl_seconds_ = config.ttl_seconds();
     strict_ = config.is_strict();
     if (found.is_cut) flaw = lb::CookieFlaw::kTooMany;
     if (found.value && found.value->size() > lb::kLongestCookieValue)
@@ -145,7 +154,8 @@ struct alignas(kCacheLine) Session {
   /// anything is, is its flaw from then on.
   absl::string_view read();
 
-  /// The cluster that the call's cookie says; empty: none. It has been read.
+  /// The cluster that the call's cookie says, perhaps as "cluster:NAME"; empty: none. It has been
+  /// read.
   absl::string_view cluster() const { return own_.cluster; }
 
   /// Whether the call's cookie names a host. It has been read.
@@ -219,11 +229,14 @@ struct alignas(kCacheLine) Session {
   std::optional<lb::CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster);
+  // Of a cookie of Envoy's form that is written now; 0: never.
+  std::uint64_t expires() const;
 
   // First what every call needs: it is on few cache lines.
   const lb::CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
   absl::string_view value_;                     // Of the call's cookie, until then as its own.
-  std::size_t name_size_ = 0;
+  std::uint32_t name_size_ = 0;
+  std::uint32_t ttl_seconds_ = 0;  // Of the configured cookie.
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;

@@ -74,14 +74,18 @@ bool is_ipv6(absl::string_view text) {
   return before && after && *before + *after < kGroups;
 }
 
-// A message whose first field is the address, by its number and its length. Else the text itself.
-absl::string_view without_envelope(absl::string_view text) {
-  constexpr char kAddressField = '\x0a';
-  if (text.size() < 2 || text.front() != kAddressField) return text;
-  const auto length = static_cast<unsigned char>(text[1]);
-  constexpr unsigned char kMoreFollows = 0x80;
-  if (length >= kMoreFollows || length > text.size() - 2) return text;
-  return text.substr(2, length);
+constexpr absl::string_view kClusterPrefix = "cluster:";
+
+// gRPC's form. Whatever follows the first ';' is the cluster.
+bool parse_grpc_form(absl::string_view text, CookieHost& host) {
+  const absl::string_view hosts = take_until(text, ';');
+  for (absl::string_view rest = hosts;;) {
+    const bool is_last = !absl::StrContains(rest, ",");
+    if (!is_ip_and_port(take_until(rest, ','))) return false;
+    if (!is_last) continue;
+    host = {hosts, text, CookieForm::kGrpc};
+    return true;
+  }
 }
 
 }  // namespace
@@ -98,6 +102,10 @@ absl::string_view said_of(CookieFlaw flaw) {
       return "it is not sealed with one of our keys, for this cookie and this target";
     case CookieFlaw::kHost:
       return "it does not begin with an IP address and a port";
+    case CookieFlaw::kMessage:
+      return "it is not the message that Envoy writes, of an IP address with a port and a time";
+    case CookieFlaw::kTwoForms:
+      return "gRPC and Envoy would each find another host in it";
   }
   return "";
 }
@@ -138,14 +146,38 @@ bool is_ip_and_port(absl::string_view text) {
   return absl::ConsumeSuffix(&ip, "]") && is_ipv6(ip);
 }
 
-std::optional<CookieHost> parse_cookie_host(absl::string_view text) {
-  text = without_envelope(text);
-  const absl::string_view hosts = take_until(text, ';');
-  for (absl::string_view rest = hosts;;) {
-    const bool is_last = !absl::StrContains(rest, ",");
-    if (!is_ip_and_port(take_until(rest, ','))) return std::nullopt;
-    if (is_last) return CookieHost{hosts, text};
+bool CookieHost::names_hosts(absl::string_view all) const {
+  return hosts == (form == CookieForm::kEnvoy ? first_host(all) : all);
+}
+
+bool CookieHost::names_cluster(absl::string_view name) const {
+  return cluster == name || without_cluster_prefix(cluster) == name;
+}
+
+std::optional<absl::string_view> without_cluster_prefix(absl::string_view text) {
+  if (!absl::ConsumePrefix(&text, kClusterPrefix)) return std::nullopt;
+  return text;
+}
+
+std::optional<CookieFlaw> parse_cookie_host(absl::string_view text, CookieHost& host) {
+  const auto message = read_envoy_cookie(text);
+  const bool has_address = message && !message->address.empty();
+  if (parse_grpc_form(text, host)) {
+    if (!has_address) return std::nullopt;
+    host = {};
+    return CookieFlaw::kTwoForms;
   }
+  if (has_address && message->is_plain && is_ip_and_port(message->address)) {
+    host = {message->address, message->cluster, CookieForm::kEnvoy};
+    return std::nullopt;
+  }
+  const bool begins_as_message =
+      !text.empty() && absl::ascii_iscntrl(static_cast<unsigned char>(text.front()));
+  return begins_as_message ? CookieFlaw::kMessage : CookieFlaw::kHost;
+}
+
+absl::string_view first_host(absl::string_view hosts) {
+  return hosts.substr(0, hosts.find(','));
 }
 
 void write_cookie_host(absl::string_view hosts, absl::string_view cluster, std::string& text) {

@@ -2,13 +2,13 @@
 //
 // session_cookie — what a session's cookie says, and how it is written.
 //
-//   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_cookie_host ─▶ hosts,
-//   cluster hosts, cluster ─▶ base64, or lb/route/sealed_cookie ─▶ write_set_cookie ─▶ "set-cookie"
+//   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_cookie_host ─▶ CookieHost
+//   hosts, cluster ─▶ write_cookie_host, or envoy_cookie ─▶ base64, or sealed ─▶ "set-cookie"
 //
 // A cookie comes from who knows where: nothing is allocated before its length is known, and what
 // is beyond a limit is not looked at.
 //
-// Source: gRFC A55, A60 (cluster), A61 (several addresses).
+// Source: gRFC A55, A60 (cluster), A61 (several addresses); Envoy's CookieBasedSessionState.
 
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "lb/route/envoy_cookie.hpp"
 #include "lb/route/find_cookie.hpp"
 #include "messages/http_filter.hpp"
 
@@ -34,6 +35,8 @@ enum class CookieFlaw : std::uint8_t {
   kEncoding,  ///< It is not base64.
   kSeal,      ///< It is not sealed with one of our keys, or for another cookie or target.
   kHost,      ///< It does not begin with "ip:port".
+  kMessage,   ///< It is in none of the forms, and begins as Envoy's does.
+  kTwoForms,  ///< gRPC's readers and Envoy's would find a host in it, each another one.
 };
 
 /// For a text: "it is not base64".
@@ -42,22 +45,42 @@ absl::string_view said_of(CookieFlaw flaw);
 /// Base64, with or without padding, into `text`, which keeps its memory. nullopt: it is done.
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);
 
-/// Whose host a cookie names. Both are in the text that was parsed.
+/// How a cookie says what it says.
+enum class CookieForm : std::uint8_t {
+  kGrpc,   ///< "ip:port" (A55), "ip:port;cluster" (A60), "ip:port,ip:port;cluster" (A61).
+  kEnvoy,  ///< A message, see envoy_cookie.hpp.
+};
+
+/// What a cookie says. The views are in the text that was parsed.
 struct CookieHost {
-  absl::string_view hosts;    ///< "ip:port[,ip:port…]", never empty.
-  absl::string_view cluster;  ///< Empty: it says none.
+  absl::string_view hosts;    ///< "ip:port[,ip:port…]"; empty: there is no cookie.
+  absl::string_view cluster;  ///< As it stands there, "cluster:" before it or not; empty: none.
+  CookieForm form = CookieForm::kGrpc;
+
+  /// Whether an endpoint with these addresses, the one in use first, is the cookie's, and nothing
+  /// of it has changed. Envoy's form has room for the first address alone.
+  bool names_hosts(absl::string_view all) const;
+
+  /// Whether the cookie says this cluster, with A60's "cluster:" before it or without (A55-46).
+  bool names_cluster(absl::string_view name) const;
 
   friend bool operator==(const CookieHost&, const CookieHost&) = default;
 };
 
-/// "ip:port" (A55), "ip:port;cluster" (A60), "ip:port,ip:port;cluster" (A61); and what Envoy makes
-/// of an address since it keeps the time in its cookies, which we ignore. nullopt: none of these.
-std::optional<CookieHost> parse_cookie_host(absl::string_view text);
+/// "orders" of "cluster:orders" (A60); nullopt: the text does not begin so.
+std::optional<absl::string_view> without_cluster_prefix(absl::string_view text);
 
-/// What that is read from (A60): "hosts;cluster", into `text`, which keeps its memory.
+/// Reads one of the forms. nullopt: it is done. A message with fields that are neither Envoy's nor
+/// ours is in no form.
+std::optional<CookieFlaw> parse_cookie_host(absl::string_view text, CookieHost& host);
+
+/// The first of the addresses between commas.
+absl::string_view first_host(absl::string_view hosts);
+
+/// gRPC's form (A60): "hosts;cluster", into `text`, which keeps its memory.
 void write_cookie_host(absl::string_view hosts, absl::string_view cluster, std::string& text);
 
-/// The value of the cookie that says so, unsealed.
+/// The value of the cookie of gRPC's form that says so, unsealed.
 std::string plain_cookie(absl::string_view hosts, absl::string_view cluster);
 
 /// "10.0.0.1:80", "[2001:db8::1]:80".

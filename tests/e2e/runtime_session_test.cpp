@@ -2,6 +2,7 @@
 //
 // Sessions over real connections: a cookie leads back, whichever runtime made it.
 #include <array>
+#include <chrono>
 #include <set>
 #include <string>
 #include <thread>
@@ -11,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <google/protobuf/empty.pb.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/happened.hpp"
@@ -188,6 +191,49 @@ TEST_CASE("session: a cookie that is plain, or of an old key, is good, and repla
   CHECK((seen == std::set<std::string>{address_of(plain)}) == accepts_plain);
 }
 
+TEST_CASE("session: by option cookies are of Envoy's form, and every runtime reads them",
+          "[e2e][runtime][session][A55-45]") {
+  const SessionWorld world;
+  RuntimeOptions options = world.options();
+  options.session_cookies.form = SessionCookieForm::kEnvoy;
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto before = now();
+  const auto writer = start_runtime(std::move(options));
+  const auto reader = start_runtime(world.options());
+  const auto writing = ready_router(world, *writer);
+  const auto reading = ready_router(world, *reader);
+
+  const Pick first = pick_with(*writing, "");
+  const std::string& cookie = first.set_cookie();
+  const std::string value = cookie.substr(8, cookie.find(';') - 8);
+  CHECK(cookie ==
+        absl::StrCat("session=", value, "; HttpOnly; Path=/signalbox.demo.v1.Orders; Max-Age=60"));
+  std::string text;
+  REQUIRE(absl::Base64Unescape(value, &text));
+  google::protobuf::Empty message;
+  REQUIRE(message.ParseFromString(text));
+  const auto& fields = message.GetReflection()->GetUnknownFields(message);
+  REQUIRE(fields.field_count() == 3);
+  CHECK(fields.field(0).number() == 1);
+  CHECK(fields.field(0).length_delimited() == address_of(first));
+  CHECK(fields.field(1).number() == 2);
+  CHECK(fields.field(1).varint() >= static_cast<std::uint64_t>(before + 60));
+  CHECK(fields.field(1).varint() <= static_cast<std::uint64_t>(now() + 60));
+  CHECK(fields.field(2).number() == 3);
+  CHECK(fields.field(2).length_delimited() == "c");
+  for (const auto& router : {writing, reading}) {
+    for (int i = 0; i < 10; ++i) {
+      const Pick pick = pick_with(*router, cookie);
+      CHECK(address_of(pick) == address_of(first));
+      CHECK(pick.set_cookie().empty());
+    }
+  }
+}
+
 TEST_CASE("session: a sealed cookie is of no use for another target",
           "[e2e][runtime][session][sealed]") {
   const SessionWorld world;
@@ -250,6 +296,10 @@ TEST_CASE("session: keys that cannot be used are an error of start()",
   CHECK_THAT(why(), Contains("/keys: line 2: must be 32 bytes in base64, found"));
   options.session_cookies = {.key_file = std::nullopt, .accept_plain = true};
   CHECK_THAT(why(), Contains("accept_plain: without a key_file all cookies are plain"));
+  options.session_cookies = {.key_file = folder.write("keys", keys("a")),
+                             .form = SessionCookieForm::kEnvoy};
+  CHECK_THAT(why(),
+             Contains("session_cookies.form: Envoy cannot read cookies that a key_file seals"));
 }
 
 }  // namespace signalbox::test

@@ -84,21 +84,34 @@ void check_reading(absl::string_view value) {
   const auto flaw = lb::decode_cookie(value, text);
   if (flaw) return;
   SIGNALBOX_FUZZ_EXPECT(text.size() < 4096, "less than 4 KiB", absl::StrCat(text.size()));
-  const auto host = lb::parse_cookie_host(text);
-  if (!host) return;
-  for (const absl::string_view one : absl::StrSplit(host->hosts, ',')) {
+  lb::CookieHost host;
+  if (lb::parse_cookie_host(text, host)) {
+    SIGNALBOX_FUZZ_EXPECT(host == lb::CookieHost{}, "a flaw, or a host", std::string(host.hosts));
+    return;
+  }
+  for (const absl::string_view one : absl::StrSplit(host.hosts, ',')) {
     SIGNALBOX_FUZZ_EXPECT(lb::is_ip_and_port(one), "each is an address", std::string(one));
     SIGNALBOX_FUZZ_EXPECT(
         one.size() <= sizeof("[1111:2222:3333:4444:5555:6666:255.255.255.255]:65535"),
         "an address is short",
         std::string(one));
   }
-  const std::string written = absl::StrCat(host->hosts, ";", host->cluster);
+  std::string written;
+  if (host.form == lb::CookieForm::kEnvoy) {
+    SIGNALBOX_FUZZ_EXPECT(lb::is_ip_and_port(host.hosts), "Envoy names one address", text);
+    lb::write_envoy_cookie(host.hosts, host.cluster, 0, written);
+  } else {
+    lb::write_cookie_host(host.hosts, host.cluster, written);
+    const auto message = lb::read_envoy_cookie(text);
+    SIGNALBOX_FUZZ_EXPECT(
+        !message || message->address.empty(), "Envoy finds no other host in it", text);
+  }
   std::string again;
   const bool is_readable = !lb::decode_cookie(absl::Base64Escape(written), again);
   SIGNALBOX_FUZZ_EXPECT(is_readable || written.size() >= 4096, "it can be written", written);
-  const auto same = lb::parse_cookie_host(written);
-  SIGNALBOX_FUZZ_EXPECT(same && *same == *host, "and is the same then", written);
+  lb::CookieHost same;
+  const auto flaw_of_same = lb::parse_cookie_host(written, same);
+  SIGNALBOX_FUZZ_EXPECT(!flaw_of_same && same == host, "and is the same then", written);
 }
 
 void check_sealing(absl::string_view value) {

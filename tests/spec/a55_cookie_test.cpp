@@ -4,7 +4,11 @@
 // of session affinity, in the document's order. The endpoints' half is override_host's. What is
 // refused when a configuration comes is in tests/unit/xds/parse_http_filter_test.
 
+#include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
@@ -55,6 +59,78 @@ SCENARIO("A55: Envoy's configuration, as the document has it", "[spec][A55-39]")
           CHECK(SessionFixture::address_of(pick) == "10.0.0.2:80");
         }
       }
+    }
+  }
+}
+
+// A proxy of Envoy's, as its CookieBasedSessionState does it: it follows its own message, else
+// takes the whole text for an address, and sets a cookie where the host is another.
+class EnvoyProxy {
+ public:
+  explicit EnvoyProxy(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
+
+  /// Where the call goes; the client's cookie is what it is afterwards.
+  std::string call(std::string& cookie) {
+    const std::string wish = address_in(cookie);
+    const bool is_known = std::ranges::find(hosts_, wish) != hosts_.end();
+    if (is_known) return wish;
+    const std::string& host = hosts_[next_++ % hosts_.size()];
+    std::string text;
+    lb::write_envoy_cookie(host, "", 3'600, text);  // Seconds since its machine began.
+    cookie = "s=" + base64(text);
+    return host;
+  }
+
+ private:
+  static std::string address_in(const std::string& cookie) {
+    const std::string text = host_in(cookie);
+    const auto message = lb::read_envoy_cookie(text);
+    return message ? std::string(message->address) : text;
+  }
+
+  const std::vector<std::string> hosts_;
+  std::size_t next_ = 1;
+};
+
+SCENARIO("A55: a session whose calls go through Envoy and through us by turns keeps its host",
+         "[spec][A55-39][A55-45]") {
+  struct Row {
+    const char* when;
+    CookieForm form;
+    bool envoy_is_first;
+    int moves;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"gRPC's form, and Envoy is first", CookieForm::kGrpc, true, 0},
+      // Envoy does not read gRPC's form, and reads its own from then on.
+      {"gRPC's form, and we are first", CookieForm::kGrpc, false, 1},
+      {"Envoy's form, and Envoy is first", CookieForm::kEnvoy, true, 0},
+      {"Envoy's form, and we are first", CookieForm::kEnvoy, false, 0},
+  }));
+  GIVEN(std::string(row.when)) {
+    Backends channel;
+    channel.use({.form = row.form, .unix_seconds = [] { return 1'800'000'000; }});
+    channel.configure(to("a"), session_by("s", "", 60s));
+    EnvoyProxy envoy({"10.0.0.1:80", "10.0.0.2:80"});
+    std::string cookie;
+    std::string host;
+    int moves = 0;
+    for (int i = 0; i < 100; ++i) {
+      std::string went;
+      if ((i % 2 == 0) == row.envoy_is_first) {
+        went = envoy.call(cookie);
+      } else {
+        const Pick pick = channel.call(cookie);
+        went = SessionFixture::address_of(pick);
+        if (!pick.set_cookie().empty())
+          cookie = pick.set_cookie().substr(0, pick.set_cookie().find(';'));
+      }
+      if (!host.empty() && went != host) ++moves;
+      host = went;
+    }
+    THEN("it moves as often as said") {
+      CHECK(moves == row.moves);
     }
   }
 }
@@ -212,6 +288,34 @@ SCENARIO("A60: the cookie's cluster replaces the chosen one, if the route names 
         CHECK(pick.cluster() == &channel.ref("a"));
         CHECK(host_in(pick.set_cookie()) == "10.0.0.1:80;a");
       }
+    }
+  }
+}
+
+SCENARIO("A60: \"cluster:\" may stand before the cluster's name, as the document's text has it",
+         "[spec][A55-46][A60]") {
+  GIVEN("a route with two weighted clusters") {
+    Backends channel;
+    channel.configure(to({{"a", 1}, {"b", 1}}), session_by("s"));
+    WHEN("calls of a session come, whatever they draw") {
+      THEN("all go to its cluster and its host, and the cookie stays as it is") {
+        for (std::uint64_t seed = 0; seed < 50; ++seed) {
+          const Pick pick = channel.call(cookie("10.0.1.2:80;cluster:b"), "/s/M", seed);
+          CHECK(pick.cluster() == &channel.ref("b"));
+          CHECK(SessionFixture::address_of(pick) == "10.0.1.2:80");
+          CHECK(pick.set_cookie().empty());
+        }
+      }
+    }
+  }
+  GIVEN("a cluster whose name begins so, and one that has the rest of it") {
+    Backends channel;
+    channel.add("cluster:a", "10.0.3.1:80");
+    channel.configure(to({{"a", 1}, {"cluster:a", 1}}), session_by("s"));
+    THEN("the name as it is comes first") {
+      const Pick pick = channel.call(cookie("10.0.3.1:80;cluster:a"));
+      CHECK(pick.cluster() == &channel.ref("cluster:a"));
+      CHECK(pick.set_cookie().empty());
     }
   }
 }

@@ -66,9 +66,33 @@ struct RetryThrottling {
   double token_ratio = 0.1;
 };
 
+/// The form of the cookies that keep sessions on their hosts, where they are plain. Cookies of
+/// every form are read, whatever this says; it says in which form new ones are written.
+///
+///   base64 of                                 is written by               and read by
+///   "ip:port,ip:port;cluster" (A60, A61)      gRPC, signalbox (kGrpc)     gRPC, signalbox
+///   "ip:port;cluster:cluster" (A60's text)    nothing that we know of     signalbox
+///   "ip:port" (A55)                           older gRPC and Envoy        gRPC, Envoy, signalbox
+///   Cookie{1: "ip:port", 2: expires}          Envoy                       Envoy, signalbox
+///   the same with 3: "cluster"                signalbox (kEnvoy)          Envoy, signalbox
+///   a sealed text (key_file)                  signalbox                   signalbox, with a key
+///
+/// A cookie is replaced when its session moves, when it has no cluster though it is no message of
+/// Envoy's, and when a key_file asks for a newer seal; never only because it is of the other form.
+/// So a session whose calls go through Envoy and through signalbox by turns keeps its host: with
+/// kEnvoy from its first call on; with kGrpc from Envoy's first answer on, which moves a session
+/// that signalbox began. gRPC and Envoy do not read each other's form: a session that goes through
+/// both moves, whatever is set here. Times in cookies are written for Envoy and not read: Max-Age
+/// ends a session's cookie, at the client.
+enum class SessionCookieForm : std::uint8_t {
+  kGrpc,
+  /// The message has room for one address: an endpoint of several (A61) is named by the one in use.
+  kEnvoy,
+};
+
 /// How the cookies are written that keep sessions on their hosts (gRFC A55).
 struct SessionCookieOptions {
-  /// Unset: plain, as gRPC and Envoy write them, and understand each other's: whoever has one can
+  /// Unset: plain, as gRPC or Envoy write them (see `form`): every client that has a cookie can
   /// read an endpoint's address and its cluster's name in it, and can write another (it leads to no
   /// endpoint but those of the route, but to any of these). Set: sealed by AES-256-GCM with the
   /// keys of this file, for their name and this target. A key is a line as `openssl rand -base64
@@ -82,6 +106,9 @@ struct SessionCookieOptions {
   /// With a key_file: takes plain cookies as well, while clients still have them, and replaces
   /// them. As long as this is on, nothing is won against those who write their own.
   bool accept_plain = false;
+  /// Of plain cookies. Sealed ones have no form but their own: with a key_file, kEnvoy is an error
+  /// of start().
+  SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
 struct RuntimeOptions {

@@ -38,7 +38,7 @@ class Forger {
   }
 
   Forgery next() {
-    switch (below(1'000) == 0 ? 100 : below(14)) {
+    switch (below(1'000) == 0 ? 100 : below(19)) {
       case 0:
         return unknown("127.0.0.", ";a");
       case 1:
@@ -73,6 +73,21 @@ class Forger {
         return {cookie("orders.internal:80;a"), AffinityResult::kBadCookie};
       case 13:
         return {some_text(below(200)), std::nullopt};
+      case 14: {  // Envoy's, cut anywhere, even before its first byte.
+        const std::string whole = envoys("10.0.0.2:80", 1'800'000'000);
+        return {cookie(whole.substr(0, below(13))), AffinityResult::kBadCookie};
+      }
+      case 15:  // With a field of which nobody knows, of any number.
+        return {cookie(envoys("10.0.0.2:80", 7) + "\x22\x03" + some_text(3)),
+                AffinityResult::kBadCookie};
+      case 16:
+        return {cookie(envoys(absl::StrCat("10.0.0.2:", below(2) == 0 ? "http" : "70000"), 7)),
+                AffinityResult::kBadCookie};
+      case 17:  // gRPC reads one host, and Envoy another.
+        return {cookie("10.0.0.2:80;<" + envoys("10.0.0.3:80", 7)), AffinityResult::kBadCookie};
+      case 18:
+        return {cookie(envoys(absl::StrCat("172.16.0.", 1 + below(250), ":80"), below(1'000'000))),
+                AffinityResult::kUnknownHost};
       default:
         return {below(2) == 0 ? crumbs_ : megabyte_, AffinityResult::kBadCookie};
     }
@@ -80,6 +95,12 @@ class Forger {
 
  private:
   static std::string cookie(const std::string& text) { return "s=" + base64(text); }
+
+  static std::string envoys(const std::string& address, std::uint64_t expires) {
+    std::string text;
+    lb::write_envoy_cookie(address, "", expires, text);
+    return text;
+  }
 
   Forgery unknown(const char* net, const char* cluster) {
     return {cookie(absl::StrCat(net, 1 + below(254), ":", below(65'536), cluster)),

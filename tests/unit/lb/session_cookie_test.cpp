@@ -2,6 +2,7 @@
 #include "lb/route/session_cookie.hpp"
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
@@ -129,12 +130,18 @@ TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of al
 std::string read(absl::string_view value) {
   std::string text;
   if (const auto flaw = decode_cookie(value, text)) return std::string(said_of(*flaw));
-  const auto host = parse_cookie_host(text);
-  return host ? absl::StrCat(host->hosts, " | ", host->cluster) : "none";
+  CookieHost host;
+  if (const auto flaw = parse_cookie_host(text, host)) return std::string(said_of(*flaw));
+  const char* const form = host.form == CookieForm::kEnvoy ? " (Envoy)" : "";
+  return absl::StrCat(host.hosts, " | ", host.cluster, form);
 }
 
+// What is wrong with a text that names no host.
+const std::string kNone(said_of(CookieFlaw::kHost));
+const std::string kNoMessage(said_of(CookieFlaw::kMessage));
+
 TEST_CASE("session_cookie: reads the three forms, and Envoy's",
-          "[lb][session][A55-17][A60][A61][D6]") {
+          "[lb][session][A55-17][A55-45][A60][A61][D6]") {
   struct Row {
     std::string text;
     std::string host;
@@ -150,26 +157,112 @@ TEST_CASE("session_cookie: reads the three forms, and Envoy's",
       {"10.0.0.1:80;a;b", "10.0.0.1:80 | a;b"},
       {"10.0.0.1:80;", "10.0.0.1:80 | "},
       {"10.0.0.1:80,[::1]:81;orders", "10.0.0.1:80,[::1]:81 | orders"},
-      {std::string("\x0a\x0b", 2) + "10.0.0.1:80", "10.0.0.1:80 | "},
-      {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a", "10.0.0.1:80 | "},
-      {std::string("\x0a\x0c", 2) + "10.0.0.1:80", "none"},
+      {"10.0.0.1:80;cluster:orders", "10.0.0.1:80 | cluster:orders"},
+      {std::string("\x0a\x0b", 2) + "10.0.0.1:80", "10.0.0.1:80 |  (Envoy)"},
+      {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a", "10.0.0.1:80 |  (Envoy)"},
+      {std::string("\x10\x2a\x0a\x0b", 4) + "10.0.0.1:80", "10.0.0.1:80 |  (Envoy)"},
+      {std::string("\x0a\x0e", 2) + "[2001:db8::]:1", "[2001:db8::]:1 |  (Envoy)"},
+      {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a\x1a\x06orders",
+       "10.0.0.1:80 | orders (Envoy)"},
+      {std::string("\x0a\x0c", 2) + "10.0.0.1:80", kNoMessage},
       {many + ";orders", many + " | orders"},
-      // Lengths of two bytes are not read, nor is their first one alone.
-      {std::string("\x0a\x8b\x01", 3) + many, "none"},
-      {std::string("\x0a\x8b", 2) + many, "none"},
-      {"\x0a", "none"},
-      {"", "none"},
-      {";orders", "none"},
-      {",10.0.0.1:80", "none"},
-      {"10.0.0.1:80,", "none"},
-      {"10.0.0.1:80,,10.0.0.2:80", "none"},
-      {"10.0.0.1:80, 10.0.0.2:80", "none"},
-      {"10.0.0.1:80,host:80", "none"},
-      {" 10.0.0.1:80", "none"},
-      {"localhost:80", "none"},
+      // A message has one address.
+      {std::string("\x0a\x8b\x01", 3) + many, kNoMessage},
+      {std::string("\x0a\x8b", 2) + many, kNoMessage},
+      {"\x0a", kNoMessage},
+      {"", kNone},
+      {";orders", kNone},
+      {",10.0.0.1:80", kNone},
+      {"10.0.0.1:80,", kNone},
+      {"10.0.0.1:80,,10.0.0.2:80", kNone},
+      {"10.0.0.1:80, 10.0.0.2:80", kNone},
+      {"10.0.0.1:80,host:80", kNone},
+      {" 10.0.0.1:80", kNone},
+      {"localhost:80", kNone},
   }));
   INFO(row.text);
   CHECK(read(absl::Base64Escape(row.text)) == row.host);
+}
+
+// An address field, behind what comes before it.
+std::string message(const std::string& before, const std::string& address) {
+  return before + '\x0a' + static_cast<char>(address.size()) + address;
+}
+
+TEST_CASE("session_cookie: what only looks like Envoy's cookie names no host",
+          "[lb][session][A55-17][A55-45]") {
+  struct Row {
+    const char* what;
+    std::string text;
+  };
+
+  const std::string good = message("", "10.0.0.1:80");
+  const auto row = GENERATE_COPY(values<Row>({
+      {"no address", "\x10\x2a"},
+      {"an empty address", message("", "")},
+      {"a port that is no number", message("", "10.0.0.1:http")},
+      {"a port beyond the last", message("", "10.0.0.1:65536")},
+      {"no port", message("", "10.0.0.1")},
+      {"a name", message("", "orders.internal:80")},
+      {"two addresses in one", message("", "10.0.0.1:80,10.0.0.2:80")},
+      {"gRPC's text", message("", "10.0.0.1:80;orders")},
+      {"two addresses", good + good},
+      {"an address that is a number", "\x08\x01" + good},
+      {"a time that is a text", good + "\x12\x01" + "5"},
+      {"two times", good + "\x10\x2a\x10\x2a"},
+      {"a cluster that is a number", good + "\x18\x01"},
+      {"two clusters", good + "\x1a\x01" + "a" + "\x1a\x01" + "b"},
+      {"a field that is not known", good + "\x20\x01"},
+      {"a text that is not known", good + "\x22\x01" + "x"},
+      {"a group", good + "\x23\x24"},
+      {"a time that is cut", good + "\x10\x80"},
+      {"a cluster that is cut", good + "\x1a\x07orders"},
+      {"a wire type that is none", good + "\x0f"},
+  }));
+  DYNAMIC_SECTION(row.what) {
+    CHECK(read(absl::Base64Escape(row.text)) == kNoMessage);
+  }
+  CHECK(read(absl::Base64Escape(good)) == "10.0.0.1:80 |  (Envoy)");
+}
+
+TEST_CASE("session_cookie: of each cut of Envoy's cookie only those with the whole address name it",
+          "[lb][session][A55-17][A55-45]") {
+  std::string whole;
+  write_envoy_cookie("10.0.0.1:80", "orders", 300, whole);
+  const auto reads = [&](std::size_t size) {
+    return read(absl::Base64Escape(whole.substr(0, size)));
+  };
+  CHECK(reads(whole.size()) == "10.0.0.1:80 | orders (Envoy)");
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    INFO(size);
+    const bool ends_with_field = size == 13 || size == 16;
+    CHECK(reads(size) == (ends_with_field ? "10.0.0.1:80 |  (Envoy)" : kNoMessage));
+  }
+}
+
+TEST_CASE("session_cookie: a text that gRPC and Envoy would read as two hosts names none",
+          "[lb][session][A55-17][A55-45]") {
+  // To protobuf: a number of eight bytes, another of two, and the beginning of a group, ended by
+  // '<'.
+  const std::string grpc = "10.0.0.1:80;";
+  const std::string both = message(grpc + "<", "10.0.0.2:80");
+  CHECK(read(absl::Base64Escape(both)) == std::string(said_of(CookieFlaw::kTwoForms)));
+  // Without the end of the group there is no message, and gRPC's form is what it is.
+  const std::string one = message(grpc, "10.0.0.2:80");
+  CHECK(absl::StartsWith(read(absl::Base64Escape(one)), "10.0.0.1:80 | "));
+}
+
+TEST_CASE("session_cookie: a cluster is meant with A60's \"cluster:\" before it or without",
+          "[lb][session][A55-46][A60]") {
+  const CookieHost with{"10.0.0.1:80", "cluster:orders"};
+  CHECK(with.names_cluster("orders"));
+  CHECK(with.names_cluster("cluster:orders"));
+  CHECK_FALSE(with.names_cluster("cluster:"));
+  CHECK_FALSE(with.names_cluster(""));
+  const CookieHost without{"10.0.0.1:80", "orders"};
+  CHECK(without.names_cluster("orders"));
+  CHECK_FALSE(without.names_cluster("cluster:orders"));
+  CHECK_FALSE(without.names_cluster("order"));
 }
 
 TEST_CASE("session_cookie: base64 with or without padding, and nothing else",

@@ -83,6 +83,120 @@ TEST_CASE_METHOD(TwoBackends,
   }
 }
 
+// What Envoy makes of an address.
+std::string envoys(const std::string& address) {
+  std::string text;
+  write_envoy_cookie(address, "", 0, text);
+  return base64(text);
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: a cookie of Envoy's form that hits is kept as it is",
+                 "[lb][session][affinity][A55-45]") {
+  struct Row {
+    const char* when;
+    std::string cookie;
+    AffinityResult result;
+    std::optional<CookieSet> set;
+  };
+
+  std::string with_cluster;
+  write_envoy_cookie("10.0.0.2:80", "a", 5, with_cluster);
+  std::string of_another;
+  write_envoy_cookie("10.0.0.2:80", "b", 5, of_another);
+  std::string with_time;
+  write_envoy_cookie("10.0.0.2:80", "", 5, with_time);
+  const auto row = GENERATE_COPY(values<Row>({
+      {"Envoy's", envoys("10.0.0.2:80"), AffinityResult::kHit, std::nullopt},
+      {"with a time that is over", base64(with_time), AffinityResult::kHit, std::nullopt},
+      {"ours, of Envoy's form", base64(with_cluster), AffinityResult::kHit, std::nullopt},
+      {"of another cluster", base64(of_another), AffinityResult::kHit, CookieSet::kMoved},
+      {"nobody has the host",
+       envoys("10.0.0.9:80"),
+       AffinityResult::kUnknownHost,
+       CookieSet::kMoved},
+      {"A60's text", base64("10.0.0.2:80;cluster:a"), AffinityResult::kHit, std::nullopt},
+      {"A60's text, of another cluster",
+       base64("10.0.0.9:80;cluster:b"),
+       AffinityResult::kOtherCluster,
+       CookieSet::kMoved},
+      {"cut short", base64(with_time.substr(0, 9)), AffinityResult::kBadCookie, CookieSet::kNew},
+  }));
+  const auto form = GENERATE(CookieForm::kGrpc, CookieForm::kEnvoy);
+  use({.form = form});
+  DYNAMIC_SECTION(row.when) {
+    const Pick pick = call("s=" + row.cookie);
+    CHECK(pick.outcome() == PickOutcome::kComplete);
+    CHECK(pick.set_cookie().empty() != row.set.has_value());
+    CHECK(counted("a", row.result) == 1);
+    for (const CookieSet set : {CookieSet::kNew, CookieSet::kMoved})
+      CHECK(counted("a", set) == (set == row.set ? 1 : 0));
+    if (row.result == AffinityResult::kHit) CHECK(address_of(pick) == "10.0.0.2:80");
+  }
+}
+
+TEST_CASE_METHOD(TwoBackends,
+                 "session: by option new cookies are of Envoy's form, and lead back",
+                 "[lb][session][A55-45]") {
+  std::uint64_t unix_seconds = 1'800'000'000;
+  use({.form = CookieForm::kEnvoy, .unix_seconds = [&] { return unix_seconds; }});
+  backends["a"][1].hosts = "10.0.0.2:80,[::2]:80";
+  const auto begin = [&] {
+    backends["a"][0].is_usable = false;
+    Pick pick = call("");
+    backends["a"][0].is_usable = true;
+    return pick;
+  };
+  std::string expected;
+  SECTION("without a ttl there is no time in them") {
+    write_envoy_cookie("10.0.0.2:80", "a", 0, expected);
+    CHECK(begin().set_cookie() == "s=" + base64(expected) + "; HttpOnly");
+  }
+  SECTION("with one there is when they end") {
+    configure(to("a"), session_by("s", "", 60s));
+    write_envoy_cookie("10.0.0.2:80", "a", 1'800'000'060, expected);
+    const std::string given = begin().set_cookie();
+    CHECK(given == "s=" + base64(expected) + "; HttpOnly; Max-Age=60");
+    unix_seconds += 3600;
+    CHECK(address_of(call(given)) == "10.0.0.2:80");
+    CHECK(call(given).set_cookie().empty());
+  }
+  SECTION("of a pick that comes later, too") {
+    configure(to("a"), session_by("s", "", 60s));
+    Pick pick = begin();
+    pick.put_off();
+    unix_seconds += 10;
+    backends["a"][0].is_usable = false;
+    router.repick(pick, {"/s/M"});
+    write_envoy_cookie("10.0.0.2:80", "a", 1'800'000'070, expected);
+    CHECK(pick.set_cookie() == "s=" + base64(expected) + "; HttpOnly; Max-Age=60");
+  }
+  SECTION("one of gRPC's form that hits stays as it is") {
+    CHECK(call(first).set_cookie().empty());
+    CHECK(address_of(call("s=" + base64("10.0.0.2:80,[::2]:80;a"))) == "10.0.0.2:80");
+    CHECK(call("s=" + base64("10.0.0.2:80,[::2]:80;a")).set_cookie().empty());
+  }
+  SECTION("a retry goes where the attempt before it went") {
+    Pick pick = begin();
+    pick.end(14);
+    pick.put_off();
+    router.repick(pick, {"/s/M"});
+    CHECK(address_of(pick) == "10.0.0.2:80");
+  }
+}
+
+TEST_CASE("session: a seal takes the place of Envoy's form, too", "[lb][session][sealed][A55-45]") {
+  SessionFixture one({.seal = seal_of('a'), .accepts_plain = true});
+  one.add("a", "10.0.0.1:80");
+  one.add("a", "10.0.0.2:80");
+  one.configure(to("a"), session_by("s"));
+  const Pick pick = one.call("s=" + envoys("10.0.0.2:80"));
+  CHECK(SessionFixture::address_of(pick) == "10.0.0.2:80");
+  CHECK_FALSE(pick.set_cookie().empty());
+  CHECK(SessionFixture::address_of(one.call(pick.set_cookie())) == "10.0.0.2:80");
+  CHECK(one.call(pick.set_cookie()).set_cookie().empty());
+}
+
 TEST_CASE_METHOD(TwoBackends,
                  "session: a cookie of another cluster is just that, whatever its host is there",
                  "[lb][session][affinity][A55-19]") {
