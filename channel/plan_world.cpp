@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 
 #include "lb/health/plan.hpp"
+#include "messages/named_clusters.hpp"
 #include "messages/overloaded.hpp"
 #include "xds/depend/cluster_graph.hpp"
 #include "xds/depend/leaf_endpoints.hpp"
@@ -79,12 +80,7 @@ absl::StatusOr<ClusterName> PlanWorld::cluster_of_target(const std::string& targ
   }
   const VirtualHost* host = routes == nullptr ? nullptr : xds::find_virtual_host(*routes, name);
   std::set<ClusterName> clusters;
-  for (const Route& route : host == nullptr ? std::vector<Route>() : host->routes) {
-    if (const auto* forward = std::get_if<ForwardAction>(&route.action)) {
-      for (const WeightedCluster& weighted : forward->clusters)
-        clusters.insert(weighted.cluster);
-    }
-  }
+  if (host != nullptr) clusters = named_clusters(*host, listener->second.get());
   if (clusters.size() == 1) return *clusters.begin();
   return absl::InvalidArgumentError(absl::StrCat("target: the routes of ",
                                                  name,

@@ -15,6 +15,7 @@
 #include "lb/route/route_match.hpp"
 #include "lb/trace.hpp"
 #include "messages/invariant.hpp"
+#include "messages/named_clusters.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -171,15 +172,7 @@ const VirtualHost& virtual_host_of(const XdsConfig& config) {
 }  // namespace
 
 std::set<ClusterName> clusters_of(const XdsConfig& config) {
-  std::set<ClusterName> clusters;
-  for (const Route& route : virtual_host_of(config).routes) {
-    const auto* forward = std::get_if<ForwardAction>(&route.action);
-    if (forward == nullptr) continue;
-    for (const WeightedCluster& choice : forward->clusters) {
-      if (choice.weight > 0) clusters.insert(choice.cluster);
-    }
-  }
-  return clusters;
+  return named_clusters(virtual_host_of(config), config.listener.get());
 }
 
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,

@@ -12,11 +12,12 @@
 
 #include "lb/route/timeout.hpp"
 #include "messages/invariant.hpp"
+#include "messages/named_clusters.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-// Of the clusters that have a weight.
+// Of the clusters that the route can choose.
 using Chains = absl::InlinedVector<FilterChainPtr, 1>;
 
 // Equal ones have the same; so have few others.
@@ -72,6 +73,7 @@ class RouteActions::Builder {
       : actions_(actions),
         host_(host),
         listener_(listener),
+        has_sessions_(has_sessions(&listener)),
         channel_id_(channel_id),
         chains_(listener.filters, faults) {
     shares_.reserve(refs.size());
@@ -111,7 +113,7 @@ class RouteActions::Builder {
   Chains chains_of(const Route& route, const ForwardAction& action) {
     Chains chains;
     for (const WeightedCluster& choice : action.clusters) {
-      if (choice.weight == 0) continue;
+      if (!is_reachable(choice, has_sessions_)) continue;
       chains.push_back(chains_.with(
           {&choice.filter_overrides, &route.filter_overrides, &host_.filter_overrides}));
     }
@@ -124,7 +126,7 @@ class RouteActions::Builder {
     if (action.retry) forward.retry = RetryRules(*action.retry);
     std::uint64_t end = 0;
     for (const WeightedCluster& choice : action.clusters) {
-      if (choice.weight == 0) continue;
+      if (!is_reachable(choice, has_sessions_)) continue;
       const FilterChainPtr& chain = chains[forward.shares.size()];
       end += choice.weight;
       forward.shares.push_back(share_of(choice.cluster, end));
@@ -157,6 +159,7 @@ class RouteActions::Builder {
   std::vector<Action>& actions_;
   const VirtualHost& host_;
   const Listener& listener_;
+  const bool has_sessions_;
   const std::uint64_t channel_id_;
   FilterChains chains_;
   // The clusters that routes may name, each with its place among all of them.

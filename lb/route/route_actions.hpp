@@ -28,7 +28,8 @@
 namespace signalbox::lb {
 
 /// The clusters that a route can choose; never none. One is the rule, and needs no memory of its
-/// own.
+/// own. Of a cluster of weight 0, which only a session's cookie can choose, `end` is that of the
+/// share before it.
 using Shares = absl::InlinedVector<RouteCluster, 1>;
 
 struct Forward {

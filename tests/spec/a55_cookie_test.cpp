@@ -320,6 +320,36 @@ SCENARIO("A60: \"cluster:\" may stand before the cluster's name, as the document
   }
 }
 
+SCENARIO("A60: a cluster that the route names with weight 0 keeps its sessions, and gets no others",
+         "[spec][A55-47][A60]") {
+  GIVEN("a session on a cluster that had a weight") {
+    Backends channel;
+    channel.configure(to({{"a", 0}, {"b", 1}, {"c", 0}}), session_by("s"));
+    WHEN("the session calls") {
+      THEN("it stays") {
+        for (std::uint64_t seed = 0; seed < 50; ++seed) {
+          const Pick pick = channel.call(cookie("10.0.0.2:80;a"), "/s/M", seed);
+          CHECK(pick.cluster() == &channel.ref("a"));
+          CHECK(SessionFixture::address_of(pick) == "10.0.0.2:80");
+          CHECK(pick.set_cookie().empty());
+        }
+      }
+    }
+    WHEN("others call") {
+      THEN("none goes there") {
+        for (std::uint64_t seed = 0; seed < 1'000; ++seed)
+          CHECK(channel.call("", "/s/M", seed).cluster() == &channel.ref("b"));
+      }
+    }
+  }
+  GIVEN("a listener without sessions") {
+    const XdsConfig config = all_to(to({{"a", 0}, {"b", 1}}));
+    THEN("the cluster of weight 0 is none of its clusters") {
+      CHECK(clusters_of(config) == std::set<ClusterName>{ClusterName("b")});
+    }
+  }
+}
+
 SCENARIO("A60: the cluster's reference is taken after the filter ran", "[spec][A55-20][A60]") {
   GIVEN("a call whose cookie changes its cluster") {
     Backends channel;

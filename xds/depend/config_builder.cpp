@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/named_clusters.hpp"
 #include "messages/overloaded.hpp"
 #include "xds/client/resource_text.hpp"
 
@@ -175,19 +176,8 @@ class Builder {
 
 }  // namespace
 
-std::set<ClusterName> clusters_of(const VirtualHost& host) {
-  std::set<ClusterName> clusters;
-  for (const Route& route : host.routes) {
-    const auto* forward = std::get_if<ForwardAction>(&route.action);
-    if (forward == nullptr) continue;
-    for (const WeightedCluster& weighted : forward->clusters)
-      clusters.insert(weighted.cluster);
-  }
-  return clusters;
-}
-
 std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments) {
-  std::set<ClusterName> roots = clusters_of(*routes.virtual_host);
+  std::set<ClusterName> roots = named_clusters(*routes.virtual_host, routes.listener.get());
   roots.insert(arguments.referenced.begin(), arguments.referenced.end());
   const Builder builder(arguments, std::move(roots));
   if (!builder.is_complete()) return std::nullopt;

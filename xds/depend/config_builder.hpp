@@ -30,9 +30,6 @@ struct Routes {
   const VirtualHost* virtual_host = nullptr;
 };
 
-/// The clusters that its routes name.
-std::set<ClusterName> clusters_of(const VirtualHost& host);
-
 struct BuildArguments {
   const WatchedResources& known;
   const ErrorText& text;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/named_clusters.hpp"
 #include "messages/overloaded.hpp"
 #include "xds/client/resource_text.hpp"
 #include "xds/depend/virtual_host.hpp"
@@ -174,8 +175,9 @@ void DependencyManager::settle() {
 void DependencyManager::follow(const RoutesToCome& to_come) {
   std::set<ClusterName> roots = referenced_;
   if (const auto* routes = std::get_if<Routes>(&to_come))
-    roots.merge(clusters_of(*routes->virtual_host));
-  if (emitted_ != nullptr) roots.merge(clusters_of(*emitted_->virtual_host));
+    roots.merge(named_clusters(*routes->virtual_host, routes->listener.get()));
+  if (emitted_ != nullptr)
+    roots.merge(named_clusters(*emitted_->virtual_host, emitted_->listener.get()));
   known_.follow_clusters(roots, effects_);
 }
 

@@ -20,7 +20,7 @@ using ActionProto = envoy::config::route::v3::RouteAction;
 using RouteProto = envoy::config::route::v3::Route;
 using WeightedProto = envoy::config::route::v3::WeightedCluster;
 
-// Entries of weight 0 are checked, then left out.
+// Entries of weight 0 stay: a session's cookie may name them (A60; messages/named_clusters.hpp).
 std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Field& field) {
   std::vector<WeightedCluster> clusters;
   std::uint64_t sum = 0;
@@ -39,7 +39,7 @@ std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Fi
     auto overrides = parse_filter_overrides(entry.typed_per_filter_config(), place);
     const std::uint32_t weight = entry.weight().value();
     sum += weight;
-    if (weight > 0) clusters.push_back({ClusterName{entry.name()}, weight, std::move(overrides)});
+    clusters.push_back({ClusterName{entry.name()}, weight, std::move(overrides)});
   }
   constexpr std::uint64_t kMaxSum = std::numeric_limits<std::uint32_t>::max();
   if (sum == 0 || sum > kMaxSum) {

@@ -121,8 +121,10 @@ TEST_CASE("parse_route_config: a route goes to one cluster, or to several by wei
                        clusters { name: "b" weight { value: 0 } }
                        clusters { name: "c" }
                        clusters { name: "d" weight { value: 25 } } })")
-            .clusters ==
-        std::vector<WeightedCluster>{{ClusterName{"a"}, 75}, {ClusterName{"d"}, 25}});
+            .clusters == std::vector<WeightedCluster>{{ClusterName{"a"}, 75},
+                                                      {ClusterName{"b"}, 0},
+                                                      {ClusterName{"c"}, 0},
+                                                      {ClusterName{"d"}, 25}});
 }
 
 TEST_CASE("parse_route_config: weights sum to something that fits into 32 bits, total_weight aside",
