@@ -56,7 +56,9 @@ struct Cluster {
   /// aggregate, whose own lb_policy is ignored (A75-6, A75-7) unless the parser was told to keep
   /// it for the leaves (A75-8).
   LbConfigPtr lb_policy;
-  Duration connect_timeout = std::chrono::seconds(5);
+  /// How long one attempt to connect may take. Where CDS does not say: gRPC's 20 s, which are more
+  /// than A56's failover window, so that the window decides when the next priority is tried.
+  Duration connect_timeout = std::chrono::seconds(20);
   /// A leaf's host keeps a session's connection this long after its last call (A75-14 to A75-22).
   Duration idle_timeout = std::chrono::hours(1);
   /// Healths in which a session stays on its host (A55-3 to A55-5); empty: none does.

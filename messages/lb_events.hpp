@@ -195,7 +195,7 @@ struct RebuildSoon {};
 /// How subchannels of a cluster connect.
 struct SubchannelSettings {
   ClusterName cluster;  ///< Label of what is observed.
-  Duration connect_timeout = std::chrono::seconds(5);
+  Duration connect_timeout = std::chrono::seconds(20);
   UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;

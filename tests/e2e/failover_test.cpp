@@ -3,9 +3,13 @@
 // Failover from backends that say nothing: stopped ones, and addresses where nobody answers.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/runtime_world.hpp"
 
 namespace signalbox::test {
@@ -140,6 +144,31 @@ TEST_CASE("failover: an attempt ends after its cluster's connect_timeout", "[e2e
 
   plane->update(resources(endpoints_yaml("c", {primaries, {secondary.address}})));
   CHECK(reaches(channel, "secondary"));
+}
+
+TEST_CASE("failover: where CDS sets no connect_timeout, an attempt outlives the failover window",
+          "[e2e][failover][A56][D19]") {
+  MuteSocket primary;
+  primary.listen();
+  const BackendProcess secondary("secondary");
+  const auto plane = start_plane(
+      orders_yaml("", endpoints_yaml("c", {{primary.address().str()}, {secondary.address}})));
+  RuntimeOptions options = options_for(plane->address());
+  options.failover_timeout = 300ms;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  CHECK(call(channel).cluster == "secondary");
+
+  // The server takes the connection and says nothing for 12 s.
+  const int taken = primary.take_one();
+  REQUIRE(taken >= 0);
+  pollfd closed{taken, POLLRDHUP, 0};
+  CHECK(::poll(&closed, 1, 12'000) == 0);
+  const std::string settings("\0\0\0\x4\0\0\0\0\0", 9);
+  CHECK(::send(taken, settings.data(), settings.size(), MSG_NOSIGNAL) == std::ssize(settings));
+  CHECK(eventually(
+      [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 0.0; }));
+  ::close(taken);
 }
 
 TEST_CASE("failover: an address where nobody answers does not hold up the next one",

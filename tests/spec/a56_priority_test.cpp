@@ -614,3 +614,56 @@ SCENARIO("priority: tells of failovers", "[spec][lb][priority][observation]") {
     }
   }
 }
+
+SCENARIO(
+    "A56: where CDS sets no connect_timeout the failover window decides, and the attempt goes on",
+    "[spec][lb][priority][A56][D19][ENV-3]") {
+  TreeHarness tree;
+  XdsWorld world;
+  tree.end_attempts();
+  tree.up("b");
+  GIVEN("a first priority that takes a connection and says nothing for 12 s") {
+    world.eds("c", {"east:a", "west:b"});
+    tree.apply(manager_of({"c"}), world.config());
+    WHEN("the window is not over") {
+      tree.advance(9'999ms);
+      THEN("calls wait, and the second priority is not tried") {
+        CHECK(tree.pick("c") == "queue");
+        CHECK(tree.connections("b") == 0);
+      }
+    }
+    WHEN("it is over") {
+      tree.advance(10s);
+      THEN("calls go to the second priority") {
+        CHECK(tree.pick("c") == "complete b");
+      }
+      AND_WHEN("the server speaks after 12 s") {
+        tree.advance(2s);
+        tree.up("a");
+        THEN("it was still the first attempt, and calls go to the first priority") {
+          CHECK(tree.pick("c") == "complete a");
+          CHECK(tree.connections("a") == 1);
+        }
+      }
+      AND_WHEN("it never speaks") {
+        tree.advance(10s);
+        THEN("its attempt has ended after 20 s") {
+          const Texts log = tree.take_log();
+          CHECK(has(log, "subchannel a TRANSIENT_FAILURE"));
+        }
+      }
+    }
+  }
+  GIVEN("the same, and CDS says 3 s") {
+    world.eds("c", {"east:a", "west:b"}, default_lb_policy(), {.connect_timeout = 3s});
+    tree.apply(manager_of({"c"}), world.config());
+    WHEN("these are over") {
+      tree.advance(2'999ms);
+      CHECK(tree.pick("c") == "queue");
+      tree.advance(1ms);
+      THEN("calls go to the second priority") {
+        CHECK(tree.pick("c") == "complete b");
+      }
+    }
+  }
+}

@@ -29,6 +29,8 @@ bool is_within(const PolicyPath& own, const std::string& path) {
 
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
+  Duration connect_timeout{};
+  Instant begun{};  ///< CONNECTING: since when.
 };
 
 struct TreeHarness::Node {
@@ -119,7 +121,9 @@ void TreeHarness::advance(Duration duration) {
     const auto [due, timer] = *timers_.begin();
     timers_.erase(timers_.begin());
     now_ = due;
-    if (timer.is_sweepers) {
+    if (!timer.attempt.empty()) {
+      time_out(*nodes_.at(timer.node), timer);
+    } else if (timer.is_sweepers) {
       tell_sweeper(*nodes_.at(timer.node), TimerFired{timer.timer});
     } else {
       post(timer.node, TimerFired{timer.timer});
@@ -430,7 +434,9 @@ void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
   std::visit(
       Overloaded{
-          [&](const SpawnSubchannel& it) { owner.subchannels[it.address] = {}; },
+          [&](const SpawnSubchannel& it) {
+            owner.subchannels[it.address] = {kIdle, it.settings.connect_timeout};
+          },
           [&](const StopSubchannel& it) {
             owner.subchannels.erase(it.address);
             log(absl::StrCat("subchannel ", it.address.str(), " closed"));
@@ -484,6 +490,17 @@ void TreeHarness::connect(Node& owner, const Address& address) {
   const Network network = network_[address];
   if (network == Network::kUp) set_state(owner, address, kReady);
   if (network == Network::kDown) set_state(owner, address, kFailure);
+  if (network != Network::kSilent || !attempts_end_) return;
+  Subchannel& subchannel = owner.subchannels.at(address);
+  subchannel.begun = now_;
+  timers_.emplace(now_ + subchannel.connect_timeout, Timer{owner.id, {}, false, address});
+}
+
+void TreeHarness::time_out(Node& owner, const Timer& timer) {
+  const auto found = owner.subchannels.find(timer.attempt);
+  if (found == owner.subchannels.end() || found->second.state != kConnecting) return;
+  if (found->second.begun + found->second.connect_timeout != now_) return;  // A later attempt.
+  set_state(owner, timer.attempt, kFailure);
 }
 
 void TreeHarness::set_state(Node& owner, const Address& address, ConnectivityState state) {

@@ -42,6 +42,9 @@ class TreeHarness {
   /// Its connections break, as when a keepalive finds the peer gone, and attempts never end.
   void silence(const std::string& address);
 
+  /// From now on attempts end, and fail, when their cluster's connect_timeout is over.
+  void end_attempts() { attempts_end_ = true; }
+
   void advance(Duration duration);
 
   /// Each policy at `path` and below says once more what it published last, as one that was
@@ -128,6 +131,7 @@ class TreeHarness {
   struct Node;
   struct Subchannel;
   struct Letter;
+  struct Timer;
   class Asks;
 
   PickResult ask(const std::string& cluster,
@@ -147,6 +151,7 @@ class TreeHarness {
   void tell_sweeper(Node& owner, const SweepEvent& event);
   void end_sweeper(Node& owner);
   void connect(Node& owner, const Address& address);
+  void time_out(Node& owner, const Timer& timer);
   void set_state(Node& owner, const Address& address, ConnectivityState state);
   void close_map(Node& owner);
   static Node* map_of(Node& node);
@@ -164,6 +169,7 @@ class TreeHarness {
     std::uint64_t node = 0;
     TimerId timer;
     bool is_sweepers = false;  ///< That of the node's map.
+    Address attempt = {};      ///< Not empty: an attempt of the node's map is over.
   };
 
   std::multimap<Instant, Timer> timers_;
@@ -172,6 +178,7 @@ class TreeHarness {
   std::map<Address, Network> network_;
   std::map<Address, int> connections_;
   std::set<Address> bad_;
+  bool attempts_end_ = false;
   int reresolutions_ = 0;
   std::size_t messages_ = 0;
   std::vector<std::string> log_;

@@ -52,6 +52,7 @@ void XdsWorld::eds(const std::string& cluster,
   parsed.outlier_detection = extras.outlier_detection;
   parsed.max_concurrent_requests = extras.max_concurrent_requests;
   parsed.idle_timeout = extras.idle_timeout;
+  if (extras.connect_timeout) parsed.connect_timeout = *extras.connect_timeout;
   parsed.override_host_status = extras.override_host_status;
   put(std::move(parsed),
       LeafEndpoints{std::make_shared<const Endpoints>(std::move(endpoints)), ""});

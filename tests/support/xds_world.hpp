@@ -33,6 +33,8 @@ struct ClusterExtras {
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   std::uint32_t overprovisioning_percent = 140;
   bool weighted_priority_health = false;
+  /// nullopt: CDS does not say.
+  std::optional<Duration> connect_timeout = std::nullopt;
 };
 
 class XdsWorld {

@@ -118,7 +118,9 @@ struct RuntimeOptions {
 
   /// How long a resource may take to come before it counts as absent (gRFC A57).
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
-  /// How long a priority may take to connect before the next one is tried (gRFC A56).
+  /// How long a priority may take to connect before the next one is tried (gRFC A56). A cluster's
+  /// connect_timeout that is shorter decides first: a priority whose attempts have all ended has
+  /// failed.
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
   /// The most points that a ring of ring_hash may have, whatever a control plane asks for (gRFC
   /// A42). Of more endpoints than that some have no point, and get no call: raise it for them. A
@@ -167,7 +169,7 @@ struct RuntimeOptions {
   /// How long pick_first, and each policy of many endpoints for the addresses of one, lets an
   /// attempt go on alone before it tries the next address as well (gRFC A61). Less than 100 ms
   /// counts as 100 ms, more than 2 s as 2 s. How long an attempt may take in all is the cluster's
-  /// connect_timeout.
+  /// connect_timeout, or 20 s where CDS does not set it, as in gRPC.
   std::chrono::nanoseconds connection_attempt_delay = std::chrono::milliseconds(250);
 
   /// How often a silent connection to an endpoint is pinged; one that does not answer within

@@ -252,8 +252,9 @@ TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
   CHECK(same_config(value_of<Cluster>(received).lb_policy, make_lb_config(RoundRobinConfig{})));
 }
 
-TEST_CASE("parse_cluster: connect_timeout is 5 s where it is not set", "[xds][parse]") {
-  CHECK(value_of<Cluster>(parse("")).connect_timeout == 5s);
+TEST_CASE("parse_cluster: connect_timeout is gRPC's 20 s where it is not set",
+          "[xds][parse][D19]") {
+  CHECK(value_of<Cluster>(parse("")).connect_timeout == 20s);
   CHECK(
       value_of<Cluster>(parse("connect_timeout { seconds: 1 nanos: 500000000 }")).connect_timeout ==
       1500ms);
