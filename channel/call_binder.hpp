@@ -162,6 +162,8 @@ class CallBinder final : public grpc::internal::CallHook,
 
   ConnectivitySource& connectivity() const { return *options_.connectivity; }
 
+  bool is_wrong_target() const { return options_.is_wrong_target; }
+
   /// Requests that are larger are not retried by policy.
   std::size_t retry_buffer_bytes() const { return options_.retry_buffer_bytes; }
 

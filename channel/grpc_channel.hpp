@@ -70,6 +70,8 @@ struct GrpcChannelOptions {
   /// The :authority of calls that have none by their context or their route; empty: the endpoint's
   /// address.
   std::string authority = {};
+  /// The target is none: the state is TRANSIENT_FAILURE, also after the runtime's end.
+  bool is_wrong_target = false;
 };
 
 /// The connections that the router leads to must be actors::GrpcConnections.

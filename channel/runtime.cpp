@@ -480,7 +480,8 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
     found = absl::FailedPreconditionError(absl::StrCat(
         target, ": no calls on channels: RuntimeOptions::transport is not kGrpc, use router()"));
   }
-  if (!found.ok()) {
+  const bool is_wrong_target = !found.ok();
+  if (is_wrong_target) {
     // A target that nobody serves: closed from the beginning, and saying why.
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
@@ -496,6 +497,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       (*found)->retry_throttle(),
                                       state_->retry_buffer_bytes,
                                       state_->retry_elsewhere};
+  options.is_wrong_target = is_wrong_target;
   options.authority = !own.authority.empty()               ? std::move(own.authority)
                       : !state_->default_authority.empty() ? state_->default_authority
                                                            : xds::data_plane_authority(target);

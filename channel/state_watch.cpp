@@ -97,6 +97,7 @@ StateWatch::~StateWatch() {
 }
 
 grpc_connectivity_state StateWatch::state(bool try_to_connect) const {
+  if (binder_->is_wrong_target()) return GRPC_CHANNEL_TRANSIENT_FAILURE;
   if (binder_->waiting().is_closed()) return GRPC_CHANNEL_SHUTDOWN;
   return to_grpc(binder_->connectivity().state(try_to_connect));
 }

@@ -32,7 +32,7 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;
 
-  /// SHUTDOWN once the wait list is closed.
+  /// SHUTDOWN once the wait list is closed; of a wrong target always TRANSIENT_FAILURE.
   grpc_connectivity_state state(bool try_to_connect) const;
 
   /// False: the deadline came first.

@@ -29,7 +29,7 @@ TEST_CASE("runtime: a target that is none fails every call with a text that name
   const std::string target =
       GENERATE("", "orders", "dns:///orders", "http://orders", "xds:", "xds://orders");
   CAPTURE(target);
-  const auto runtime = lonely_runtime();
+  auto runtime = lonely_runtime();
   const auto channel = runtime->channel(target);
   REQUIRE(channel != nullptr);
   const auto stub = Echo::NewStub(channel);
@@ -43,8 +43,12 @@ TEST_CASE("runtime: a target that is none fails every call with a text that name
     CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
     CHECK_THAT(status.error_message(), Contains("target \"" + target + "\""));
   }
-  CHECK(channel->GetState(true) == GRPC_CHANNEL_SHUTDOWN);
+  CHECK(channel->GetState(true) == GRPC_CHANNEL_TRANSIENT_FAILURE);
+  CHECK_FALSE(channel->WaitForStateChange(GRPC_CHANNEL_TRANSIENT_FAILURE,
+                                          std::chrono::system_clock::now()));
   CHECK_FALSE(runtime->router(target).ok());
+  runtime = nullptr;
+  CHECK(channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE);
 }
 
 TEST_CASE("router: wrong use is answered, also after the runtime's end", "[router][misuse]") {
