@@ -213,13 +213,11 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
   const Interception made = intercept(intent, site);
   GrpcAccess::set_call(site.context, call, std::move(site.channel));
-  const bool has_policy = !intent.pick.retry().is_none();
   const bool is_attempt = intent.attempt != nullptr;
   hand_over(intent, made.observer);
   if (made.observer != nullptr) {
     const Call real(call, made.observer, site.cq, made.info);
-    const bool is_callback = site.cq == callback_cq_;
-    if (!has_policy || !is_callback) return real;
+    if (!is_callback_cq(site.cq)) return real;
     return made.observer->stand_behind(
         GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
   }
@@ -292,12 +290,13 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool had_connection = stats(intent) != nullptr;
   const grpc::StatusCode code = ended.status.error_code();
   lb::AttemptEnd end{.code = code};
+  auto reach = actors::Reach::kServer;
   if (code != grpc::StatusCode::OK) {
-    end.is_unsent = had_connection && ended.request_bytes &&
-                    code == grpc::StatusCode::UNAVAILABLE && actors::was_never_sent(ended.context);
-    // Only where it matters: see is_trailers_only().
-    end.is_committed = had_connection && intent.pick.retry().covers(code) &&
-                       !GrpcAccess::is_trailers_only(ended.context);
+    if (had_connection && code == grpc::StatusCode::UNAVAILABLE)
+      reach = actors::reach_of(ended.context, connection_of(intent.pick));
+    end.is_unsent = ended.request_bytes && reach == actors::Reach::kNowhere;
+    end.is_refused = ended.request_bytes && reach == actors::Reach::kRefused;
+    end.is_committed = had_connection && GrpcAccess::has_headers(ended.context);
     end.is_kept = ended.request_bytes && *ended.request_bytes <= options_.retry_buffer_bytes;
     end.time_left = until(ended.context.raw_deadline());
     const auto& trailers = ended.context.GetServerTrailingMetadata();
@@ -305,13 +304,15 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
     if (pushback != trailers.end())
       end.pushback.emplace(pushback->second.data(), pushback->second.size());
   }
-  if (!end.is_unsent) intent.pick.end(code);
   const auto decision =
       intent.retry.after(end, intent.pick.retry(), intent.seed, options_.throttle.get());
+  const bool is_over = !ended.is_wanted || !decision.delay;
+  if (had_connection && is_over) name_endpoint(intent, reach, ended);
+  if (!end.is_unsent && !decision.is_transparent) intent.pick.end(code);
   if (!ended.is_wanted) return std::nullopt;
   if (decision.result) intent.pick.cluster()->stats().count_retry(*decision.result);
   if (!decision.delay) return std::nullopt;
-  if (end.is_unsent) {
+  if (decision.is_transparent) {
     counts().count_repicked();
   } else {  // A6: every retry has a chance of another endpoint.
     intent.seed = draw(intent.seed, Salt::kRetryPick);
@@ -320,6 +321,25 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   if (elsewhere && had_connection) intent.tried.push_back(intent.pick.connection()->address());
   intent.pick.put_off();
   return decision.delay;
+}
+
+// What gRPC says of a connection that broke off names neither the connection nor the call's target.
+// A server's own words stay as they are, and so do those of deadlines and cancellation.
+void CallBinder::name_endpoint(const CallIntent& intent,
+                               actors::Reach reach,
+                               const EndedAttempt& ended) const {
+  const grpc::StatusCode code = ended.status.error_code();
+  const bool may_be_the_connection = code == grpc::StatusCode::UNAVAILABLE ||
+                                     code == grpc::StatusCode::INTERNAL ||
+                                     code == grpc::StatusCode::UNKNOWN;
+  if (!may_be_the_connection || actors::is_from_server(ended.context, reach)) return;
+  const absl::Status why(static_cast<absl::StatusCode>(code),
+                         absl::StrCat("endpoint ",
+                                      connection_of(intent.pick).address().str(),
+                                      ": ",
+                                      ended.status.error_message()));
+  ended.status = grpc::Status(
+      code, std::string(describe(why, intent).message()), ended.status.error_details());
 }
 
 absl::Status CallBinder::describe(const absl::Status& why, const CallIntent& intent) const {

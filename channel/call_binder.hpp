@@ -16,6 +16,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/grpc_access.hpp"
+#include "actors/io/grpc_connector.hpp"
 #include "channel/grpc_channel.hpp"
 
 namespace signalbox::channel {
@@ -40,7 +41,7 @@ struct CallIntent {
 /// How an attempt of a call ended.
 struct EndedAttempt {
   grpc::ClientContext& context;  ///< With all that it received.
-  const grpc::Status& status;
+  grpc::Status& status;          ///< retry() words it in our form if the call ends with it.
   std::optional<std::size_t> request_bytes;  ///< nullopt: the request is gone.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
 };
@@ -145,7 +146,7 @@ class CallBinder final : public grpc::internal::CallHook,
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
   /// An attempt has ended: tells those who count it, and says after how long another is to follow,
-  /// which the intent is then made ready for. nullopt: none.
+  /// which the intent is then made ready for. nullopt: none, and the call ends with that status.
   [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
   /// Why a call ends that no pick has failed; see lb::Router::describe().
@@ -170,6 +171,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// A channel that never connects: on it live the calls that fail, and those that wait.
   grpc::Channel& anchor() const { return *anchor_; }
 
+  /// Whether that is the queue of the callback API.
+  bool is_callback_cq(const grpc::CompletionQueue* cq) const { return cq == callback_cq_; }
+
   /// The queue of the callback API. Whoever asks for it starts threads of gRPC's that wait for the
   /// sockets of the whole process, and take the answers of all other calls first: so nobody does
   /// but who uses that API.
@@ -180,6 +184,10 @@ class CallBinder final : public grpc::internal::CallHook,
                                      grpc::internal::Call* call) override;
 
  private:
+  void name_endpoint(const CallIntent& intent,
+                     actors::Reach reach,
+                     const EndedAttempt& ended) const;
+
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
   const std::shared_ptr<grpc::Channel> anchor_;

@@ -74,7 +74,7 @@ void CallObserver::observe(CallBinder& binder, CallIntent intent) {
   intent_ = std::move(intent);
   set_cookie_ = intent_.pick.set_cookie();
   ended_ = false;
-  if (type_ != RpcMethod::NORMAL_RPC && has_policy()) watch(/*entering=*/0);
+  if (type_ != RpcMethod::NORMAL_RPC) watch(/*entering=*/0);
 }
 
 void CallObserver::watch(int entering) {
@@ -145,7 +145,7 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 bool CallObserver::end(InterceptorBatchMethods& batch) {
   // A call without a connection has its status without anybody's having looked at a socket.
   if (CallBinder::stats(intent_) != nullptr) actors::GrpcPoller::note_served();
-  const grpc::Status& status = *batch.GetRecvStatus();
+  grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedStream* const stream = stream_) {
     if (!ended_) ended(status, stream->kept_bytes(), stream->is_observed());
     return false;
@@ -177,7 +177,7 @@ std::optional<ReplySlot> CallObserver::whole(InterceptorBatchMethods& batch) con
   return ReplySlot::of(ops_, reply_);
 }
 
-std::optional<Duration> CallObserver::ended(const grpc::Status& status,
+std::optional<Duration> CallObserver::ended(grpc::Status& status,
                                             std::optional<std::size_t> request_bytes,
                                             bool is_wanted) {
   complete(status.error_code());
@@ -212,7 +212,7 @@ void CallObserver::deliver_cookie(InterceptorBatchMethods& batch) const {
 }
 
 void CallObserver::add_cookie_to_headers() const {
-  if (set_cookie_.empty() || GrpcAccess::is_trailers_only(context_)) return;
+  if (set_cookie_.empty() || !GrpcAccess::has_headers(context_)) return;
   GrpcAccess::received_headers(context_).map()->emplace("set-cookie", set_cookie_);
 }
 
@@ -234,7 +234,7 @@ void deliver_cookie(const std::string& set_cookie,
   const bool has_headers = has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
   const bool has_status = has(batch, InterceptionHookPoints::POST_RECV_STATUS);
   if ((!has_headers && !has_status) || set_cookie.empty()) return;
-  const bool in_trailers = GrpcAccess::is_trailers_only(context);
+  const bool in_trailers = !GrpcAccess::has_headers(context);
   if (in_trailers && has_status) batch.GetRecvTrailingMetadata()->emplace("set-cookie", set_cookie);
   if (!in_trailers && has_headers)
     batch.GetRecvInitialMetadata()->emplace("set-cookie", set_cookie);

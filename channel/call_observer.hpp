@@ -38,9 +38,11 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// The call was bound. Before that, it is not observed.
   [[gnu::hot]] void observe(CallBinder& binder, CallIntent intent);
 
-  /// The application gets `front` for the call, and never learns of another. Reactors ask the call
-  /// that they were made with whether response headers came, and the first attempt may have had
-  /// none. Takes over the reference.
+  /// The application gets `front` for the call, and never learns of another. gRPC's reactors ask
+  /// the call that they were made with whether response headers came. The first attempt may have
+  /// had none where a later one has. And gRPC must not be asked about headers that were cut off:
+  /// see GrpcAccess::has_headers(). Nothing runs on the front, so that its answer is always yes;
+  /// where it is no, retried_stream says so. Takes over the reference.
   grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real);
 
   /// Whether the application has cancelled the context.
@@ -63,7 +65,10 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// Whether the attempt has a connection.
   bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
 
-  bool has_policy() const { return !intent_.pick.retry().is_none(); }
+  /// Whether a reactor or a function of the callback API hears of the call.
+  bool is_callback(const grpc::internal::Call& call) const {
+    return binder_->is_callback_cq(call.cq());
+  }
 
   /// grpc-previous-rpc-attempts of the one that runs.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
@@ -71,8 +76,9 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// One has sent its headers.
   [[gnu::hot]] void count_started();
 
-  /// It has ended. Returns after how long another is to follow.
-  [[gnu::hot]] std::optional<Duration> ended(const grpc::Status& status,
+  /// It has ended. Returns after how long another is to follow; nullopt: the call ends with the
+  /// status.
+  [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted);
 

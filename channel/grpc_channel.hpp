@@ -46,7 +46,7 @@ class ChannelCounts {
   /// Calls that had to wait.
   std::int64_t queued() const { return counters_.sum(0); }
 
-  /// Calls that were bound to a connection that died before they were sent, and picked again.
+  /// Calls that were picked again because no server had looked at them.
   std::int64_t repicked() const { return counters_.sum(1); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetriedCall — makes a unary call again: one that ended before any transport had it (D2), at once,
+// RetriedCall — makes a unary call again: one that no server has looked at (D2), at once,
 // and one that its route's retry policy covers, after a back-off (gRFCs A6, A44).
 //
 //   call_observer: the first attempt failed ─▶ CallBinder::retry ─▶ [RetriedCall] ─┬▶ pick again
@@ -8,11 +8,10 @@
 //                                                  attempt failed ─▶ retry ─▶ back_off ┘
 //
 // Between the pick and the first batch a connection may die; gRPC then fails the call with
-// UNAVAILABLE, or tries to connect anew and fails it then. Proof that such a call was not sent: a
-// call learns its peer from the transport that takes it, before anything is written, and this one
-// has none. Other refused calls (a transport that closed while it took the call, a GOAWAY) have a
-// peer: whether the server saw them cannot be told from outside gRPC, so only a retry policy
-// makes them again.
+// UNAVAILABLE, or tries to connect anew and fails it then. A server that goes away leaves calls out
+// by GOAWAY, and one that has too many refuses some with REFUSED_STREAM. No server has looked at
+// any of these: actors::reach_of() says what proves that. They are made again without a policy;
+// one that a server refused, once.
 //
 // The first attempt is the application's own call. Its completion is held back inside the
 // interceptor, each further attempt runs as a call of serialized messages through the same channel,

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/impl/codegen/interceptor_common.h>
 
-#include "actors/io/grpc_connector.hpp"
 #include "channel/call_observer.hpp"
 #include "messages/invariant.hpp"
 
@@ -35,6 +34,14 @@ bool has(grpc::experimental::InterceptorBatchMethods& batch, InterceptionHookPoi
 void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
   const grpc_call_error error = grpc_call_start_batch(call, ops, count, tag, nullptr);
   SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
+}
+
+// As if gRPC had said that the operations failed: reactors take that for a response without
+// headers. An interceptor goes on with the batch.
+void fail(CallOpSetInterface* ops) {
+  void* tag = nullptr;
+  bool ok = false;
+  ops->FinalizeResult(&tag, &ok);
 }
 
 // The context has the headers already: they are not to be asked for.
@@ -93,6 +100,7 @@ struct RetriedStream::Batch {
     kCarrying,  ///< Held, and operations of ours run under its tag.
     kRepeated,  ///< It completes once more, and well.
     kRefilled,  ///< It is on its way out again.
+    kFailing,   ///< It completes once more, and not well.
   };
 
   Methods* methods = nullptr;
@@ -255,6 +263,7 @@ bool RetriedStream::come_back(Lock lock, Batch& batch) {
       batch.where = Batch::Where::kOut;
       return false;
     case Batch::Where::kRepeated:
+    case Batch::Where::kFailing:
       tell_sent(batch);
       forget(batch);
       return false;
@@ -277,6 +286,13 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
   if (has_come && batch.reply != nullptr && !batch.reply->make() && has_status)
     *batch.status = {grpc::StatusCode::INTERNAL, "Unable to parse the response"};
 
+  if (state_ == State::kSettled && is_without_headers(batch)) {
+    batch.where = Batch::Where::kFailing;
+    CallOpSetInterface* const ops = batch.ops;
+    lock.unlock();
+    fail(ops);
+    return true;
+  }
   if (state_ == State::kSettled) {
     tell_sent(batch);
     forget(batch);
@@ -298,7 +314,8 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
     advance(std::move(lock));
     return true;
   }
-  if (batch.is_sent) {
+  // A call that the application has cancelled is not made again: it hears how the batch ended.
+  if (batch.is_sent || observer_.is_cancelled()) {
     tell_sent(batch);
     forget(batch);
     advance(std::move(lock));
@@ -322,10 +339,12 @@ void RetriedStream::tell_sent(const Batch& batch) {
 
 // Of the attempt that runs, when something of it has been received.
 bool RetriedStream::is_answered() {
-  if (!observer_.has_connection()) return false;
-  if (GrpcAccess::received_headers(context_).arr()->count > 0) return true;
-  if (actors::has_no_transport(current_.call())) return false;
-  return !observer_.has_policy() || !GrpcAccess::is_trailers_only(context_);
+  return observer_.has_connection() && GrpcAccess::has_headers(context_);
+}
+
+// Whether a reactor is to hear from the batch that there is no initial metadata.
+bool RetriedStream::is_without_headers(const Batch& batch) {
+  return batch.has_headers && observer_.is_callback(current_) && !GrpcAccess::has_headers(context_);
 }
 
 RetriedStream::Batch* RetriedStream::find(const Methods& methods) {
@@ -350,8 +369,14 @@ void RetriedStream::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();
   std::vector<Methods*> held;
-  for (const Batch& batch : batches_) {
+  std::vector<CallOpSetInterface*> failing;
+  for (Batch& batch : batches_) {
     if (batch.where != Batch::Where::kHeld) continue;
+    if (is_without_headers(batch)) {
+      batch.where = Batch::Where::kFailing;
+      failing.push_back(batch.ops);
+      continue;
+    }
     tell_sent(batch);
     observer_.deliver_cookie(*batch.methods);
     held.push_back(batch.methods);
@@ -363,6 +388,8 @@ void RetriedStream::settle(Lock lock) {
   const Call call = current_;
   rest();
   lock.unlock();
+  for (CallOpSetInterface* const ops : failing)
+    fail(ops);
   for (Methods* const methods : held)
     methods->Proceed();
   fill_stored(stored, call);
@@ -419,6 +446,8 @@ void RetriedStream::decide(Lock lock) {
   const auto kept = is_large_ ? std::nullopt : std::optional(log_bytes_);
   const auto delay = observer_.ended(end_->status, kept, /*is_wanted=*/true);
   if (!delay) {
+    for (const Batch& batch : batches_)
+      if (batch.status != nullptr) *batch.status = end_->status;
     // Nobody can ask for the status again. The context has the trailers, and with them the details.
     if (end_->is_asked) {
       refused_ = observer_.refuse(end_->status, *current_.cq());

@@ -27,7 +27,9 @@
 // Invariants
 //   S1  An attempt is given up only when no batch of it is under way, or between the stub and this.
 //   S2  Nothing is told of an attempt that is made again, neither that it failed nor its metadata.
-//   S3  No lock is held while a batch is started or goes on: then this, the context and the queue
+//   S3  A reactor hears that there is no initial metadata exactly where the last attempt's response
+//       had no headers, as gRPC's own reactors do.
+//   S4  No lock is held while a batch is started or goes on: then this, the context and the queue
 //       may be gone.
 
 #pragma once
@@ -95,6 +97,7 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   bool come_back(Lock lock, Batch& batch);
   bool judge(Lock lock, Batch& batch);
   bool is_answered();
+  bool is_without_headers(const Batch& batch);
   static void tell_sent(const Batch& batch);
   void forget(const Batch& batch);
   void rest();

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -125,18 +126,21 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return context.trailing_metadata_;
   }
 
-  /// Whether the context's call, which has received its status or its headers, has no response
-  /// headers. Where it was cut off amid them it has those that had come, whatever gRPC says, which
-  /// ends the process if it is asked then: so does Debian's, with its assertions. Headers that gRPC
-  /// keeps to itself (grpc-trace-bin) are not seen here. Reactors are told, and nobody else.
-  static bool is_trailers_only(ClientContext& context) {
-    class Asker final : public ClientUnaryReactor {
-     public:
-      void OnDone(const Status&) override {}
-    };
+  /// Whether response headers of the context's call have begun to come; false while the call has
+  /// received neither its headers nor its status. gRPC is never asked: it calls an answer that was
+  /// cut off amid its headers Trailers-Only, and asserts at the same time that no header had come,
+  /// which ends the process. Instead: gRPC makes an array as large as the number of its entries,
+  /// whether it shows them or not. One entry is the peer's name. Every HEADERS frame adds another
+  /// (GrpcStatusFromWire) before its headers are read.
+  static bool has_headers(ClientContext& context) {
+    return received_headers(context).arr()->capacity > 1;
+  }
 
-    if (received_headers(context).arr()->count > 0) return false;
-    return Asker().InternalTrailersOnly(context.c_call());
+  /// How many entries came with the status, of which gRPC may show none. One is the peer's name. A
+  /// status that a server sent has one more at least (GrpcStatusFromWire), and so has a call of
+  /// which gRPC knows that no server looked at it (GrpcStreamNetworkState).
+  static std::size_t trailer_entries(ClientContext& context) {
+    return received_trailers(context).arr()->capacity;
   }
 
   static bool wait_for_ready(const ClientContext& context) { return context.wait_for_ready_; }

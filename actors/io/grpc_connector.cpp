@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -143,15 +144,18 @@ GrpcConnection::GrpcConnection(Address address,
       channel_(std::move(channel)) {}
 
 bool GrpcConnection::is_ready() const {
-  return state_of(c_channel_) == GRPC_CHANNEL_READY;
+  return !is_going_away_.load(std::memory_order_relaxed) &&
+         state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
 std::string grpc_target(const Address& address) {
   return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
 }
 
+namespace {
+
 // gRPC answers with the channel's target until a transport has taken the call and told its peer,
-// and again when the call has been cancelled.
+// and again when the call has been cancelled: gRPC does so itself when a write fails.
 bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
   const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
@@ -159,14 +163,45 @@ bool has_no_transport(grpc_call* call) {
   return has_none;
 }
 
-// gRPC cancels calls itself, as when some of one could not be sent; the rest may have come through.
-// How a transport ended a call stands in its error: only these two are of calls not begun.
-bool was_never_sent(grpc::ClientContext& context) {
-  if (!has_no_transport(context.c_call())) return false;
+// gRPC tells calls of a GOAWAY a moment before it tells the channel.
+bool leaves_ready(const GrpcConnection& connection) {
+  constexpr auto kMoment = std::chrono::milliseconds(20);
+  const auto limit = std::chrono::steady_clock::now() + kMoment;
+  while (connection.is_ready()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+// What gRPC writes for a call that a server's GOAWAY leaves out or RST_STREAM refuses is also what
+// a server could write in a status of its own, as proxies do with what they were told. So the text
+// alone proves nothing. A status that gRPC makes comes with one entry, a server's with two or more.
+// For a call left out by GOAWAY the transport adds one, which makes two; but then the connection
+// has left READY.
+Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection) {
+  if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();
-  return !absl::StrContains(error, "Error received from peer") ||
-         absl::StrContains(error, "grpc_message:\"GOAWAY received\"") ||
-         absl::StrContains(error, "grpc_message:\"Transport closed\"");
+  const std::size_t entries = GrpcAccess::trailer_entries(context);
+  const auto says = [&error](absl::string_view message) {
+    return absl::StrContains(error, absl::StrCat("grpc_message:\"", message, "\""));
+  };
+  const bool looks_left_out = says("GOAWAY received") || says("Transport closed");
+  if (has_no_transport(context.c_call())) {
+    if (!absl::StrContains(error, "Error received from peer")) return Reach::kNowhere;
+    if (!looks_left_out || entries < 2) return Reach::kServer;
+    connection.note_going_away();
+    return Reach::kNowhere;
+  }
+  const bool is_left_out = looks_left_out && entries == 2 && leaves_ready(connection);
+  const bool is_refused = entries == 1 && says("Received RST_STREAM with error code 7");
+  return is_left_out || is_refused ? Reach::kRefused : Reach::kServer;
+}
+
+bool is_from_server(grpc::ClientContext& context, Reach reach) {
+  return reach == Reach::kServer && GrpcAccess::trailer_entries(context) > 1;
 }
 
 class GrpcConnector::Pool {

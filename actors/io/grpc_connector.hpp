@@ -28,6 +28,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -59,9 +60,14 @@ class GrpcConnection final : public Connection {
   /// Whether the connection is up, as gRPC knows it at this moment: sooner than the snapshot.
   [[gnu::hot]] bool is_ready() const;
 
+  /// A call was told that the connection takes no more calls. gRPC tells channels of that after it
+  /// has told calls: a call that is picked again meanwhile must not come back here.
+  void note_going_away() const { is_going_away_.store(true, std::memory_order_relaxed); }
+
  private:
   // What a call reads, to which it is one of a thousand, stands in one line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
+  mutable std::atomic<bool> is_going_away_{false};
   const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
@@ -96,12 +102,19 @@ class GrpcConnector final : public Connector {
 /// The target of a channel that leads to `address` alone.
 std::string grpc_target(const Address& address);
 
-/// Whether gRPC names no transport that has `call`, which was made on a channel to a grpc_target().
-/// It may have had one, if it was cancelled.
-bool has_no_transport(grpc_call* call);
+/// How far a call came that failed.
+enum class Reach {
+  kNowhere,  ///< No server can have had anything of it.
+  kRefused,  ///< A server had some of it, and says that it has looked at nothing of it.
+  kServer,   ///< A server may have worked on it.
+};
 
-/// Whether no server can have had anything of the context's call, made on such a channel.
-/// Precondition: it has its status.
-bool was_never_sent(grpc::ClientContext& context);
+/// Of the context's call, made on `connection`. Precondition: the call has its status, which is
+/// UNAVAILABLE.
+Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection);
+
+/// Whether a server sent the status of the context's call. Otherwise gRPC made it.
+/// Precondition: the call has its status, which is not OK.
+bool is_from_server(grpc::ClientContext& context, Reach reach);
 
 }  // namespace signalbox::actors

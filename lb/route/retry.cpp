@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 
@@ -81,8 +82,10 @@ RetryDecision RetryState::after(const AttemptEnd& end,
   if (end.is_unsent) {
     if (unsent_ == kMostUnsent) return no_more(RetryResult::kExhausted);
     ++unsent_;
-    return {Duration::zero(), std::nullopt};
+    return {Duration::zero(), std::nullopt, true};
   }
+  if (end.is_refused && !std::exchange(was_refused_, true))
+    return {Duration::zero(), std::nullopt, true};
   if (end.code == 0) {
     if (throttle != nullptr) throttle->succeeded();
     return {};

@@ -13,6 +13,7 @@
 // Invariants
 //   R1  No more than max_attempts attempts; one that no server had is none of them. (A6)
 //       Of these there are no more than kMostUnsent: credentials that fail are unsent for ever.
+//       The first attempt that a server refused unseen is none of them either.
 //   R2  Nothing is tried again of which the application may have seen something.      (A6)
 //   R3  An attempt never begins after the call's deadline.
 
@@ -80,6 +81,7 @@ class RetryThrottle {
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
   bool is_unsent = false;     ///< It is certain that no server had it.
+  bool is_refused = false;    ///< A server had it, and it is certain that it looked at none of it.
   bool is_committed = false;  ///< Response headers came: not Trailers-Only.
   bool is_kept = true;        ///< The request is there to be sent again.
   /// Of the trailer grpc-retry-pushback-ms, if it came.
@@ -90,6 +92,7 @@ struct AttemptEnd {
 struct RetryDecision {
   std::optional<Duration> delay;      ///< Set: another attempt follows, after that.
   std::optional<RetryResult> result;  ///< What is counted; nullopt: nothing to be decided.
+  bool is_transparent = false;        ///< The attempt that has ended counts as none (A6).
 };
 
 /// What one call remembers of its attempts.
@@ -112,6 +115,7 @@ class RetryState {
   Duration back_off(const RetryRules& rules, std::uint64_t seed);
 
   std::uint32_t unsent_ = 0;
+  bool was_refused_ = false;
   std::uint32_t retries_ = 0;
   std::uint32_t back_offs_ = 0;  // In a row; a pushback begins anew.
 };

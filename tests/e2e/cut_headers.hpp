@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cut_amid_headers — what a server says whose connection ends in the middle of its answer's
-// headers.
+// cut_headers — what HTTP/2 servers say that break off, refuse a call, or go away (RFC 9113).
+//
+//   header_block ─▶ http2_frame ─▶ TalkingSocket's turns ─▶ the call
 
 #pragma once
 
@@ -14,11 +15,18 @@
 
 namespace signalbox::test {
 
-/// RFC 9113, 4.1.
-inline std::string http2_frame(std::uint8_t type, std::uint8_t stream, const std::string& payload) {
-  std::string frame(9, '\0');  // All of its flags are clear: END_HEADERS is.
+using Http2Headers = std::vector<std::pair<std::string, std::string>>;
+
+/// RFC 9113, 4.1. By default all flags are clear: END_HEADERS and END_STREAM are.
+inline std::string http2_frame(std::uint8_t type,
+                               std::uint8_t stream,
+                               const std::string& payload,
+                               std::uint8_t flags = 0) {
+  std::string frame(9, '\0');
+  frame[1] = static_cast<char>(payload.size() >> 8U);
   frame[2] = static_cast<char>(payload.size());
   frame[3] = static_cast<char>(type);
+  frame[4] = static_cast<char>(flags);
   frame[8] = static_cast<char>(stream);
   return frame + payload;
 }
@@ -29,17 +37,53 @@ inline std::string http2_settings() {
   return http2_frame(kSettings, 0, "");
 }
 
-/// To the first call on a connection, when a message with that text has come. `headers` are those
-/// that come through.
-inline std::vector<TalkingSocket::Turn> cut_amid_headers(
-    const std::string& text, const std::vector<std::pair<std::string, std::string>>& headers) {
-  constexpr std::uint8_t kHeaders = 1;
-  std::string block = "\x88";  // ":status: 200", then literals without indexing (RFC 7541, 6.2.2).
+/// ":status: 200", then literals without indexing (RFC 7541, 6.2.2).
+inline std::string header_block(const Http2Headers& headers) {
+  std::string block = "\x88";
   for (const auto& [name, value] : headers) {
     block.append(1, '\0').append(1, static_cast<char>(name.size())).append(name);
     block.append(1, static_cast<char>(value.size())).append(value);
   }
-  return {{"", http2_settings()}, {text, http2_frame(kHeaders, 1, block)}};
+  return block;
+}
+
+/// Of the first call on a connection, without END_HEADERS: more headers are to follow.
+inline std::string headers_unfinished(const std::string& block) {
+  constexpr std::uint8_t kHeaders = 1;
+  return http2_frame(kHeaders, 1, block);
+}
+
+/// The end of the first call on a connection, without response headers.
+inline std::string trailers_only(int status, const std::string& message) {
+  constexpr std::uint8_t kHeaders = 1;
+  constexpr std::uint8_t kEndStreamAndHeaders = 5;
+  const std::string block = header_block({{"content-type", "application/grpc"},
+                                          {"grpc-status", std::to_string(status)},
+                                          {"grpc-message", message}});
+  return http2_frame(kHeaders, 1, block, kEndStreamAndHeaders);
+}
+
+/// RFC 9113, 7.
+enum class Http2Error : std::uint8_t { kNone = 0, kRefusedStream = 7, kCancel = 8 };
+
+/// Of the first call on a connection.
+inline std::string rst_stream(Http2Error error) {
+  constexpr std::uint8_t kRstStream = 3;
+  return http2_frame(kRstStream, 1, std::string(3, '\0') + static_cast<char>(error));
+}
+
+/// `last_stream`: calls of higher numbers were not and will not be looked at. The first call is 1.
+inline std::string goaway(std::uint8_t last_stream) {
+  constexpr std::uint8_t kGoaway = 7;
+  const std::string no_error(4, '\0');
+  return http2_frame(kGoaway, 0, std::string(3, '\0') + static_cast<char>(last_stream) + no_error);
+}
+
+/// To the first call on a connection, when a message with that text has come. `headers` are those
+/// that come through.
+inline std::vector<TalkingSocket::Turn> cut_amid_headers(const std::string& text,
+                                                         const Http2Headers& headers) {
+  return {{"", http2_settings()}, {text, headers_unfinished(header_block(headers))}};
 }
 
 }  // namespace signalbox::test

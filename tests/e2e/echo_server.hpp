@@ -236,6 +236,12 @@ class EchoServer {
     server_ = nullptr;
   }
 
+  /// As `stop`, but calls that it has may end, however long that takes; it takes no others.
+  void leave() {
+    server_->Shutdown();
+    server_ = nullptr;
+  }
+
   EchoService& service() { return service_; }
 
   /// Null but where grpc::EnableDefaultHealthCheckService was on when it was made.

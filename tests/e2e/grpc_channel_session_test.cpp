@@ -23,37 +23,10 @@
 #include "tests/e2e/conversation.hpp"
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/retry_world.hpp"
-#include "tests/support/filter_fixture.hpp"
+#include "tests/e2e/session_filters.hpp"
 
 namespace signalbox::test {
 namespace {
-
-lb::FilterChainPtr session_chain(const std::string& cookie_path) {
-  const StatefulSessionFilter session{.cookie =
-                                          SessionCookie{.name = "session", .path = cookie_path}};
-  const std::vector<HttpFilter> filters{testing::filter("session", session)};
-  const FilterOverrides no_overrides;
-  return lb::FilterChains(filters, {}).with({&no_overrides, &no_overrides, &no_overrides});
-}
-
-// A cluster's policies find no session there, so that each call begins one; `hosts` are those of
-// the endpoint that is picked. The first pick goes to the first connection, and so on; the last one
-// has all that follow.
-ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
-  std::vector<std::string> hosts;
-  hosts.reserve(connections.size());
-  for (const ConnectionPtr& connection : connections)
-    hosts.push_back(connection->address().str());
-  auto picks = std::make_shared<std::atomic<std::size_t>>(0);
-  return [connections = std::move(connections), hosts = std::move(hosts), picks = std::move(picks)](
-             const PickArgs& args) {
-    const std::size_t turn = std::min(picks->fetch_add(1), connections.size() - 1);
-    PickResult result;
-    result.outcome = Complete{connections[turn].get()};
-    if (args.session != nullptr) result.affinity = {AffinityResult::kNew, &hosts[turn]};
-    return result;
-  };
-}
 
 std::string cookie_of(const ConnectionPtr& connection) {
   return absl::StrCat(
@@ -184,7 +157,6 @@ TEST_CASE("sessions: a call whose server dies amid its headers has its cookie, o
       GENERATE(Headers{{"who", "me"}}, Headers{{"grpc-accept-encoding", "gzip"}}, Headers{});
   const bool are_seen = !headers.empty() && headers[0].first == "who";
   for (const Way& way : ways()) {
-    if (way.has_reactor && are_seen) continue;  // See retried_stream's test.
     CAPTURE(way.name, headers.size(), are_seen);
     TalkingSocket server(cut_amid_headers("asked", headers));
     SessionWorld world;

@@ -291,12 +291,12 @@ class Runtime {
   ///   that is not printable ASCII without "-bin" at the end of its name) fails its call INTERNAL;
   ///   on gRPC's own channel it ends the process. What is wrong is taken out of the context. A
   ///   method or an authority that is not printable ASCII fails its call, too.
-  /// - A call whose connection dies before the call's first batch is picked again. Later than that
-  ///   but still unsent, a unary call is made again at once, and one that its route's retry policy
-  ///   covers after a back-off. Streams are not, nor are unary calls in more than one batch (the
-  ///   asynchronous API with ReadInitialMetadata, a ClientUnaryReactor): they fail as they are.
-  ///   gRPC's own channel would repeat those, too, and calls that a server refused unseen (a
-  ///   GOAWAY), which are retried by policy only.
+  /// - A call that no server has looked at is picked again at once: its connection died before the
+  ///   call was sent, or the server left it out with a GOAWAY or refused it with REFUSED_STREAM
+  ///   (once). Others are made again by their route's retry policy. Both hold for calls of one batch
+  ///   and of several (streams, a ClientUnaryReactor), until the server has answered or what was
+  ///   sent is more than retry_buffer_bytes. A call that fails because its connection breaks off
+  ///   says target, cluster and endpoint before gRPC's reason.
   /// - A retry that would begin after the call's deadline is not waited for: the call ends at once,
   ///   as its last attempt did.
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;
@@ -360,7 +360,7 @@ class Runtime {
   /// INVALID_ARGUMENT for any other address, UNAVAILABLE where nobody can listen.
   absl::StatusOr<std::string> serve_admin(const std::string& address);
 
-  /// Calls that were bound to a connection that died before they were sent, and picked again.
+  /// Calls that were picked again because no server had looked at them.
   std::int64_t repicked() const;
 
  private:

@@ -144,6 +144,31 @@ TEST_CASE("retry: an attempt that no transport had follows at once, and counts f
   CHECK(state.after({.code = kUnavailable}, kRules, 1, &fresh).delay);
 }
 
+TEST_CASE("retry: the first attempt that a server refused unseen counts for nothing, the next does",
+          "[lb][retry][A6][R1]") {
+  RetryThrottle throttle(1, 1);
+  const AttemptEnd refused{.code = kUnavailable, .is_refused = true};
+  SECTION("without a policy the second ends the call") {
+    RetryState state;
+    const auto first = state.after(refused, RetryRules(), 1, &throttle);
+    CHECK(first.delay == 0ns);
+    CHECK(first.is_transparent);
+    CHECK_FALSE(first.result);
+    const auto second = state.after(refused, RetryRules(), 1, &throttle);
+    CHECK_FALSE(second.delay);
+    CHECK_FALSE(second.is_transparent);
+  }
+  SECTION("with a policy the second is an attempt like others") {
+    RetryState state;
+    CHECK(state.after(refused, kRules, 1, nullptr).is_transparent);
+    CHECK(state.previous_attempts() == 0);
+    const auto second = state.after(refused, kRules, 1, nullptr);
+    CHECK_FALSE(second.is_transparent);
+    CHECK(second.result == RetryResult::kRetried);
+    CHECK(state.previous_attempts() == 1);
+  }
+}
+
 TEST_CASE("retry: delays double up to the greatest, and are drawn from a fifth around that",
           "[lb][retry][A44][A6]") {
   const RetryRules rules(policy_of(5));

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Response headers that never end: every header, among them all that gRPC keeps to itself, cut in
+// every way and at every byte, through every way to call. gRPC 1.51 calls such an answer
+// Trailers-Only and asserts that it had no headers, which ends the process where it is asked.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "tests/e2e/conversation.hpp"
+#include "tests/e2e/cut_headers.hpp"
+#include "tests/e2e/retry_world.hpp"
+#include "tests/e2e/session_filters.hpp"
+#include "tests/support/process.hpp"
+
+namespace signalbox::test {
+namespace {
+
+/// What follows the part of the headers that has come.
+enum class Ending { kClose, kTcpReset, kRstStream, kGoaway, kBadHpack, kSilence };
+
+constexpr Ending kEndings[] = {Ending::kClose,
+                               Ending::kTcpReset,
+                               Ending::kRstStream,
+                               Ending::kGoaway,
+                               Ending::kBadHpack,
+                               Ending::kSilence};
+
+/// Those that gRPC shows to nobody, those that it shows, and none.
+const Http2Headers kHeaders{{"te", "trailers"},
+                            {"grpc-message", "half"},
+                            {"grpc-timeout", "10S"},
+                            {"grpc-status", "14"},
+                            {"lb-cost-bin", "AAAAAAAA8D9hYmM="},
+                            {"grpc-trace-bin", "aGVsbG8="},
+                            {"grpc-tags-bin", "aGVsbG8="},
+                            {"grpc-server-stats-bin", "aGVsbG8="},
+                            {"endpoint-load-metrics-bin", "aGVsbG8="},
+                            {"grpc-internal-encoding-request", "gzip"},
+                            {"grpc-encoding", "gzip"},
+                            {"grpc-accept-encoding", "gzip"},
+                            {"content-type", "application/grpc"},
+                            {":path", "/x"},
+                            {":authority", "x"},
+                            {":method", "POST"},
+                            {":scheme", "http"},
+                            {"user-agent", "x"},
+                            {"host", "x"},
+                            {"grpc-previous-rpc-attempts", "1"},
+                            {"grpc-retry-pushback-ms", "1"},
+                            {"lb-token", "x"},
+                            {"who", "me"}};
+
+struct Cut {
+  std::string name;
+  std::string bytes;
+  Ending ending = Ending::kClose;
+  bool has_begun = true;  ///< A whole frame header has come.
+};
+
+Cut cut(const Http2Headers& headers, Ending ending) {
+  std::string block = header_block(headers);
+  if (ending == Ending::kBadHpack) block += '\x80';  // Index 0 is none.
+  std::string bytes = headers_unfinished(block);
+  if (ending == Ending::kRstStream) bytes += rst_stream(Http2Error::kRefusedStream);
+  if (ending == Ending::kGoaway) bytes += goaway(0);
+  const std::string name = headers.empty() ? "nothing" : headers.front().first;
+  return {absl::StrCat(name, ", ending ", static_cast<int>(ending)), bytes, ending};
+}
+
+std::unique_ptr<TalkingSocket> server_of(const Cut& cut) {
+  std::vector<TalkingSocket::Turn> turns{{"", http2_settings()}, {"one", cut.bytes}};
+  if (cut.ending == Ending::kSilence) turns.push_back({"what no client says", ""});
+  auto server = std::make_unique<TalkingSocket>(std::move(turns));
+  if (cut.ending == Ending::kTcpReset) server->reset_after();
+  return server;
+}
+
+Manner saying_one(const Cut& cut) {
+  EchoRequest request;
+  request.set_text("one");
+  request.set_times(1);
+  Manner manner{"one", {request}, nullptr};
+  if (cut.ending == Ending::kSilence)
+    manner.prepare = [](grpc::ClientContext& context) {
+      context.set_deadline(std::chrono::system_clock::now() + 30ms);
+    };
+  return manner;
+}
+
+/// What gRPC's own channel makes of it.
+Transcript converse_plainly(const Way& way, const Cut& cut) {
+  const auto server = server_of(cut);
+  const EchoService unasked;
+  const auto plain =
+      grpc::CreateChannel("ipv4:" + server->address(), grpc::InsecureChannelCredentials());
+  REQUIRE(plain->WaitForConnected(std::chrono::system_clock::now() + 10s));
+  return converse(way, saying_one(cut), plain, unasked);
+}
+
+lb::RetryRules rules_of_all_codes() {
+  return lb::RetryRules({{absl::StatusCode::kCancelled,
+                          absl::StatusCode::kDeadlineExceeded,
+                          absl::StatusCode::kInternal,
+                          absl::StatusCode::kResourceExhausted,
+                          absl::StatusCode::kUnavailable},
+                         2,
+                         1ms,
+                         1ms});
+}
+
+/// The 2,000 calls, by turns with and without a retry policy and a session.
+class Trial {
+ public:
+  void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {
+    const bool has_policy = (calls_ & 1U) != 0;
+    const bool has_session = (calls_ & 2U) != 0;
+    CAPTURE(way.name, cut.name, has_policy, has_session, calls_);
+    ++calls_;
+    const auto server = server_of(cut);
+    ChannelWorld world;
+    if (has_policy) world.retry = rules_of_all_codes();
+    if (has_session) world.filters = session_chain("");
+    std::vector<ConnectionPtr> connections{world.connect(Address(server->address()))};
+    if (has_policy) connections.push_back(world.connect(spare_.address()));
+    world.publish(has_session ? keeping(connections) : ChannelWorld::ready(connections));
+    const int spare_calls = spare_.service().calls;
+    const Transcript ours = converse(way, saying_one(cut), world.channel, spare_.service());
+    const bool is_made_again = spare_.service().calls > spare_calls;
+    // A stream's write may fail before the headers are heard of, and a reset may overtake them.
+    const bool may_be =
+        !cut.has_begun || cut.ending == Ending::kTcpReset || !absl::StrContains(way.name, "unary");
+    CHECK(ours.status.error_code() == (is_made_again ? grpc::StatusCode::OK : expected));
+    if (is_made_again) CHECK((has_policy && may_be));
+    const std::string metadata = ours.initial + ours.trailing;
+    const std::vector<std::string> parts = absl::StrSplit(metadata, " set-cookie=");
+    CHECK(parts.size() == (has_session ? 2 : 1));
+    world.wait_for_no_uses();
+    world.publish(nullptr);
+  }
+
+  unsigned calls() const { return calls_; }
+
+ private:
+  EchoServer spare_;
+  unsigned calls_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("cut headers: every header, cut in every way, through every way to call",
+          "[channel][retry][session][A6][A55-21]") {
+  Trial trial;
+  std::vector<Http2Headers> answers{{}};
+  for (const auto& header : kHeaders)
+    answers.push_back({header});
+  std::size_t cell = 0;
+  for (const Http2Headers& headers : answers) {
+    for (const Ending ending : kEndings) {
+      ++cell;
+      const Cut each = cut(headers, ending);
+      const Way* plain = &ways()[cell % ways().size()];
+      if (plain->has_reactor) plain = &ways().front();
+      CAPTURE(plain->name, each.name);
+      const auto expected = converse_plainly(*plain, each).status.error_code();
+      CHECK(expected != grpc::StatusCode::OK);
+      for (std::size_t way = 0; way < ways().size(); ++way) {
+        if ((cell + way) % 2 == 0) trial.call(ways()[way], each, expected);
+      }
+    }
+  }
+  CHECK(trial.calls() >= 1'400);
+}
+
+TEST_CASE("cut headers: all headers, cut at every byte", "[channel][retry][session][A6][A55-21]") {
+  Trial trial;
+  const std::string whole = headers_unfinished(header_block(kHeaders));
+  for (std::size_t bytes = 1; bytes <= whole.size(); ++bytes) {
+    Cut each{absl::StrCat(bytes, " bytes"), whole.substr(0, bytes), Ending::kClose, bytes >= 9};
+    trial.call(ways()[bytes % ways().size()], each, grpc::StatusCode::UNAVAILABLE);
+    each.ending = Ending::kTcpReset;
+    if (bytes % 2 == 0)
+      trial.call(ways()[bytes / 2 % ways().size()], each, grpc::StatusCode::UNAVAILABLE);
+  }
+  CHECK(trial.calls() >= 700);
+}
+
+// Run by the next one, in a process of its own.
+TEST_CASE("cut headers: reactors on gRPC's own channel", "[.][own_reactors]") {
+  for (const Way& way : ways())
+    if (way.has_reactor) converse_plainly(way, cut({{"te", "trailers"}}, Ending::kClose));
+}
+
+// What stands beside ours: gRPC's reactors ask gRPC, whose assertions are on in Debian's build.
+TEST_CASE("cut headers: gRPC's own channel ends the process where a reactor calls", "[channel]") {
+  const Finished own = run_program({"/proc/self/exe", "[own_reactors]"});
+  const bool is_aborted = own.status == 128 + SIGABRT;
+  CAPTURE(own.status, own.errors);
+  CHECK((is_aborted || own.status == 0));
+  if (is_aborted) CHECK(absl::StrContains(own.errors, "TransportSize() == 0"));
+}
+
+}  // namespace signalbox::test
