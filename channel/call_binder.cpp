@@ -293,7 +293,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   auto reach = actors::Reach::kServer;
   if (code != grpc::StatusCode::OK) {
     if (had_connection && code == grpc::StatusCode::UNAVAILABLE)
-      reach = actors::reach_of(ended.context, connection_of(intent.pick));
+      reach = actors::reach_of(ended.context, connection_of(intent.pick), ended.was_taken);
     end.is_unsent = ended.request_bytes && reach == actors::Reach::kNowhere;
     end.is_refused = ended.request_bytes && reach == actors::Reach::kRefused;
     end.is_committed = had_connection && GrpcAccess::has_headers(ended.context);

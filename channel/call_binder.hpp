@@ -44,6 +44,7 @@ struct EndedAttempt {
   grpc::Status& status;          ///< retry() words it in our form if the call ends with it.
   std::optional<std::size_t> request_bytes;  ///< nullopt: the request is gone.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
+  bool was_taken = true;  ///< A transport may have had it; see actors::reach_of().
 };
 
 /// While it lives, the next call that this thread makes on a channel has this intent.

@@ -179,14 +179,16 @@ std::optional<ReplySlot> CallObserver::whole(InterceptorBatchMethods& batch) con
 
 std::optional<Duration> CallObserver::ended(grpc::Status& status,
                                             std::optional<std::size_t> request_bytes,
-                                            bool is_wanted) {
+                                            bool is_wanted,
+                                            bool was_taken) {
   complete(status.error_code());
   ended_ = true;
   const auto delay = binder_->retry(intent_,
                                     {.context = context_,
                                      .status = status,
                                      .request_bytes = request_bytes,
-                                     .is_wanted = is_wanted && !is_cancelled()});
+                                     .is_wanted = is_wanted && !is_cancelled(),
+                                     .was_taken = was_taken});
   if (!delay) intent_.pick = lb::Pick();
   return delay;
 }

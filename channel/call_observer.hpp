@@ -80,7 +80,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// status.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
-                                             bool is_wanted);
+                                             bool is_wanted,
+                                             bool was_taken = true);
 
   /// See BackOff::start.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/impl/codegen/interceptor_common.h>
 
+#include "actors/io/grpc_connector.hpp"
 #include "channel/call_observer.hpp"
 #include "messages/invariant.hpp"
 
@@ -281,6 +282,9 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
   const bool has_status = has(methods, InterceptionHookPoints::POST_RECV_STATUS);
   batch.status = has_status ? methods.GetRecvStatus() : nullptr;
   has_headers_ |= batch.has_headers;
+  was_taken_ = was_taken_ || state_ == State::kSettled ||
+               (batch.is_sent && methods.GetSendMessageStatus()) ||
+               !actors::has_no_transport(batch.call);
   const bool receives = batch.has_headers || batch.has_message || has_status;
   const bool has_come = batch.has_message && methods.GetRecvMessage() != nullptr;
   if (has_come && batch.reply != nullptr && !batch.reply->make() && has_status)
@@ -444,7 +448,7 @@ void RetriedStream::stepped(Lock lock) {
 
 void RetriedStream::decide(Lock lock) {
   const auto kept = is_large_ ? std::nullopt : std::optional(log_bytes_);
-  const auto delay = observer_.ended(end_->status, kept, /*is_wanted=*/true);
+  const auto delay = observer_.ended(end_->status, kept, /*is_wanted=*/true, was_taken_);
   if (!delay) {
     for (const Batch& batch : batches_)
       if (batch.status != nullptr) *batch.status = end_->status;
@@ -471,6 +475,7 @@ void RetriedStream::again() {
   back_off_ = nullptr;
   end_ = nullptr;
   has_headers_ = false;
+  was_taken_ = false;
   GrpcAccess::received_headers(context_).Reset();
   GrpcAccess::received_trailers(context_).Reset();
   const Call last = current_;

@@ -144,6 +144,8 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
+  bool was_taken_ = false;  ///< A transport had the attempt when one of its batches came back.
+
   // How the attempt ended.
   bool has_headers_ = false;      ///< Its headers were asked for, and either came or do not exist.
   bool are_ours_ = false;         ///< They came, and we asked: the context has them.

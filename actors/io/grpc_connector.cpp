@@ -152,10 +152,8 @@ std::string grpc_target(const Address& address) {
   return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
 }
 
-namespace {
-
 // gRPC answers with the channel's target until a transport has taken the call and told its peer,
-// and again when the call has been cancelled: gRPC does so itself when a write fails.
+// and again when the call has been cancelled.
 bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
   const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
@@ -163,9 +161,11 @@ bool has_no_transport(grpc_call* call) {
   return has_none;
 }
 
+namespace {
+
 // gRPC tells calls of a GOAWAY a moment before it tells the channel.
 bool leaves_ready(const GrpcConnection& connection) {
-  constexpr auto kMoment = std::chrono::milliseconds(20);
+  constexpr auto kMoment = std::chrono::milliseconds(200);
   const auto limit = std::chrono::steady_clock::now() + kMoment;
   while (connection.is_ready()) {
     if (std::chrono::steady_clock::now() > limit) return false;
@@ -180,8 +180,9 @@ bool leaves_ready(const GrpcConnection& connection) {
 // a server could write in a status of its own, as proxies do with what they were told. So the text
 // alone proves nothing. A status that gRPC makes comes with one entry, a server's with two or more.
 // For a call left out by GOAWAY the transport adds one, which makes two; but then the connection
-// has left READY.
-Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection) {
+// has left READY. Where gRPC cancels the call that entry may be lost; and a call that was under way
+// when its connection broke off after a GOAWAY ends in the same words.
+Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
   if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();
   const std::size_t entries = GrpcAccess::trailer_entries(context);
@@ -191,9 +192,9 @@ Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection) {
   const bool looks_left_out = says("GOAWAY received") || says("Transport closed");
   if (has_no_transport(context.c_call())) {
     if (!absl::StrContains(error, "Error received from peer")) return Reach::kNowhere;
-    if (!looks_left_out || entries < 2) return Reach::kServer;
+    if (!looks_left_out) return Reach::kServer;
     connection.note_going_away();
-    return Reach::kNowhere;
+    return entries > 1 || !was_taken ? Reach::kNowhere : Reach::kServer;
   }
   const bool is_left_out = looks_left_out && entries == 2 && leaves_ready(connection);
   const bool is_refused = entries == 1 && says("Received RST_STREAM with error code 7");

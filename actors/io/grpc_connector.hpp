@@ -109,9 +109,13 @@ enum class Reach {
   kServer,   ///< A server may have worked on it.
 };
 
-/// Of the context's call, made on `connection`. Precondition: the call has its status, which is
-/// UNAVAILABLE.
-Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection);
+/// Whether gRPC names no transport that has `call`, which was made on a channel to a grpc_target().
+/// It may have had one, if it was cancelled; gRPC cancels a call itself when a write fails.
+bool has_no_transport(grpc_call* call);
+
+/// Of the context's call, made on `connection`. `was_taken`: a transport may have had it before it
+/// ended. Precondition: the call has its status, which is UNAVAILABLE.
+Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken);
 
 /// Whether a server sent the status of the context's call. Otherwise gRPC made it.
 /// Precondition: the call has its status, which is not OK.

@@ -324,4 +324,26 @@ TEST_CASE("going away: servers that shut down under streams fail none", "[channe
   world.wait_for_no_uses();
 }
 
+TEST_CASE("going away: connections that grow too old under streams fail none",
+          "[channel][A6][race]") {
+  EchoServer server(0, [](grpc::ServerBuilder& builder) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, 30);
+  });
+  ChannelWorld world;
+  auto connection = world.connect(server.address());
+  world.publish_ready({connection});
+  Streams streams(*world.stub);
+  for (int round = 0; round < 20; ++round) {
+    wait_until_it_is_going(connection);
+    // gRPC may know it sooner than the connector, which would hand out the old connection.
+    while (!is_ready(connection))
+      connection = world.connect(server.address());
+    world.publish_ready({connection});
+    streams.wait_for_more(1);
+  }
+  streams.end();
+  CHECK(streams.failures() == std::multiset<std::string>());
+  world.wait_for_no_uses();
+}
+
 }  // namespace signalbox::test
