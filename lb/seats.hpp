@@ -52,8 +52,8 @@ static_assert(sizeof(Seat) == kCacheLine);
 
 class Seats {
  public:
-  /// For so many hosts; all are free. `all`: who knows those without a seat, too; null: nothing
-  /// does. It lives as long as this.
+  /// For so many hosts; all are free. `all`: what knows those without a seat, too; null:
+  /// nothing does. It lives as long as this.
   explicit Seats(std::size_t hosts,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
                  const SessionHosts* all = nullptr)
@@ -72,7 +72,7 @@ class Seats {
     seats_[place].key = cookie;
   }
 
-  /// All hosts of the cluster, whoever of them has a seat; null: they are not known.
+  /// All hosts of the cluster, with a seat or without; null: they are not known.
   const SessionHosts* hosts() const { return all_; }
 
   /// Where the cookie's owner sits, or begins the row of those who do; it is asked for. Null:

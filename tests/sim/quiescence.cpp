@@ -23,6 +23,14 @@ std::set<Address> hosts_of_session(const Calls::Ending& ending,
   return must_stay_on(*cookie, ending.path, ending.cluster, target, topology);
 }
 
+std::set<std::string> names_of_session(const Calls::Ending& ending,
+                                       const TargetModel& target,
+                                       const Topology& topology) {
+  const auto cookie = read_cookie(ending.cookie);
+  if (!cookie) return {};
+  return may_stay_in(*cookie, ending.path, ending.cluster, target, topology);
+}
+
 bool may_refuse(const ClusterModel& leaf) {
   return drop_percent(leaf) != 0 || limit(leaf).has_value();
 }
@@ -141,6 +149,11 @@ void calls_go_to_the_best_hosts(const Calls& calls,
     for (const Place& place : serving_places(topology, ending.cluster)) {
       if (kept.empty()) leaves.insert(place.leaf);
       const std::vector<Address> there = hosts_at(topology, place);
+      hosts.insert(there.begin(), there.end());
+    }
+    for (const std::string& leaf : names_of_session(ending, target, topology)) {
+      leaves.insert(leaf);
+      const std::vector<Address> there = hosts_at(topology, {leaf, 0});
       hosts.insert(there.begin(), there.end());
     }
     const bool completed = ending.state == CallState::kCompleted;

@@ -136,6 +136,22 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
   return hosts;
 }
 
+std::set<std::string> may_stay_in(const SessionCookieText& cookie,
+                                  const std::string& path,
+                                  const std::string& cluster,
+                                  const TargetModel& target,
+                                  const Topology& topology) {
+  std::set<std::string> names;
+  if (!has_sessions(target, path) || !is_tiered(topology, cluster)) return names;
+  const std::vector<std::string> leaves = leaves_of(topology, cluster);
+  for (const Address& address : cookie.hosts) {
+    if (address.str().rfind("10.0.", 0) != 0) continue;
+    const std::string leaf = owner_of(address);
+    if (std::ranges::count(leaves, leaf) != 0 && is_of_a_name(leaf, topology)) names.insert(leaf);
+  }
+  return names;
+}
+
 void sessions_stay_where_they_may(const Calls& calls,
                                   const TargetModel& target,
                                   const Topology& topology,

@@ -65,6 +65,14 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const TargetModel& target,
                                const Topology& topology);
 
+/// The leaves that are found by name and have an address of the cookie: its call may go there
+/// whatever the loads are, and on which address is not to be said. Of tiered aggregates alone.
+std::set<std::string> may_stay_in(const SessionCookieText& cookie,
+                                  const std::string& path,
+                                  const std::string& cluster,
+                                  const TargetModel& target,
+                                  const Topology& topology);
+
 /// At rest, of all calls whose endings are kept: on their host while it is usable (A55-25 … 35,
 /// A75-41 … 48), with their cluster while the route names it (A60); and who got which cookie
 /// (A55-21 … 24).

@@ -365,7 +365,7 @@ SCENARIO("ENV: panic minds neither judges nor EDS, but who is DRAINING has no ca
   CHECK(orders.tree.reached("orders") == Names{"primary/0.0", "primary/0.1"});
 }
 
-SCENARIO("ENV: panic counts those whom it may use", "[spec][tiered][ENV-29]") {
+SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]") {
   lb::PolicyOptions options;
   options.panic_threshold = 50;
   TieredTree orders(options);

@@ -111,7 +111,7 @@ TEST_CASE("leaf_tiers: without a tier it connects nobody, and says what EDS says
           "[lb][leaf_tiers][ENV-25]") {
   Fixture fixture;
   CHECK(fixture.update({"x:a,b?,c-", "", "y:d,e!"}) == Texts{"publish CONNECTING", "applied 1"});
-  CHECK(fixture.report() == "1+1/3 0+0/0 1+0/1");  // Who is DRAINING does not count (ENV-28).
+  CHECK(fixture.report() == "1+1/3 0+0/0 1+0/1");  // DRAINING ones do not count (ENV-28).
   CHECK(fixture.policy.published()->state == kConnecting);
   CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "queue");
 }

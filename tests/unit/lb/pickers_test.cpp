@@ -55,7 +55,8 @@ class FicklePicker final : public Picker {
   }
 };
 
-TEST_CASE("pickers: who is noted knows the hosts of sessions as before", "[lb][pickers][ENV-27]") {
+TEST_CASE("pickers: a noted picker knows the hosts of sessions as before",
+          "[lb][pickers][ENV-27]") {
   class Seated final : public Picker {
    public:
     const Seats* seats() const override { return &seats_; }

@@ -290,7 +290,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
                         {endpoint("v:1", HealthStatus::kUnhealthy),
                          endpoint("w:1", HealthStatus::kUnhealthy),
                          endpoint("x:1", HealthStatus::kTimeout)})}}})});
-  // Who drains takes none.
+  // Those that drain take none.
   const PlanInput draining =
       aggregate({leaf("primary",
                       {{{locality("a", {endpoint("d:1", HealthStatus::kDraining)})},
@@ -320,7 +320,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   CHECK(planned(unwell).failing.tiered.now == kAllCalls);
 }
 
-TEST_CASE("plan: panic by numbers counts those whom it may use", "[lb][plan][ENV-29]") {
+TEST_CASE("plan: panic by numbers counts the endpoints that it may use", "[lb][plan][ENV-29]") {
   const PlanInput input =
       aggregate({leaf("primary",
                       {{{locality("a",
