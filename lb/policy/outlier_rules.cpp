@@ -8,6 +8,18 @@
 namespace signalbox::lb {
 namespace {
 
+// The endpoints that an algorithm looks at, and that its minimum_hosts counts. A call is needed in
+// any case: without one there is no rate.
+std::vector<std::size_t> counted(const std::vector<CallTally>& tallies,
+                                 std::uint32_t request_volume) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at < tallies.size(); ++at) {
+    const std::uint64_t volume = tallies[at].volume();
+    if (volume > 0 && volume >= request_volume) places.push_back(at);
+  }
+  return places;
+}
+
 double success_rate(const CallTally& tally) {
   return static_cast<double>(tally.successes) / static_cast<double>(tally.volume());
 }
@@ -55,15 +67,12 @@ class Judgement {
 
 std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
                                                const std::vector<CallTally>& tallies) {
-  std::vector<std::size_t> candidates;
-  double sum = 0;
-  for (std::size_t at = 0; at < tallies.size(); ++at) {
-    if (tallies[at].volume() == 0 || tallies[at].volume() < settings.request_volume) continue;
-    candidates.push_back(at);
-    sum += success_rate(tallies[at]);
-  }
+  std::vector<std::size_t> candidates = counted(tallies, settings.request_volume);
   if (candidates.empty() || candidates.size() < settings.minimum_hosts) return {};
 
+  double sum = 0;
+  for (const std::size_t at : candidates)
+    sum += success_rate(tallies[at]);
   const auto count = static_cast<double>(candidates.size());
   const double mean = sum / count;
   double squares = 0;
@@ -80,14 +89,12 @@ std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRa
 
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies) {
-  if (tallies.size() < settings.minimum_hosts) return {};
-  std::vector<std::size_t> outliers;
-  for (std::size_t at = 0; at < tallies.size(); ++at) {
-    const CallTally& tally = tallies[at];
-    if (tally.volume() < settings.request_volume) continue;
-    if (100 * tally.failures > settings.threshold_percent * tally.volume()) outliers.push_back(at);
-  }
-  return outliers;
+  std::vector<std::size_t> candidates = counted(tallies, settings.request_volume);
+  if (candidates.size() < settings.minimum_hosts) return {};
+  std::erase_if(candidates, [&](std::size_t at) {
+    return 100 * tallies[at].failures <= settings.threshold_percent * tallies[at].volume();
+  });
+  return candidates;
 }
 
 bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_percent) {

@@ -10,6 +10,7 @@
 //
 // Source: gRFC A50 (algorithms), A91 (what is counted of them). Where A50's text lets one endpoint
 // more be ejected than its own comment on max_ejection_percent, may_eject() is as all gRPCs are.
+// minimum_hosts is as its algorithms say since 2022, not as its older comment on the field says.
 
 #pragma once
 
@@ -33,14 +34,14 @@ struct CallTally {
   std::uint64_t volume() const { return successes + failures; }
 };
 
-/// Those whose success rate is below mean - stdev_factor / 1000 × standard deviation, both over
-/// all that had request_volume calls; nobody if these are fewer than minimum_hosts. Who had no
-/// call at all has no rate.
+/// The endpoints whose success rate is below mean - stdev_factor / 1000 × standard deviation. Mean
+/// and deviation are over the counted endpoints: those with at least request_volume calls, and at
+/// least one. There are no outliers while fewer than minimum_hosts endpoints are counted.
 std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
                                                const std::vector<CallTally>& tallies);
 
-/// Those that failed more than threshold_percent of their calls, of which there were at least
-/// request_volume; nobody if there are fewer endpoints, with or without calls, than minimum_hosts.
+/// The counted endpoints, as above, that failed more than threshold_percent of their calls. There
+/// are no outliers while fewer than minimum_hosts endpoints are counted.
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
 

@@ -162,10 +162,19 @@ SCENARIO("A75: the endpoints of all priorities are judged together",
   GIVEN("a first priority of two, where three hosts are the minimum") {
     Orders orders({"east:a,b", "west:c"});
     orders.tree.answer_badly("b");
-    orders.call(60);
-    orders.tree.advance(10s);
-    THEN("the host of the second priority counts") {
-      CHECK(orders.reached() == Texts{"a"});
+    WHEN("the second priority's host had its calls in the same interval") {
+      orders.tree.down("a");
+      orders.tree.down("b");
+      REQUIRE(orders.reached() == Texts{"c"});
+      orders.call(10);
+      orders.tree.up("a");
+      orders.tree.up("b");
+      REQUIRE(orders.reached() == Texts{"a", "b"});
+      orders.call(60);
+      orders.tree.advance(10s);
+      THEN("it counts") {
+        CHECK(orders.reached() == Texts{"a"});
+      }
     }
   }
   GIVEN("an ejected endpoint that moves to the other priority") {
@@ -196,6 +205,49 @@ SCENARIO("A50: where all are ejected, calls fail and say so",
   const std::string answer = orders.tree.pick("orders");
   CHECK_THAT(answer, Catch::StartsWith("fail UNAVAILABLE"));
   CHECK_THAT(answer, Catch::Contains("ejected by outlier detection (failure percentage)"));
+}
+
+SCENARIO("A50: minimum_hosts counts the endpoints that had enough calls, in both algorithms",
+         "[spec][lb][outlier_detection][A50]") {
+  const auto settings = GENERATE(values<OutlierDetection>({
+      [] {
+        OutlierDetection failures;
+        failures.failure_percentage = OutlierDetection::FailurePercentage{50, 100, 3, 10};
+        return failures;
+      }(),
+      [] {
+        OutlierDetection rates;
+        rates.success_rate = OutlierDetection::SuccessRate{500, 100, 3, 10};
+        return rates;
+      }(),
+  }));
+  GIVEN("two endpoints with calls and one of a lower priority without; three are the minimum") {
+    Orders orders({"east:a,b", "west:c"}, settings);
+    orders.tree.answer_badly("b");
+    orders.call(60);
+    orders.tree.advance(10s);
+    THEN("no endpoint is judged") {
+      CHECK(orders.reached() == Texts{"a", "b"});
+    }
+  }
+  GIVEN("three endpoints with calls") {
+    Orders orders({"east:a,b,d", "west:c"}, settings);
+    orders.tree.answer_badly("b");
+    WHEN("one of them had fewer than request_volume") {
+      orders.call(29);
+      orders.tree.advance(10s);
+      THEN("no endpoint is judged") {
+        CHECK(orders.reached() == Texts{"a", "b", "d"});
+      }
+    }
+    WHEN("all had enough") {
+      orders.call(60);
+      orders.tree.advance(10s);
+      THEN("the one that fails is ejected") {
+        CHECK(orders.reached() == Texts{"a", "d"});
+      }
+    }
+  }
 }
 
 SCENARIO("A50: the success rates of all are compared", "[spec][lb][outlier_detection][A50]") {
