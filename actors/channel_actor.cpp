@@ -4,7 +4,9 @@
 // and hands snapshots to the data plane.
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,29 @@ using protocol::XdsClientReplaced;
 
 const char kWatcherName[] = "xds_watcher";
 const char kRootName[] = "root";
+
+/// Counts the calls of one target below its aggregates.
+class TargetCalls final : public CallCounters {
+ public:
+  TargetCalls(std::shared_ptr<metrics::Instruments> instruments, std::string target)
+      : instruments_(std::move(instruments)), target_(std::move(target)) {}
+
+  std::shared_ptr<const CallStats> of_leaf(const ClusterName& aggregate,
+                                           const ClusterName& leaf) override {
+    return instruments_->call_stats(target_, leaf, aggregate);
+  }
+
+ private:
+  const std::shared_ptr<metrics::Instruments> instruments_;
+  const std::string target_;
+};
+
+/// As the policies of one target have it.
+EnvironmentPtr environment_of(const Environment& all, const std::string& target) {
+  auto own = std::make_shared<Environment>(all);
+  own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, target);
+  return own;
+}
 
 struct ChannelState {
   ChannelState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
@@ -122,7 +147,8 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   const auto died = [this](const ChildName&) { feed(lb::RootDied{}); };
   const auto given_up = [this](const ChildName&) { feed(lb::RootGivenUp{}); };
   policies.open(PolicyPath(port->target),
-                policy_hooks<ChannelActor>(self, environment, watches, died, given_up));
+                policy_hooks<ChannelActor>(
+                    self, environment_of(*environment, port->target), watches, died, given_up));
 }
 
 void ChannelState::launch_watcher() {

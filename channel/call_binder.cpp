@@ -283,7 +283,7 @@ void CallBinder::hand_over_failed(CallIntent& intent, CallObserver* observer) {
 
 const CallStats* CallBinder::stats(const CallIntent& intent) {
   const bool has_connection = intent.pick.outcome() == PickOutcome::kComplete;
-  return has_connection ? &intent.pick.cluster()->stats() : nullptr;
+  return has_connection ? &intent.pick.stats() : nullptr;
 }
 
 std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt& ended) const {
@@ -310,7 +310,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   if (had_connection && is_over) name_endpoint(intent, reach, ended);
   if (!end.is_unsent && !decision.is_transparent) intent.pick.end(code);
   if (!ended.is_wanted) return std::nullopt;
-  if (decision.result) intent.pick.cluster()->stats().count_retry(*decision.result);
+  if (decision.result) intent.pick.stats().count_retry(*decision.result);
   if (!decision.delay) return std::nullopt;
   if (decision.is_transparent) {
     counts().count_repicked();

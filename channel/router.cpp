@@ -169,12 +169,12 @@ Registration Router::pick_async(const CallArgs& call,
 }
 
 void Router::started(const Pick& pick) const {
-  if (pick.cluster() != nullptr) pick.cluster()->stats().count_started();
+  if (pick.cluster() != nullptr) pick.stats().count_started();
 }
 
 void Router::finished(Pick& pick, int code) const {
   pick.end(code);
-  if (pick.cluster() != nullptr) pick.cluster()->stats().count_completed(code);
+  if (pick.cluster() != nullptr) pick.stats().count_completed(code);
 }
 
 }  // namespace signalbox

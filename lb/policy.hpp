@@ -28,6 +28,7 @@
 
 #include "messages/drop_counts.hpp"
 #include "messages/lb_events.hpp"
+#include "messages/leaf_calls.hpp"
 
 namespace signalbox::lb {
 
@@ -53,6 +54,8 @@ struct PolicyOptions {
   std::shared_ptr<LoadStore> loads = nullptr;
   /// Null: drops are not counted for operators.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
+  /// The target's. Null: calls below aggregates are not counted for operators.
+  std::shared_ptr<CallCounters> call_counters = nullptr;
   std::shared_ptr<const CustomPolicies> custom;  ///< Those that the user registered; null: none.
   /// A priority that the configuration no longer names is kept for fifteen minutes, as one that is
   /// not needed is; off: it ends at once (A115).

@@ -112,12 +112,12 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
 // A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
 // last: a call that has entered it runs. One that is only explained looks whether it could.
 template <typename Sink>
-void Pick::complete(const Complete& chosen, const TrackerList& trackers, const Sink& sink) {
+void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
   if (chosen.connection == nullptr) [[unlikely]] {
     return refuse(
         PickOutcome::kDrop, absl::InternalError("a picker chose no connection"), kLoadBalancing);
   }
-  const CallGate* const gate = trackers.gate();
+  const CallGate* const gate = result.trackers.gate();
   if constexpr (Sink::kTells) {
     if (gate != nullptr && gate->is_full()) {
       const auto full = absl::UnavailableError(absl::StrCat(gate->limit(), " calls are the most"));
@@ -129,7 +129,8 @@ void Pick::complete(const Complete& chosen, const TrackerList& trackers, const S
   }
   outcome_ = PickOutcome::kComplete;
   connection_ = Use(*chosen.connection, chosen.uses);
-  sink.leave([&] { tracking_.begin(trackers); });
+  if (result.leaf != nullptr) leaf_ = Use(*result.leaf);
+  sink.leave([&] { tracking_.begin(result.trackers); });
 }
 
 // What filters said comes first: whether it stands in the way of a pick.
@@ -144,10 +145,10 @@ bool Pick::is_held_back() {
 
 // In place: what a pick holds is not moved, and what it does not hold costs nothing.
 template <typename Sink>
-Affinity Pick::ask(const Snapshot& snapshot,
-                   const PickArgs& args,
-                   std::string* authority,
-                   const Sink& sink) {
+Pick::Answer Pick::ask(const Snapshot& snapshot,
+                       const PickArgs& args,
+                       std::string* authority,
+                       const Sink& sink) {
   if (snapshot.picker == nullptr) [[unlikely]] {
     fail_without(snapshot);
     tell_missing(snapshot, sink);
@@ -158,7 +159,7 @@ Affinity Pick::ask(const Snapshot& snapshot,
     if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   });
   if (const auto* chosen = std::get_if<Complete>(&result.outcome)) [[likely]] {
-    complete(*chosen, result.trackers, sink);
+    complete(*chosen, result, sink);
     if (authority != nullptr && chosen->endpoint != nullptr &&
         chosen->endpoint->endpoint != nullptr)
       *authority = chosen->endpoint->endpoint->hostname;
@@ -167,7 +168,7 @@ Affinity Pick::ask(const Snapshot& snapshot,
   } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
     refuse(PickOutcome::kDrop, std::move(drop->status), kLoadBalancing);
   }
-  return result.affinity;
+  return {result.affinity, result.leaf};
 }
 
 const std::string& Pick::set_cookie() const {
@@ -212,6 +213,7 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
   explanation.outcome = pick.outcome();
   if (pick.cluster() != nullptr) explanation.cluster = pick.cluster()->name().str();
   if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();
+  if (pick.leaf() != nullptr) explanation.leaf = pick.leaf()->leaf().str();
   explanation.status = pick.status();
   return explanation;
 }
@@ -249,8 +251,9 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
 [[gnu::noinline]] void Router::settle(Session& session,
                                       const Affinity& affinity,
                                       PickOutcome outcome,
-                                      const ClusterRef& cluster) const {
-  session.settle(affinity, outcome, cluster.name(), cluster.stats());
+                                      const ClusterRef& cluster,
+                                      const CallStats& stats) const {
+  session.settle(affinity, outcome, cluster.name(), stats);
   session.keep();
 }
 
@@ -282,20 +285,22 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   const FilteredHeaders headers(call.headers, filtered);
   Session* const session = pick.session_.get();
   if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
+  const CallStats* stats = &cluster->stats();
     const SessionArgs wish = session != nullptr ? wish_of(*session, foresight.seat) : SessionArgs();
-    const Affinity affinity = pick.ask(*snapshot,
-                                       {.path = call.path,
-                                        .headers = filtered != nullptr ? &headers : call.headers,
-                                        .cluster = &cluster->name(),
-                                        .seed = call.seed,
-                                        .hash = selected.hash,
-                                        .cluster_place = selected.place,
-                                        .session = session != nullptr ? &wish : nullptr,
-                                        .tried = call.tried},
-                                       pick.auto_host_rewrite_ ? call.authority : nullptr,
-                                       sink);
+    const auto answer = pick.ask(*snapshot,
+                                 {.path = call.path,
+                                  .headers = filtered != nullptr ? &headers : call.headers,
+                                  .cluster = &cluster->name(),
+                                  .seed = call.seed,
+                                  .hash = selected.hash,
+                                  .cluster_place = selected.place,
+                                  .session = session != nullptr ? &wish : nullptr,
+                                  .tried = call.tried},
+                                 pick.auto_host_rewrite_ ? call.authority : nullptr,
+                                 sink);
+    if (answer.leaf != nullptr) stats = &answer.leaf->stats();
     if (session != nullptr)
-      sink.leave([&] { settle(*session, affinity, pick.outcome_, *cluster); });
+      sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, *cluster, *stats); });
   } else if (session != nullptr) {
     session->keep();
   }
@@ -304,7 +309,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
-  sink.leave([&] { cluster->stats().count_pick(pick.outcome_); });
+  sink.leave([&] { stats->count_pick(pick.outcome_); });
 }
 
 template <typename Sink>

@@ -9,8 +9,9 @@
 //
 // A call of a session (A55) may have something to tell its application: Pick::set_cookie().
 //
-// Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the cluster's
-// CallStats. Asks of pickers are told here, and never waited for.
+// Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the CallStats of
+// the leaf that they came to, else of the cluster of the route. Asks of pickers are told here, and
+// never waited for.
 //
 // Whatever a call fails with, its text has one form, and says everything once:
 //
@@ -31,6 +32,7 @@
 #include "lb/route/filtered_call.hpp"
 #include "lb/snapshot_cell.hpp"
 #include "messages/explanation.hpp"
+#include "messages/leaf_calls.hpp"
 
 namespace signalbox::lb {
 
@@ -70,8 +72,16 @@ class Pick {
   /// Set exactly in kComplete.
   const Connection* connection() const { return static_cast<const Connection*>(connection_.get()); }
 
-  /// The chosen cluster; null when the call was not routed.
+  /// The cluster of the route; null when the call was not routed.
   const ClusterRef* cluster() const { return static_cast<const ClusterRef*>(cluster_.get()); }
+
+  /// Below an aggregate, the leaf that takes the call; null: cluster() does, or the pick is not
+  /// complete.
+  const LeafCalls* leaf() const { return static_cast<const LeafCalls*>(leaf_.get()); }
+
+  /// Where the call is counted: at the leaf that takes it (A89), else at the cluster of the route.
+  /// Precondition: it was routed.
+  const CallStats& stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
 
   /// The most that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
@@ -124,6 +134,7 @@ class Pick {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
     connection_ = Use();
+    leaf_ = Use();
     tracking_ = Tracking();
     if (session_ != nullptr) session_->forget();
   }
@@ -134,23 +145,29 @@ class Pick {
  private:
   friend class Router;
 
+  /// What is told of a pick beside its outcome. Valid as long as the picker is.
+  struct Answer {
+    Affinity affinity = {};
+    const LeafCalls* leaf = nullptr;
+  };
+
   // The steps of a pick that begins as queued, and empty but for its cluster.
-  // Writes the endpoint's hostname, if it has one, where `authority` is not null. What the picker
-  // says of the call's session is valid as long as the picker is.
+  // Writes the endpoint's hostname, if it has one, where `authority` is not null.
   template <typename Sink>
-  Affinity ask(const Snapshot& snapshot,
-               const PickArgs& args,
-               std::string* authority,
-               const Sink& sink);
+  Answer ask(const Snapshot& snapshot,
+             const PickArgs& args,
+             std::string* authority,
+             const Sink& sink);
   bool is_held_back();
   template <typename Sink>
-  void complete(const Complete& chosen, const TrackerList& trackers, const Sink& sink);
+  void complete(const Complete& chosen, const PickResult& result, const Sink& sink);
   void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
   Use cluster_;
   Use connection_;
+  Use leaf_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
   // Once routed they stay, as the cluster does.
@@ -224,7 +241,8 @@ class Router {
   [[gnu::hot]] void settle(Session& session,
                            const Affinity& affinity,
                            PickOutcome outcome,
-                           const ClusterRef& cluster) const;
+                           const ClusterRef& cluster,
+                           const CallStats& stats) const;
 
   /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
   template <typename Sink>

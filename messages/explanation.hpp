@@ -29,3 +29,4 @@ struct Explanation {
 };
 
 }  // namespace signalbox
+  std::string leaf;     ///< In kComplete: what takes the call, where `cluster` is an aggregate.

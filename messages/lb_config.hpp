@@ -94,6 +94,7 @@ struct ClusterImplConfig {
   std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = 1024;
   bool report_load = false;
+  ClusterName aggregate = {};  ///< As CdsConfig has it.
 };
 
 /// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2).

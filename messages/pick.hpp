@@ -185,6 +185,9 @@ struct Drop {
   absl::Status status;
 };
 
+class LeafCalls;  ///< messages/leaf_calls.hpp
+class Seats;      ///< lb/seats.hpp
+
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
   /// Something to be told, by the router, to `ask_target` (set exactly when `ask` is).
@@ -192,6 +195,9 @@ struct PickResult {
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< Of a complete pick.
   Affinity affinity;     ///< Where PickArgs::session was set, by override_host.
+  /// Below an aggregate, the leaf that the pick came to; the call is counted there. Null: the
+  /// cluster of the route is a leaf itself, or the pick came to none.
+  const LeafCalls* leaf = nullptr;
 };
 
 /// One decision on the way of a pick, as people are told of it.
@@ -210,8 +216,6 @@ class PickTrace {
   virtual ~PickTrace() = default;
   virtual void tell(PickStep step) = 0;
 };
-
-class Seats;  ///< lb/seats.hpp
 
 class Picker {
  public:

@@ -39,8 +39,11 @@ prometheus::ClientMetric::Histogram cumulative(const Histogram& histogram) {
 
 prometheus::ClientMetric to_prometheus(const MetricRow& row, const Series& series) {
   prometheus::ClientMetric metric;
-  for (std::size_t i = 0; i < series.labels.size(); ++i)
-    metric.label.push_back({std::string(row.labels[i].name), series.labels[i]});
+  for (std::size_t i = 0; i < series.labels.size(); ++i) {
+    const Label& label = row.labels[i];
+    if (label.optional && series.labels[i].empty()) continue;
+    metric.label.push_back({std::string(label.name), series.labels[i]});
+  }
   switch (row.kind) {
     case MetricKind::kCounter:
       metric.counter.value = series.value;

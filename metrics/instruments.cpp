@@ -328,16 +328,17 @@ void Instruments::let_go_of(const ClusterName& cluster) {
 // --- from the path of calls -----------------------------------------------
 
 std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view target,
-                                                         const ClusterName& cluster) {
+                                                         const ClusterName& cluster,
+                                                         const ClusterName& aggregate) {
   const std::lock_guard lock(registry_mutex_);
-  Pair pair(std::string(target), cluster);
-  const auto found = call_stats_.find(pair);
+  CallKey key{std::string(target), cluster, aggregate};
+  const auto found = call_stats_.find(key);
   if (found != call_stats_.end()) return found->second;
   if (call_stats_.size() >= kMaxSeries) {
     series_.count_overflow(Metric::kRpcsStarted);
-    pair = {std::string(kOther), ClusterName(std::string(kOther))};
+    key = {std::string(kOther), ClusterName(std::string(kOther)), {}};
   }
-  auto& stats = call_stats_[std::move(pair)];
+  auto& stats = call_stats_[std::move(key)];
   if (stats == nullptr) stats = std::make_shared<const CallStats>();
   return stats;
 }
@@ -436,42 +437,45 @@ std::vector<Family> Instruments::collect_calls() const {
   Family pick_failures{&row_of(Metric::kPickFailures), {}};
   Family filter_failures{&row_of(Metric::kFilterFailures), {}};
   Family faults{&row_of(Metric::kFaultsInjected), {}};
-  std::map<ClusterName, CallCounts> by_cluster;
+  std::map<std::pair<ClusterName, ClusterName>, CallCounts> by_cluster;
 
   const std::lock_guard lock(registry_mutex_);
-  for (const auto& [pair, stats] : call_stats_) {
-    const auto& [target, cluster] = pair;
+  for (const auto& [key, stats] : call_stats_) {
+    const auto& [target, cluster, aggregate] = key;
     const CallCounts counts(*stats);
-    started.series.push_back(one({target, cluster.str()}, counts.started));
+    started.series.push_back(one({target, cluster.str(), aggregate.str()}, counts.started));
     for (std::size_t code = 0; code < kStatusCodes; ++code) {
       // A series for each code of each cluster would be mostly zeros; OK is always there.
       if (code != 0 && counts.completed[code] == 0) continue;
       completed.series.push_back(
-          one({target, cluster.str(), std::string(kCodes[code])}, counts.completed[code]));
+          one({target, cluster.str(), std::string(kCodes[code]), aggregate.str()},
+              counts.completed[code]));
     }
-    by_cluster[cluster].add(counts);
+    by_cluster[{cluster, aggregate}].add(counts);
   }
-  for (const auto& [cluster, sum] : by_cluster) {
-    active.series.push_back(one({cluster.str()}, sum.active));
+  for (const auto& [names, sum] : by_cluster) {
+    const std::string& cluster = names.first.str();
+    const std::string& aggregate = names.second.str();
+    active.series.push_back(one({cluster, aggregate}, sum.active));
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
       picks.series.push_back(
-          one({cluster.str(), std::string(kResults[outcome])}, sum.picks[outcome]));
+          one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
     }
     for (std::size_t result = 0; result < kRetryResults; ++result) {
       // Most clusters have no retry policy.
       if (sum.retries[result] == 0) continue;
       retries.series.push_back(
-          one({cluster.str(), std::string(kRetryWords[result])}, sum.retries[result]));
+          one({cluster, std::string(kRetryWords[result]), aggregate}, sum.retries[result]));
     }
     // Most have no sessions; where there are some, what did not happen is told, too.
     if (!sum.has_sessions()) continue;
     for (std::size_t result = 1; result < kAffinityResults; ++result) {
       affinity.series.push_back(
-          one({cluster.str(), std::string(kAffinityWords[result])}, sum.affinity[result]));
+          one({cluster, std::string(kAffinityWords[result]), aggregate}, sum.affinity[result]));
     }
     for (std::size_t reason = 0; reason < kCookieSets; ++reason) {
       cookies.series.push_back(
-          one({cluster.str(), std::string(kCookieWords[reason])}, sum.cookies[reason]));
+          one({cluster, std::string(kCookieWords[reason]), aggregate}, sum.cookies[reason]));
     }
   }
   for (const auto& [actor, count] : actor_messages_)

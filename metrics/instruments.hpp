@@ -46,9 +46,12 @@ class Instruments final : public DropCounters {
 
   void observe(const Observation& observation);
 
-  /// The counters of this pair: the same ones for as long as the Instruments live. Beyond
-  /// kMaxSeries pairs, newcomers share those of "other".
-  std::shared_ptr<const CallStats> call_stats(absl::string_view target, const ClusterName& cluster);
+  /// The counters of this target's calls that `cluster` takes; `aggregate`: what routes name, where
+  /// that is not `cluster`. The same ones for as long as the Instruments live. Beyond kMaxSeries of
+  /// them, newcomers share those of "other".
+  std::shared_ptr<const CallStats> call_stats(absl::string_view target,
+                                              const ClusterName& cluster,
+                                              const ClusterName& aggregate = {});
 
   /// As long as the Instruments live. Beyond kMaxSeries of them, newcomers share those of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
@@ -114,7 +117,13 @@ class Instruments final : public DropCounters {
   void count_held(const SessionsHeld& seen);
   void move_priority(const ClusterName& cluster, std::optional<int> from, std::optional<int> to);
 
-  using Pair = std::pair<std::string, ClusterName>;
+  struct CallKey {
+    std::string target;
+    ClusterName cluster;
+    ClusterName aggregate;
+
+    friend auto operator<=>(const CallKey&, const CallKey&) = default;
+  };
 
   std::vector<Family> collect_calls() const;
   std::vector<Family> collect_drops() const;
@@ -124,7 +133,7 @@ class Instruments final : public DropCounters {
   // Mutable: collect() forgets what is gone.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
-  mutable std::map<Pair, std::shared_ptr<const CallStats>> call_stats_;
+  mutable std::map<CallKey, std::shared_ptr<const CallStats>> call_stats_;
   mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
   mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters that nothing holds, and since when.

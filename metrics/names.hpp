@@ -66,6 +66,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 struct Label {
   absl::string_view name;
   bool free_text = false;
+  bool optional = false;  ///< An empty value is not exported: to Prometheus that is the same.
 };
 
 struct MetricRow {
@@ -83,6 +84,9 @@ struct MetricRow {
 
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
+/// The cluster of the route, where that is an aggregate: `cluster` is the leaf that took the call.
+/// Empty: `cluster` is the cluster of the route.
+inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
 
@@ -95,40 +99,42 @@ inline constexpr std::array kMetrics{
     MetricRow{Metric::kRpcsStarted,
               MetricKind::kCounter,
               "signalbox_rpcs_started_total",
-              {kTarget, kCluster},
-              "Calls that were started; each attempt of one that is retried counts."},
+              {kTarget, kCluster, kAggregate},
+              "Calls that were started, by the leaf that took them; each attempt of one that is "
+              "retried counts."},
     MetricRow{Metric::kRpcsCompleted,
               MetricKind::kCounter,
               "signalbox_rpcs_completed_total",
-              {kTarget, kCluster, Label{"code"}},
+              {kTarget, kCluster, Label{"code"}, kAggregate},
               "Calls that ended, by gRPC status code."},
     MetricRow{Metric::kRpcsActive,
               MetricKind::kGauge,
               "signalbox_rpcs_active",
-              {kCluster},
+              {kCluster, kAggregate},
               "Calls that were started and have not ended."},
     MetricRow{Metric::kPicks,
               MetricKind::kCounter,
               "signalbox_picks_total",
-              {kCluster, Label{"result"}},
-              "Picks, by what became of them; a call that waits picks more than once."},
+              {kCluster, Label{"result"}, kAggregate},
+              "Picks, by what became of them; a call that waits picks more than once. Those that "
+              "came to no leaf are the aggregate's."},
     MetricRow{Metric::kRetries,
               MetricKind::kCounter,
               "signalbox_retries_total",
-              {kCluster, Label{"result"}},
+              {kCluster, Label{"result"}, kAggregate},
               "Attempts that failed with a code of their route's retry policy (gRFC A44): retried, "
               "or why they were not."},
     MetricRow{Metric::kAffinityPicks,
               MetricKind::kCounter,
               "signalbox_affinity_picks_total",
-              {kCluster, Label{"result"}},
+              {kCluster, Label{"result"}, kAggregate},
               "Picks of calls that are of a session (gRFC A55): on its host (hit, hit_draining), "
               "waiting for it (queued, created), without a cookie yet (new), or elsewhere, and why "
               "(fallback_...); that is why those of strict sessions fail, but for bad cookies."},
     MetricRow{Metric::kAffinityCookies,
               MetricKind::kCounter,
               "signalbox_affinity_cookies_set_total",
-              {kCluster, Label{"reason"}},
+              {kCluster, Label{"reason"}, kAggregate},
               "Calls that were answered with a cookie: their session is new, or has moved."},
     MetricRow{Metric::kPriorityActive,
               MetricKind::kGauge,

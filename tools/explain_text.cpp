@@ -40,7 +40,10 @@ std::string step_text(std::size_t number, const Json& step) {
 std::string end_text(const Json& explanation) {
   const std::string outcome = text_of(explanation, "outcome");
   const std::string cluster = text_of(explanation, "cluster");
-  const std::string where = cluster.empty() ? "" : absl::StrCat(", in cluster ", cluster);
+  const std::string leaf = text_of(explanation, "leaf");
+  const std::string below = leaf.empty() ? "" : absl::StrCat("leaf ", leaf, " of ");
+  const std::string where =
+      cluster.empty() ? "" : absl::StrCat(", in ", below, "cluster ", cluster);
   if (outcome == "complete")
     return absl::StrCat("The call goes to ", text_of(explanation, "address"), where, ".");
   if (outcome == "queue") return absl::StrCat("The call waits", where, ".");

@@ -39,6 +39,7 @@ std::string to_json_text(const ExplainedCall& call, const Explanation& explanati
       {"seed", call.seed},
       {"outcome", word_of(explanation.outcome)},
       {"cluster", explanation.cluster},
+      {"leaf", explanation.leaf},
       {"address", explanation.address},
       {"delay_seconds", std::chrono::duration<double>(explanation.delay).count()},
       {"status",

@@ -41,6 +41,7 @@ struct Terms {
   bool report_load = false;
   std::vector<DropCategory> drops;
   std::set<LocalityName> localities;
+  ClusterName aggregate;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
@@ -57,7 +58,8 @@ class ClusterImpl final : public PassThrough {
                 .max_concurrent_requests = own.max_concurrent_requests,
                 .report_load = own.report_load && context_.options.loads != nullptr,
                 .drops = {},
-                .localities = {}};
+                .localities = {},
+                .aggregate = own.aggregate};
     if (update.endpoints != nullptr) terms.drops = update.endpoints->drops;
     if (terms.report_load) terms.localities = localities_of(update.endpoints);
     if (terms != terms_) {
@@ -93,6 +95,7 @@ class ClusterImpl final : public PassThrough {
       if (drop.drop_per_million > 0) rules->drops.push_back(rule_for(drop, terms.cluster));
     }
     rules->gate = gate_for(terms);
+    rules->leaf = leaf_for(terms);
     if (load_ != nullptr) track(terms, *rules);
     rules_ = std::move(rules);
     terms_ = std::move(terms);
@@ -132,6 +135,20 @@ class ClusterImpl final : public PassThrough {
                                      terms.max_concurrent_requests,
                                      terms.cluster,
                                      std::move(refused));
+  }
+
+  // The same as long as the leaf is below the same aggregate.
+  std::shared_ptr<const LeafCalls> leaf_for(const Terms& terms) const {
+    if (terms.aggregate.empty()) return nullptr;
+    const bool is_same =
+        terms_ && terms.cluster == terms_->cluster && terms.aggregate == terms_->aggregate;
+    if (is_same) return rules_->leaf;
+    CallCounters* const counters = context_.options.call_counters.get();
+    return make_tracked<LeafCalls>(context_.retirement,
+                                   terms.cluster,
+                                   counters == nullptr
+                                       ? std::make_shared<const CallStats>()
+                                       : counters->of_leaf(terms.aggregate, terms.cluster));
   }
 
   // Alone in the world, the count stays through a change of the limit all the same.

@@ -53,9 +53,10 @@ class ClusterImplPicker final : public Picker {
     return chosen(args, sink);
   }
 
-  static PickResult dropped(absl::Status status) {
+  PickResult dropped(absl::Status status) const {
     PickResult result;
     result.outcome = Drop{std::move(status)};
+    result.leaf = rules_->leaf.get();
     return result;
   }
 
@@ -64,7 +65,10 @@ class ClusterImplPicker final : public Picker {
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
     __builtin_prefetch(rules.gate.get());  // Entered when all else is settled.
+    const LeafCalls* const leaf = rules.leaf.get();
+    if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
+    result.leaf = leaf;
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr) return result;
     if constexpr (Sink::kTells) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl's picker — drops a share of the calls, and names who counts the rest (gRFC A37,
-// A32).
+// cluster_impl's picker — drops a share of the calls, and names what counts the rest (gRFC A37,
+// A32, A89).
 //
 //   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate, locality
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is
@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 
 #include "lb/request_limit.hpp"
+#include "messages/leaf_calls.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
@@ -37,8 +38,9 @@ struct CallRules {
   /// Who counts the load of which locality; empty: it is not reported.
   std::map<LocalityName, CallTrackerPtr> localities;
   CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.
-  std::string cluster;       ///< For explanations; so is this:
-  std::string service;       ///< Of EDS; empty for LOGICAL_DNS.
+  std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
+  std::string cluster;                    ///< For explanations; so is this:
+  std::string service;                    ///< Of EDS; empty for LOGICAL_DNS.
 };
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -82,6 +83,87 @@ TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
     CHECK(eventually([&] { return metric(*runtime, name, {"cluster=\"leaf\""}) >= 1.0; }));
     CHECK_FALSE(metric(*runtime, name, {"cluster=\"both\""}));
   }
+}
+
+// Each call has one attempt that fails and one that does not, and begins a session.
+TEST_CASE("runtime: a call below an aggregate is counted by the leaf that took it",
+          "[e2e][runtime][A75-54][A89]") {
+  const char kSessions[] =
+      "{name: session, typed_config: "
+      "{\"@type\": type.googleapis.com/"
+      "envoy.extensions.filters.http.stateful_session.v3.StatefulSession, "
+      "session_state: {name: cookie, typed_config: "
+      "{\"@type\": type.googleapis.com/"
+      "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, "
+      "cookie: {name: session}}}}}, ";
+  const std::vector<std::string> failing_once = {"--failing-attempts", "1"};
+  auto near = std::make_unique<BackendProcess>("near", failing_once);
+  const BackendProcess far("far", failing_once);
+  const auto plane = start_plane(
+      listener_yaml("orders", "routes", kSessions) +
+      routes_yaml("routes",
+                  "both",
+                  ", retry_policy: {retry_on: \"unavailable\", num_retries: 1, "
+                  "retry_back_off: {base_interval: 0.001s}}") +
+      aggregate_yaml("both", {"near", "far"}) + cluster_yaml("near") + cluster_yaml("far") +
+      endpoints_yaml("near", {{near->address}}) + endpoints_yaml("far", {{far.address}}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  const auto counted = [&](const std::string& leaf, const char* name, const std::string& label) {
+    return metric(*runtime,
+                  absl::StrCat("signalbox_", name),
+                  {absl::StrCat("cluster=\"", leaf, "\""), label, "aggregate=\"both\""})
+        .value_or(0);
+  };
+
+  struct Row {
+    const char* name;
+    const char* label;
+    double least, most;
+  };
+
+  // Of ten calls. Both picks of a call are its session's.
+  const std::vector<Row> rows = {
+      {"rpcs_started_total", "target=\"xds:///orders\"", 20, 20},
+      {"rpcs_completed_total", "code=\"OK\"", 10, 10},
+      {"rpcs_completed_total", "code=\"UNAVAILABLE\"", 10, 10},
+      {"rpcs_active", "", 0, 0},
+      {"picks_total", "result=\"complete\"", 20, 20},
+      {"retries_total", "result=\"retried\"", 10, 10},
+      {"affinity_picks_total", "result=\"new\"", 10, 20},
+      {"affinity_cookies_set_total", "reason=\"new\"", 10, 10},
+  };
+  const auto check = [&](const std::string& leaf) {
+    INFO(leaf);
+    REQUIRE(eventually([&] { return call(channel).cluster == leaf; }));
+    std::vector<double> before;
+    for (const Row& row : rows)
+      before.push_back(counted(leaf, row.name, row.label));
+    for (int i = 0; i < 10; ++i)
+      CHECK(call(channel).cluster == leaf);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      INFO(rows[i].name << " " << rows[i].label);
+      const double more = counted(leaf, rows[i].name, rows[i].label) - before[i];
+      CHECK(more >= rows[i].least);
+      CHECK(more <= rows[i].most);
+    }
+  };
+  check("near");
+  CHECK(counted("far", "rpcs_started_total", "") == 0);
+  near.reset();
+  check("far");
+  const auto explanation = runtime->explain_json("xds:///orders", "/s/M", {}, 1);
+  REQUIRE(explanation.ok());
+  CHECK(absl::StrContains(*explanation, "\"cluster\": \"both\""));
+  CHECK(absl::StrContains(*explanation, "\"leaf\": \"far\""));
+
+  // Nothing that a leaf took is the aggregate's.
+  const std::vector<std::string> of_both = {"{target=\"xds:///orders\",cluster=\"both\""};
+  CHECK(metric(*runtime, "signalbox_rpcs_started_total", of_both) == 0.0);
+  CHECK(metric(*runtime, "signalbox_picks_total", {"cluster=\"both\"", "result=\"complete\""}) ==
+        0.0);
+  CHECK_FALSE(metric(*runtime, "signalbox_retries_total", {"{cluster=\"both\""}));
+  CHECK_FALSE(metric(*runtime, "signalbox_affinity_cookies_set_total", {"{cluster=\"both\""}));
 }
 
 TEST_CASE(

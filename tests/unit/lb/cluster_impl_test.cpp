@@ -76,6 +76,20 @@ class EndpointPicker final : public Picker {
   ChosenEndpoint chosen_;
 };
 
+/// Counters of each leaf, as a channel's.
+class LeafCounters final : public CallCounters {
+ public:
+  std::shared_ptr<const CallStats> of_leaf(const ClusterName& aggregate,
+                                           const ClusterName& leaf) override {
+    auto& stats = stats_[aggregate.str() + "/" + leaf.str()];
+    if (stats == nullptr) stats = std::make_shared<const CallStats>();
+    return stats;
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<const CallStats>> stats_;
+};
+
 /// Calls may still use what has been replaced.
 class Attic final : public Retirement {
  public:
@@ -94,6 +108,7 @@ struct World {
     context.options.request_limits = limits;
     context.options.loads = loads;
     context.options.drop_counters = counters;
+    context.options.call_counters = calls;
     return PolicyHarness(make_cluster_impl(std::move(context)));
   }
 
@@ -101,6 +116,7 @@ struct World {
   std::shared_ptr<RequestLimits> limits = std::make_shared<RequestLimits>();
   std::shared_ptr<LoadStore> loads = std::make_shared<LoadStore>();
   std::shared_ptr<Counters> counters = std::make_shared<Counters>();
+  std::shared_ptr<LeafCounters> calls = std::make_shared<LeafCounters>();
 };
 
 LbConfigPtr config_of(std::uint32_t most = 1024,
@@ -417,4 +433,36 @@ TEST_CASE("cluster_impl: calls beyond the limit are reported from when load is",
   CHECK_FALSE(Call(policy).runs());
   for (const ClusterLoad& load : world.loads->take())
     CHECK(load.total_dropped == 0);
+}
+
+TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it",
+          "[lb][cluster_impl][A75-54][A89]") {
+  World world;
+  PolicyHarness policy = world.policy();
+  const auto below = [](const std::string& aggregate, const std::string& leaf) {
+    auto config = std::get<ClusterImplConfig>(*config_of(1024, false, "service", leaf));
+    config.aggregate = ClusterName(aggregate);
+    return make_lb_config(std::move(config));
+  };
+  const auto leaf_of_a_pick = [&]() -> const LeafCalls* {
+    return policy.published()->picker->pick({}).leaf;
+  };
+  policy.update(below("", "a"), dropping({}));
+  ready(policy);
+  CHECK(leaf_of_a_pick() == nullptr);
+
+  policy.update(below("both", "a"), dropping({}));
+  const LeafCalls* const first = leaf_of_a_pick();
+  REQUIRE(first != nullptr);
+  CHECK(first->leaf() == ClusterName("a"));
+  CHECK(&first->stats() == world.calls->of_leaf(ClusterName("both"), ClusterName("a")).get());
+
+  policy.update(below("both", "a"), dropping({{"all", kAll}}));
+  CHECK(policy.published()->picker->pick({}).outcome.index() == 3);  // A Drop.
+  CHECK(leaf_of_a_pick() == first);
+
+  policy.update(below("all", "a"), dropping({}));
+  REQUIRE(leaf_of_a_pick() != nullptr);
+  CHECK(&leaf_of_a_pick()->stats() ==
+        world.calls->of_leaf(ClusterName("all"), ClusterName("a")).get());
 }

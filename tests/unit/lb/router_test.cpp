@@ -505,6 +505,42 @@ TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", 
 }
 
 TEST_CASE_METHOD(RouterFixture,
+                 "router: a pick below an aggregate is counted by the leaf that it came to",
+                 "[lb][router][A75-54][A89]") {
+  const LeafCalls leaf(ClusterName("leaf"), std::make_shared<const CallStats>());
+  const auto answer_from_leaf = [&](PickResult answer) {
+    answer.leaf = &leaf;
+    publish(all_to(to("both")), answering([answer](const PickArgs&) { return answer; }));
+  };
+  {
+    answer_from_leaf(result(Complete{backend.get()}));
+    Pick pick = router.pick(kCall);
+    CHECK(pick.cluster() == &ref("both"));
+    REQUIRE(pick.leaf() == &leaf);
+    CHECK(&pick.stats() == &leaf.stats());
+    CHECK(leaf.uses() == 1);
+    pick.end(0);
+    CHECK(leaf.uses() == 1);  // What ends later is counted there, too.
+    pick.put_off();
+    CHECK(pick.leaf() == nullptr);
+    CHECK(&pick.stats() == &ref("both").stats());
+    CHECK_FALSE(leaf.in_use());
+  }
+  answer_from_leaf(result(Fail{absl::UnavailableError("no endpoint")}));
+  CHECK(router.pick(kCall).leaf() == nullptr);
+  answer_from_leaf(result(Drop{absl::UnavailableError("dropped")}));
+  CHECK(&router.pick(kCall).stats() == &ref("both").stats());
+  CHECK_FALSE(leaf.in_use());
+  for (const PickOutcome outcome : {PickOutcome::kComplete, PickOutcome::kFail, PickOutcome::kDrop})
+    CHECK(leaf.stats().picks(outcome) == 1);
+
+  publish(all_to(to("both")), answering([](const PickArgs&) { return result(Queue{}); }));
+  router.pick(kCall);
+  CHECK(leaf.stats().picks(PickOutcome::kQueue) == 0);
+  CHECK(ref("both").stats().picks(PickOutcome::kQueue) == 1);
+}
+
+TEST_CASE_METHOD(RouterFixture,
                  "router: the endpoint's hostname is the call's authority, where its route says so",
                  "[lb][router][A81]") {
   const std::string long_name(100, 'h');

@@ -79,6 +79,19 @@ std::string get_metrics(int port) {
   const int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
+TEST_CASE("exporter: a call below no aggregate has no such label", "[metrics][exporter][A75-54]") {
+  const auto instruments = std::make_shared<Instruments>();
+  instruments->call_stats("shop", ClusterName("a"))->count_started();
+  instruments->call_stats("shop", ClusterName("b"), ClusterName("both"))->count_started();
+  const std::string text = Exporter(instruments).text();
+  CHECK_THAT(text,
+             Catch::Contains("signalbox_rpcs_started_total{target=\"shop\",cluster=\"a\"} 1\n"));
+  CHECK_THAT(text,
+             Catch::Contains("signalbox_rpcs_started_total{target=\"shop\",cluster=\"b\",aggregate="
+                             "\"both\"} 1\n"));
+  CHECK_THAT(text, Catch::Contains("signalbox_rpcs_active{cluster=\"a\"} 1\n"));
+}
+
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string answer;

@@ -349,6 +349,36 @@ TEST_CASE("instruments: sum calls over targets where the metric has no target",
   CHECK(value(instruments, Metric::kPicks, {"orders", "drop"}) == 0);
 }
 
+TEST_CASE("instruments: show calls below an aggregate by leaf, and say which aggregate",
+          "[metrics][instruments][A75-54][A89]") {
+  Instruments instruments;
+  const ClusterName both("both");
+  const auto direct = instruments.call_stats("shop", kOrders);
+  const auto below = instruments.call_stats("shop", kOrders, both);
+  CHECK(below != direct);
+  CHECK(instruments.call_stats("shop", kOrders, both) == below);
+  CHECK(instruments.call_stats("shop", kOrders, ClusterName("all")) != below);
+  for (const auto& stats : {direct, below, below}) {
+    stats->count_pick(PickOutcome::kComplete);
+    stats->count_started();
+    stats->count_started();
+    stats->count_completed(0);
+    stats->count_retry(RetryResult::kRetried);
+    stats->count_affinity(AffinityResult::kHit);
+    stats->count_cookie(CookieSet::kNew);
+  }
+  for (const auto& [aggregate, calls] : {std::pair("", 1), std::pair("both", 2)}) {
+    INFO(aggregate);
+    CHECK(value(instruments, Metric::kRpcsStarted, {"shop", "orders", aggregate}) == 2 * calls);
+    CHECK(value(instruments, Metric::kRpcsCompleted, {"shop", "orders", "OK", aggregate}) == calls);
+    CHECK(value(instruments, Metric::kRpcsActive, {"orders", aggregate}) == calls);
+    CHECK(value(instruments, Metric::kPicks, {"orders", "complete", aggregate}) == calls);
+    CHECK(value(instruments, Metric::kRetries, {"orders", "retried", aggregate}) == calls);
+    CHECK(value(instruments, Metric::kAffinityPicks, {"orders", "hit", aggregate}) == calls);
+    CHECK(value(instruments, Metric::kAffinityCookies, {"orders", "new", aggregate}) == calls);
+  }
+}
+
 TEST_CASE("instruments: show what became of attempts that could be retried",
           "[metrics][instruments][A6][A44]") {
   constexpr std::array kWords{

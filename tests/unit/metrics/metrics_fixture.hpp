@@ -11,9 +11,11 @@
 
 namespace signalbox::testing {
 
+/// Labels at the end that `labels` does not name are empty.
 inline std::optional<metrics::Series> series(const metrics::Instruments& instruments,
                                              metrics::Metric metric,
-                                             const metrics::LabelValues& labels) {
+                                             metrics::LabelValues labels) {
+  labels.resize(metrics::row_of(metric).label_count());
   for (const metrics::Family& family : instruments.collect()) {
     if (family.row->metric != metric) continue;
     for (const metrics::Series& one : family.series) {

@@ -48,6 +48,15 @@ TEST_CASE("explain_text: numbered steps with reason and source, and the end", "[
         "The call goes to 10.0.0.1:80, in cluster orders.\n");
 }
 
+TEST_CASE("explain_text: the leaf of an aggregate that takes the call is named",
+          "[tools][explain]") {
+  Json json = explanation();
+  json["leaf"] = "west";
+  CHECK(last_lines(json) == "The call goes to 10.0.0.1:80, in leaf west of cluster orders.\n");
+  json["leaf"] = "";
+  CHECK(last_lines(json) == "The call goes to 10.0.0.1:80, in cluster orders.\n");
+}
+
 TEST_CASE("explain_text: how calls end", "[tools][explain]") {
   Json json = explanation();
   json["status"] = {{"code", "UNAVAILABLE"}, {"message", "gone"}};
