@@ -337,6 +337,8 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   known = fresh;
   return fresh;
 }
+  // Without connections nothing takes turns that another run could repeat.
+  const Turns turns = transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
 
 // Of targets that are in use: to open one would change the world that is looked at.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
@@ -362,7 +364,7 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   return xds::to_json_text({question.target, question.method, seed},
-                           found->router().explain({question.method, &headers, seed}, now));
+                           found->router().explain({question.method, &headers, seed}, now, turns));
 }
 
 // Far more than an actor takes that is alive.

@@ -198,10 +198,11 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
   if (pick.session_ != nullptr) sessions_->tell_flaw(*pick.session_);
 }
 
-Explanation Router::explain(const CallArgs& call, Instant now) const {
+Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) const {
   const SnapshotCell::Reader whole(*cell_);  // What is told last belongs to the snapshot, too.
   Explanation explanation;
-  TimedTrace trace(now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); });
+  TimedTrace trace(
+      now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); }, turns);
   const Telling sink{trace};
   Pick pick;
   look(pick, call, sink);
@@ -212,8 +213,8 @@ Explanation Router::explain(const CallArgs& call, Instant now) const {
   }
   explanation.outcome = pick.outcome();
   if (pick.cluster() != nullptr) explanation.cluster = pick.cluster()->name().str();
-  if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();
   if (pick.leaf() != nullptr) explanation.leaf = pick.leaf()->leaf().str();
+  if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();
   explanation.status = pick.status();
   return explanation;
 }
@@ -284,8 +285,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
   Session* const session = pick.session_.get();
-  if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
   const CallStats* stats = &cluster->stats();
+  if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
     const SessionArgs wish = session != nullptr ? wish_of(*session, foresight.seat) : SessionArgs();
     const auto answer = pick.ask(*snapshot,
                                  {.path = call.path,

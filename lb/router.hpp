@@ -211,7 +211,7 @@ class Router {
   /// allocates. Leaves no trace: nothing is counted, asked for or marked, no turn is taken, and
   /// connections and clusters are held no longer than it runs. It cannot promise that for filters
   /// and pickers of the program's own that have no explain(). `now`: for what runs.
-  Explanation explain(const CallArgs& call, Instant now) const;
+  Explanation explain(const CallArgs& call, Instant now, Turns turns = Turns::kAsTheyAre) const;
 
   /// The publication that a reader would see now.
   std::uint64_t sequence() const;

@@ -45,8 +45,14 @@ std::optional<Instant> now_of(const PickTrace& trace) {
   return static_cast<const TimedTrace&>(trace).now();
 }
 
+Turns turns_of(const PickTrace& trace) {
+  if (typeid(trace) != typeid(TimedTrace)) return Turns::kAsTheyAre;
+  return static_cast<const TimedTrace&>(trace).turns();
+}
+
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service) {
-  return {now_of(to), [&](PickStep step) {
+  return {now_of(to),
+          [&](PickStep step) {
             const bool is_of_eds = step.source == "EDS" && !service.empty();
             if (is_of_eds) {
               absl::StrAppend(&step.source, " ", service);
@@ -54,7 +60,8 @@ TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::s
               step.source = absl::StrCat("CDS ", cluster);
             }
             to.tell(std::move(step));
-          }};
+          },
+          turns_of(to)};
 }
 
 PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note) {

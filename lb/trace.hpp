@@ -28,6 +28,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/explanation.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 
@@ -80,20 +81,27 @@ class TimedTrace final : public PickTrace {
  public:
   using To = std::function<void(PickStep)>;
 
-  /// nullopt: nobody knows it.
-  TimedTrace(std::optional<Instant> now, To to) : now_(now), to_(std::move(to)) {}
+  /// nullopt: the time is not known.
+  TimedTrace(std::optional<Instant> now, To to, Turns turns = Turns::kAsTheyAre)
+      : now_(now), turns_(turns), to_(std::move(to)) {}
 
   void tell(PickStep step) override { to_(std::move(step)); }
 
   std::optional<Instant> now() const { return now_; }
 
+  Turns turns() const { return turns_; }
+
  private:
   const std::optional<Instant> now_;
+  const Turns turns_;
   const To to_;
 };
 
 /// What a TimedTrace says; nullopt: it is none.
 std::optional<Instant> now_of(const PickTrace& trace);
+
+/// What a TimedTrace says; any other trace: kAsTheyAre.
+Turns turns_of(const PickTrace& trace);
 
 /// Completes the sources of one cluster's steps, whose pickers say only what kind of resource it
 /// is: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints". All are borrowed.

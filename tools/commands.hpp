@@ -118,8 +118,11 @@ struct DumpOptions {
 int run_dump(const DumpOptions& options);
 
 struct ExplainOptions {
-  std::string admin;      ///< Empty: `resources` are asked, and
-  std::string resources;  ///< all of their endpoints count as connected.
+  std::string admin;                      ///< Empty: `resources` are asked, and
+  std::string resources;                  ///< all of their endpoints count as connected.
+  std::string bootstrap;                  ///< Of the resources; its servers are not asked.
+  std::vector<std::string> lb_policies;   ///< Custom ones that resources may name.
+  std::vector<std::string> http_filters;  ///< So are these: the types of their configurations.
   std::string target;
   std::string method;
   std::vector<std::string> headers;  ///< "name:value"

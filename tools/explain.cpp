@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "prometheus/metric_family.h"
 #include <nlohmann/json.hpp>
 
 #include "actors/io/watched_file.hpp"
@@ -17,15 +18,19 @@
 #include "tools/admin_client.hpp"
 #include "tools/commands.hpp"
 #include "tools/explain_text.hpp"
+#include "tools/stand_ins.hpp"
+#include "xds/bootstrap.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::tools {
 namespace {
 
-// How long endpoints that are assumed, and names that are looked up, may take at the most.
+// How long names that are looked up, and calls that wait, may take at the most.
 constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kQuiet = std::chrono::milliseconds(300);
+// How a world comes to rest: see is_at_rest().
+constexpr int kRounds = 30;
+constexpr auto kRound = std::chrono::milliseconds(10);
 
 // It could not be asked as it was.
 bool is_usage(const absl::Status& status) {
@@ -49,42 +54,98 @@ absl::StatusOr<std::string> ask_process(const ExplainOptions& options) {
                        std::chrono::duration<double>(options.timeout_seconds)));
 }
 
-// The file has to name the target's listener: else nothing could be told but that.
-absl::Status check_target(const ExplainOptions& options) {
+// Who asks, what names mean, and which certificates there are: as the bootstrap says. All resources
+// are the file's, so its servers are not.
+absl::StatusOr<std::string> bootstrap_of(const ExplainOptions& options) {
+  auto bootstrap = nlohmann::json::object();
+  if (!options.bootstrap.empty()) {
+    const auto text = actors::read_file(options.bootstrap);
+    if (!text.ok()) return text.status();
+    const auto parsed = xds::parse_bootstrap(*text, options.bootstrap);
+    if (!parsed.ok()) return parsed.status();
+    bootstrap = nlohmann::json::parse(*text);
+    bootstrap.erase("xds_servers");
+    if (bootstrap.contains("authorities")) {
+      for (auto& authority : bootstrap["authorities"])
+        authority.erase("xds_servers");
+    }
+  }
+  bootstrap["signalbox.resources"] = options.resources;
+  return bootstrap.dump();
+}
+
+// The file has to have the target's listener: without it there would be nothing else to be told.
+absl::Status check_target(const ExplainOptions& options, const xds::Bootstrap& bootstrap) {
+  const auto wanted = xds::listener_resource_name(bootstrap, options.target);
+  if (!wanted.ok()) return wanted.status();
   const auto text = actors::read_file(options.resources);
-  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  if (!text.ok()) return text.status();
   const auto resources =
       xds::parse_resources_text(*text, xds::format_of(options.resources), options.resources);
   if (!resources.ok()) return absl::InvalidArgumentError(resources.status().message());
-  std::vector<std::string> targets;
+  const bool is_renamed = bootstrap.client_default_listener_resource_name_template != "%s";
+  std::vector<std::string> found;
   for (const xds::ResourceBytes& resource : *resources) {
-    if (xds::resource_type_of(resource.type_url) == ResourceType::kListener)
-      targets.push_back("xds:///" + resource.name);
-    if (!targets.empty() && targets.back() == options.target) return absl::OkStatus();
+    if (xds::resource_type_of(resource.type_url) != ResourceType::kListener) continue;
+    if (resource.name == *wanted) return absl::OkStatus();
+    found.push_back(is_renamed ? resource.name : absl::StrCat("xds:///", resource.name));
   }
+  const std::string listener = is_renamed ? absl::StrCat(" (listener ", *wanted, ")") : "";
   return absl::InvalidArgumentError(
       absl::StrCat("--target: '",
                    options.target,
-                   "' is not in ",
+                   "'",
+                   listener,
+                   " is not in ",
                    options.resources,
-                   targets.empty() ? ", and no other is"
-                                   : absl::StrCat("; there are: ", absl::StrJoin(targets, ", "))));
+                   found.empty() ? ", and no other is"
+                                 : absl::StrCat("; there are: ", absl::StrJoin(found, ", "))));
 }
 
-// Lets the tree grow: it does as it is picked from. It is done when nobody publishes any more.
-void settle(const Router& router, const CallArgs& call) {
+double connecting(const Runtime& runtime) {
+  double count = 0;
+  for (const auto& family : runtime.metrics()->Collect()) {
+    if (family.name != "signalbox_subchannels") continue;
+    for (const auto& metric : family.metric) {
+      if (metric.label.front().value == "connecting") count += metric.gauge.value;
+    }
+  }
+  return count;
+}
+
+// Whether nothing has changed since the pick, and nothing is under way. Each round lets the
+// runtime's one thread work through what waits for it, and takes longer on a machine that is busy,
+// as the runtime does: so a loaded machine is waited for, and a resting one is not.
+bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) {
+  for (int round = 0; round < kRounds; ++round) {
+    if (router.wait(pick, Router::Clock::now() + kRound)) return false;
+    // An answer means that the messages before the question have been handled. What it says, or
+    // that there is none, is of no interest.
+    static_cast<void>(runtime.dump());
+  }
+  return connecting(runtime) == 0;
+}
+
+// Lets the tree grow: it does as it is picked from.
+void settle(const Runtime& runtime, const Router& router, const CallArgs& call) {
   const auto deadline = Router::Clock::now() + kPatience;
   Pick pick = router.pick(call);
-  while (pick.delay() > Duration::zero() ||
-         router.wait(pick, std::min(deadline, Router::Clock::now() + kQuiet))) {
+  while (Router::Clock::now() < deadline) {
+    const bool is_over = pick.delay() == Duration::zero() && pick.outcome() != PickOutcome::kQueue;
+    if (is_at_rest(runtime, router, pick) && is_over) return;
     pick.end_delay();
     router.repick(pick, call);
   }
 }
 
-// A runtime of our own, whose endpoints are assumed to be connected.
+// A runtime of our own, whose endpoints are assumed to be connected. With one thread, the order of
+// its work depends on nothing but its messages.
 absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
-  const absl::Status known = check_target(options);
+  const auto bootstrap_json = bootstrap_of(options);
+  if (!bootstrap_json.ok()) return bootstrap_json.status();
+  const auto bootstrap = xds::parse_bootstrap(*bootstrap_json, options.bootstrap);
+  if (!bootstrap.ok()) return bootstrap.status();
+  const absl::Status known = check_target(options, *bootstrap);
   if (!known.ok()) return known;
   std::multimap<std::string, std::string> query{{"target", options.target},
                                                 {"method", options.method}};
@@ -96,22 +157,39 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   if (!question.ok()) return question.status();
 
   const std::uint64_t seed = options.seed.value_or(next_seed());
+  const auto is_quiet = std::make_shared<std::atomic<bool>>(false);
   RuntimeOptions runtime_options;
   runtime_options.seed = seed;
-  runtime_options.bootstrap_json =
-      nlohmann::json{{"signalbox.resources", options.resources}}.dump();
+  runtime_options.scheduler_threads = 1;
+  runtime_options.connection_attempt_delay =
+      std::chrono::seconds(2);  // The first attempt succeeds.
+  runtime_options.bootstrap_json = *bootstrap_json;
   runtime_options.transport = EndpointTransport::kAssumed;
-  runtime_options.log = [](const std::string& text) { say("explain", text); };
+  runtime_options.log = [is_quiet](const std::string& text) {
+    if (!*is_quiet) say("explain", text);
+  };
+  for (const std::string& name : options.lb_policies)
+    runtime_options.lb_policies.push_back(lb_policy_stand_in(name));
+  for (const std::string& type : options.http_filters)
+    runtime_options.http_filters.push_back(http_filter_stand_in(type));
   auto runtime = Runtime::start(std::move(runtime_options));
   if (!runtime.ok()) return runtime.status();
   const auto router = (*runtime)->router(options.target);
   if (!router.ok()) return router.status();
-  // What is wrong with a cookie is a step of the explanation, and nothing to be logged beside it.
   channel::ExplainQuestion without_cookies = *question;
   std::erase_if(without_cookies.headers,
                 [](const auto& header) { return header.first == "cookie"; });
-  const channel::QuestionHeaders headers(without_cookies);
-  settle(**router, {.path = question->method, .headers = &headers, .seed = seed});
+  const auto settle_with = [&](const channel::ExplainQuestion& asked) {
+    const channel::QuestionHeaders headers(asked);
+    settle(**runtime, **router, {.path = asked.method, .headers = &headers, .seed = seed});
+  };
+  settle_with(without_cookies);
+  if (without_cookies.headers.size() != question->headers.size()) {
+    // The cookie's host is connected as the pick asks for it. What is wrong with a cookie is a step
+    // of the explanation, and nothing to be logged beside it.
+    *is_quiet = true;
+    settle_with(*question);
+  }
   return (*runtime)->explain_json(question->target, question->method, question->headers, seed);
 }
 
@@ -131,7 +209,8 @@ int run_explain(const ExplainOptions& options) {
         absl::StrCat(options.admin, ": what listens there is no signalbox")));
   }
   std::cout << (options.json ? *answer : explain_text(explanation));
-  return kExitOk;
+  const auto outcome = explanation.value("outcome", std::string());
+  return outcome == "fail" || outcome == "drop" ? kExitFailed : kExitOk;
 }
 
 }  // namespace signalbox::tools

@@ -82,11 +82,16 @@ CLI::Validator file_name() {
   return {check, ""};
 }
 
+// A port alone could be one of all interfaces: an address is to be said. One of IPv6 has brackets,
+// or its last part would be taken for the port.
 CLI::Validator host_and_port() {
   const auto check = [](std::string& text) -> std::string {
     const auto colon = text.rfind(':');
+    const std::string host = text.substr(0, colon);
+    const bool is_v6 = absl::StrContains(host, ":");
+    const bool is_host = !host.empty() && (!is_v6 || (host.front() == '[' && host.back() == ']'));
     std::uint32_t port = 0;
-    const bool is_good = colon != std::string::npos && colon > 0 &&
+    const bool is_good = colon != std::string::npos && is_host &&
                          absl::SimpleAtoi(text.substr(colon + 1), &port) && port <= 65535;
     return is_good ? "" : absl::StrCat("expected host:port, got '", text, "'");
   };
@@ -389,7 +394,8 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "it. Values of headers and cookies are not shown.\n"
       "Of a process (--admin) as it is now: it has its admin pages on, as for dump. Of\na file "
       "(--resources) as it would be if every endpoint could be connected to;\nof a LOGICAL_DNS "
-      "cluster the name is looked up.\n"
+      "cluster the name is looked up. A seed gives the same\nanswer again. The exit status is 1 "
+      "where the call would fail.\n"
       "\nExamples:\n"
       "  signalbox explain --admin unix:/run/orders/admin.sock \\\n"
       "    --target xds:///orders --method /shop.Orders/Place --header x-user:7\n"
@@ -402,6 +408,36 @@ void add_explain(CLI::App& app, CommandLine& line) {
   command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
       ->type_name("FILE")
       ->excludes(admin);
+  command
+      ->add_option("--bootstrap",
+                   options.bootstrap,
+                   "Of the resources: its node, names of listeners and\ncertificate providers. Its "
+                   "servers are not asked")
+      ->type_name("FILE")
+      ->check(file_name())
+      ->excludes(admin);
+  command
+      ->add_option("--lb-policy",
+                   options.lb_policies,
+                   "A custom LB policy that clusters may name;\nround_robin stands in its place")
+      ->type_name("NAME")
+      ->check(lb_policy_name())
+      ->expected(1)
+      ->take_all()
+      ->excludes(admin)
+      ->each(each_once("--lb-policy"));
+  command
+      ->add_option(
+          "--http-filter",
+          options.http_filters,
+          "A custom HTTP filter, by the type of its\nconfiguration; calls pass it as if it "
+          "did nothing")
+      ->type_name("TYPE")
+      ->check(http_filter_type())
+      ->expected(1)
+      ->take_all()
+      ->excludes(admin)
+      ->each(each_once("--http-filter"));
   command
       ->add_option("--target",
                    options.target,

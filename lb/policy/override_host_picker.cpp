@@ -276,7 +276,7 @@ Verdict verdict_of(const Slot* slot) {
 
 // What only the cookie says is not told: it is a value of the call's metadata.
 PickResult refuse(const Slot* known) {
-  const std::string host = known == nullptr ? "the host that its cookie names"
+  const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());
   PickResult result;
   result.outcome = Drop{absl::UnavailableError(

@@ -34,10 +34,26 @@ class RoundRobinPicker final : public Picker {
   }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
-    return decide(args, Telling{trace});
+    return turns_of(trace) == Turns::kBySeed ? decide_by_seed(args.seed, trace)
+                                             : decide(args, Telling{trace});
   }
 
  private:
+  PickResult decide_by_seed(std::uint64_t seed, PickTrace& trace) const {
+    const std::uint64_t turn = draw_below(seed, Salt::kEndpoint, ready_.size());
+    trace.tell({"round_robin",
+                shown(ready_[turn]),
+                absl::StrCat("drawn by the seed: ",
+                             turn + 1,
+                             " of ",
+                             ready_.size(),
+                             " that are READY; in a process they take calls by turns"),
+                "CDS"});
+    PickResult result;
+    result.outcome = ready_[turn];
+    return result;
+  }
+
   template <typename Sink>
   PickResult decide(const PickArgs& args, const Sink& sink) const {
     std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;

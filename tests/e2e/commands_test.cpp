@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The `signalbox` command from outside: what it prints, how it ends.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -90,6 +93,9 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"demo", "--metrics", "9464"}, "--metrics: expected host:port, got '9464'"},
       {{"demo", "--metrics", "127.0.0.1:65536"}, "--metrics: expected host:port"},
       {{"serve", "--resources", "r.yaml", "--listen", "here"}, "--listen: expected host:port"},
+      {{"serve", "--resources", "r.yaml", "--listen", "18000"}, "--listen: expected host:port"},
+      {{"serve", "--resources", "r.yaml", "--listen", ":18000"}, "--listen: expected host:port"},
+      {{"serve", "--resources", "r.yaml", "--listen", "::18000"}, "--listen: expected host:port"},
       {{"demo", "--json", "/no/such/folder/result.json"}, "--json /no/such/folder/result.json"},
       {{"demo", "--resources", "/no/such/file.yaml"}, "/no/such/file.yaml"},
       {{"serve"}, "--resources is required"},
@@ -235,13 +241,13 @@ TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
 
 TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there",
           "[e2e][tools][explain]") {
-  const auto explained = [](std::vector<std::string> more) {
+  const auto explained = [](std::vector<std::string> more, int status = 0) {
     std::vector<std::string> arguments{
         "explain", "--resources", kConf + "/demo/resources.yaml", "--target", "xds:///orders"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     Finished finished = run(arguments);
     INFO(finished.errors);
-    CHECK(finished.status == 0);
+    CHECK(finished.status == status);
     CHECK(finished.errors.empty());
     CHECK_FALSE(contains(finished.output, "secret"));
     return finished.output;
@@ -249,17 +255,14 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   const std::vector<std::string> call{"--method", "/signalbox.demo.v1.Orders/Place", "--seed", "7"};
   const std::string text = explained(call);
   INFO(text);
-  // All but whose turn it is: that no seed decides.
-  const auto without_turn = [](const std::string& all) {
-    return all.substr(0, all.find("round_robin: "));
-  };
-  CHECK(without_turn(explained(call)) == without_turn(text));
+  CHECK(explained(call) == text);
   CHECK(contains(text, "[RDS orders-routes]"));
   CHECK(contains(text, "priority: priority 0 of 3: cluster orders-primary"));
   CHECK(contains(text, "weighted_target: locality {region=\"here\", zone=\""));
   CHECK(contains(text, "round_robin: 127.0.0.1"));
   CHECK(contains(text, "[CDS orders-primary]"));
   CHECK(contains(text, "\nThe call goes to 127.0.0.1"));
+  CHECK(contains(text, ", in leaf orders-primary of cluster orders.\n"));
 
   auto with_secrets = call;
   for (const char* word :
@@ -268,11 +271,215 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   const auto json = nlohmann::json::parse(explained(with_secrets));
   CHECK(json["outcome"] == "complete");
   CHECK(json["cluster"] == "orders");
+  CHECK(json["leaf"] == "orders-primary");
   CHECK(json["seed"] == 7);
   CHECK(contains(json["steps"].dump(), "its cookie is not used"));
 
-  CHECK(contains(explained({"--method", "/nowhere/M"}),
-                 "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
+  const std::string nowhere = explained({"--method", "/nowhere/M"}, /*status=*/1);
+  CHECK(
+      contains(nowhere, "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
+  // A file has no node, and so no ID of one.
+  CHECK_FALSE(contains(nowhere, "node ID"));
+}
+
+// Endpoints of both priorities, one of them DRAINING; a policy, a filter and certificates that
+// signalbox does not have itself.
+constexpr const char* kForeign = R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+    name: listener-of-orders
+    api_listener:
+      api_listener:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        route_config:
+          name: routes
+          virtual_hosts:
+            - name: orders
+              domains: ["*"]
+              routes: [{match: {prefix: ""}, route: {cluster: both}}]
+        http_filters:
+          - name: tenant
+            typed_config:
+              "@type": type.googleapis.com/xds.type.v3.TypedStruct
+              type_url: type.googleapis.com/com.example.Tenant
+          - name: sessions
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession
+              strict: true
+              session_state:
+                name: cookie
+                typed_config:
+                  "@type": type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState
+                  cookie: {name: session}
+          - name: router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: both
+    cluster_type:
+      name: envoy.clusters.aggregate
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+        clusters: [near]
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: near
+    type: EDS
+    eds_cluster_config: {eds_config: {ads: {}}}
+    common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, DRAINING]}}
+    load_balancing_policy:
+      policies:
+        - typed_extension_config:
+            name: nearest
+            typed_config:
+              "@type": type.googleapis.com/xds.type.v3.TypedStruct
+              type_url: type.googleapis.com/com.example.Nearest
+    transport_socket:
+      name: tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        common_tls_context:
+          validation_context: {ca_certificate_provider_instance: {instance_name: mesh}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: near
+    endpoints:
+      - locality: {zone: a}
+        load_balancing_weight: 1
+        lb_endpoints:
+          - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}
+          - endpoint: {address: {socket_address: {address: 127.0.0.2, port_value: 1}}}
+          - endpoint: {address: {socket_address: {address: 127.0.0.3, port_value: 1}}}
+            health_status: DRAINING
+      - locality: {zone: b}
+        load_balancing_weight: 1
+        priority: 1
+        lb_endpoints:
+          - endpoint: {address: {socket_address: {address: 127.0.0.4, port_value: 1}}}
+)";
+
+// `signalbox explain` of kForeign.
+class ForeignFile {
+ public:
+  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"explain",
+                                 "--resources",
+                                 resources_,
+                                 "--target",
+                                 "xds:///orders",
+                                 "--method",
+                                 "/a.B/C",
+                                 "--seed",
+                                 "7",
+                                 "--bootstrap",
+                                 bootstrap_,
+                                 "--lb-policy",
+                                 "com.example.Nearest",
+                                 "--http-filter",
+                                 "com.example.Tenant"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  std::string explained(const std::vector<std::string>& more, int status = 0) const {
+    const Finished finished = run(arguments(more));
+    INFO(finished.output << finished.errors);
+    CHECK(finished.status == status);
+    CHECK(finished.errors.empty());
+    return finished.output;
+  }
+
+  const std::string& resources() const { return resources_; }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string resources_ = folder_.write("foreign.yaml", kForeign);
+  // Nothing listens at its server, and its certificates are not there: neither is asked for.
+  const std::string bootstrap_ = folder_.write("bootstrap.json", R"json({
+    "xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],
+    "node": {"id": "node-of-the-bootstrap"},
+    "client_default_listener_resource_name_template": "listener-of-%s",
+    "certificate_providers": {"mesh": {
+      "plugin_name": "file_watcher", "config": {"ca_certificate_file": "/no/such/ca.pem"}}}
+  })json");
+};
+
+std::string cookie_for(const std::string& hosts) {
+  return "session=" + absl::Base64Escape(hosts + ";both");
+}
+
+TEST_CASE("signalbox explain: of a file with a bootstrap, custom policies and filters beside it",
+          "[e2e][tools][explain]") {
+  const ForeignFile file;
+  const std::string text = file.explained({});
+  INFO(text);
+  CHECK(contains(text, "com.example.Tenant: the call passes"));
+  CHECK(contains(text, "com.example.Nearest: round_robin stands in its place"));
+  CHECK(contains(text, ":1, in leaf near of cluster both.\n"));
+
+  // Without them it is refused, and says what is missing.
+  for (const char* option : {"--bootstrap", "--lb-policy", "--http-filter"}) {
+    std::vector<std::string> without = file.arguments();
+    const auto at = std::find(without.begin(), without.end(), option);
+    without.erase(at, at + 2);
+    INFO(option);
+    const Finished finished = run(without);
+    CHECK(finished.status != 0);
+  }
+  CHECK(contains(refusal(file.arguments({"--lb-policy", "com.example.Nearest"}), 2), "once"));
+  CHECK(contains(refusal({"explain",
+                          "--admin",
+                          "unix:s",
+                          "--target",
+                          "xds:///a",
+                          "--method",
+                          "/m",
+                          "--lb-policy",
+                          "com.example.Nearest"},
+                         2),
+                 "excludes"));
+  CHECK(contains(refusal({"explain",
+                          "--resources",
+                          file.resources(),
+                          "--target",
+                          "xds:///orders",
+                          "--method",
+                          "/m",
+                          "--bootstrap",
+                          "/no/such.json"},
+                         2),
+                 "/no/such.json"));
+}
+
+TEST_CASE("signalbox explain: every endpoint of a file counts as connected for its sessions",
+          "[e2e][tools][explain][A55]") {
+  const ForeignFile file;
+  for (const char* host : {"127.0.0.2:1", "127.0.0.3:1", "127.0.0.4:1"}) {
+    const std::string text = file.explained({"--cookie", cookie_for(host)});
+    INFO(text);
+    CHECK(contains(text,
+                   std::string("The call goes to ") + host + ", in leaf near of cluster both."));
+    CHECK(contains(text, "the session stays"));
+  }
+  const std::string refused = file.explained({"--cookie", cookie_for("127.0.0.9:1")}, /*status=*/1);
+  CHECK(contains(refused,
+                 "the session is strict, and the host of its cookie cannot be used: no endpoint of "
+                 "the cluster has this address (node ID: node-of-the-bootstrap)"));
+}
+
+TEST_CASE("signalbox explain: a seed gives the same answer, whatever else the machine does",
+          "[e2e][tools][explain]") {
+  const ForeignFile file;
+  const std::vector<std::string> cookie{"--cookie", cookie_for("127.0.0.4:1")};
+  std::vector<tools::ChildProcess> at_once;
+  for (int i = 0; i < 8; ++i)
+    at_once.push_back(start(file.arguments(i % 2 == 0 ? std::vector<std::string>{} : cookie)));
+  std::set<std::string> plain;
+  std::set<std::string> of_session;
+  for (std::size_t i = 0; i < at_once.size(); ++i) {
+    const Finished finished = finish(at_once[i]);
+    (i % 2 == 0 ? plain : of_session).insert(finished.output + finished.errors);
+  }
+  CHECK(plain.size() == 1);
+  CHECK(of_session.size() == 1);
+  CHECK(contains(*plain.begin(), "drawn by the seed: "));
 }
 
 TEST_CASE("signalbox plan: a zone that dies, as a table, as data and as a page",

@@ -17,7 +17,8 @@ std::string ErrorText::explain(const ResourceKey& key, const absl::Status& error
 }
 
 std::string ErrorText::explain(absl::string_view reason) const {
-  return absl::StrCat(target_, ": ", reason, " (node ID: ", node_id_, ")");
+  const std::string brackets = node_id_.empty() ? "" : absl::StrCat(" (", node(), ")");
+  return absl::StrCat(target_, ": ", reason, brackets);
 }
 
 std::string ErrorText::node() const {

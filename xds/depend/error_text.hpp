@@ -19,7 +19,8 @@ class ErrorText {
  public:
   ErrorText(std::string target, std::string node_id);
 
-  /// `xds:///orders: EDS resource "e": connection refused (node ID: n)`.
+  /// `xds:///orders: EDS resource "e": connection refused (node ID: n)`; without the brackets where
+  /// the node has no ID.
   std::string explain(const ResourceKey& key, const absl::Status& error) const;
   std::string explain(absl::string_view reason) const;
 

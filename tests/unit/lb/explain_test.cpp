@@ -3,7 +3,9 @@
 // What pickers say of a call, and that saying it leaves nothing behind.
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -283,6 +285,31 @@ TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50
   CHECK(absl::StartsWith(of_room(lines, "round_robin").at(0), "round_robin: not b; "));
 }
 
+TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed", "[lb][explain]") {
+  Tree world({":a,b,c"});
+  for (const char* address : {"a", "b", "c"})
+    world.tree.up(address);
+  const auto told = [&](std::uint64_t seed) {
+    Lines lines;
+    lb::TimedTrace trace(
+        Instant(),
+        [&](const PickStep& step) { lines.push_back(testing::to_line(step)); },
+        Turns::kBySeed);
+    const ClusterName cluster("orders");
+    world.tree.picker()->explain({.cluster = &cluster, .seed = seed}, trace);
+    return of_room(lines, "round_robin").back();
+  };
+  std::set<std::string> all;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const std::string first = told(seed);
+    world.tree.call("orders");  // Somebody else's turn.
+    CHECK(told(seed) == first);
+    CHECK(absl::StrContains(first, "drawn by the seed: "));
+    all.insert(first);
+  }
+  CHECK(all.size() == 3);
+}
+
 TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]") {
   SessionTree world;
   world.apply({":a,b,c,d!"});
@@ -313,6 +340,21 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   CHECK(of_room(visited(world.tree, ""), "override_host").back() ==
         "override_host: a session begins; the call has no cookie that names a host; CDS orders");
   CHECK(of_room(explained(world.tree), "override_host").empty());
+}
+
+TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A55-43]") {
+  SessionTree world;
+  world.apply({":a"});
+  world.tree.up("a");
+  const ClusterName name("orders");
+  const SessionArgs session{"x,y", /*strict=*/true, world.tree.now()};
+  testing::StepLog log;
+  const PickResult told =
+      world.tree.picker()->explain({.cluster = &name, .session = &session}, log.trace);
+  // What only the cookie says is not told: it may have been sealed.
+  CHECK(std::get<Drop>(told.outcome).status.message() ==
+        "the session is strict, and the host of its cookie cannot be used: no endpoint of the "
+        "cluster has this address");
 }
 
 TEST_CASE("explain: a session's host is not marked as used, and not asked for", "[lb][explain]") {
