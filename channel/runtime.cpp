@@ -23,6 +23,7 @@
 #include "actors/io/health_prober.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "channel/admin_server.hpp"
+#include "channel/check_options.hpp"
 #include "channel/explain_page.hpp"
 #include "channel/grpc_channel.hpp"
 #include "channel/http_filters.hpp"
@@ -52,39 +53,6 @@ absl::StatusOr<xds::Bootstrap> read_bootstrap(const RuntimeOptions& options) {
     return xds::load_bootstrap(xds::BootstrapText{*options.bootstrap_json});
   const auto get = [](const char* name) -> const char* { return std::getenv(name); };
   return xds::load_bootstrap(xds::BootstrapEnvironment{get});
-}
-
-absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) {
-  if (!throttling) return {};
-  const auto check = [](const char* name, double value) -> absl::Status {
-    if (value > 0 && value <= 1000) return {};
-    return absl::InvalidArgumentError(absl::StrCat("RuntimeOptions::retry_throttling.",
-                                                   name,
-                                                   ": must be more than 0 and at most 1000, found ",
-                                                   value));
-  };
-  absl::Status status = check("max_tokens", throttling->max_tokens);
-  status.Update(check("token_ratio", throttling->token_ratio));
-  return status;
-}
-
-absl::Status check_authority(const std::string& authority) {
-  if (is_header_value(":authority", authority)) return {};
-  return absl::InvalidArgumentError(
-      absl::StrCat("the default authority: ", unprintable_in(authority)));
-}
-
-absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
-  absl::Status status = actors::check_arguments(arguments);
-  status.Update(check_authority(actors::default_authority(arguments)));
-  if (status.ok()) return status;
-  return {status.code(), absl::StrCat("RuntimeOptions::channel_arguments: ", status.message())};
-}
-
-absl::Status check_panic_threshold(std::uint32_t percent) {
-  if (percent <= 100) return {};
-  return absl::InvalidArgumentError(absl::StrCat(
-      "RuntimeOptions::panic_threshold: must be at most 100 (percent), found ", percent));
 }
 
 std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
@@ -384,10 +352,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (!options.log) options.log = log_to_stderr;
-  absl::Status valid = check_throttling(options.retry_throttling);
-  valid.Update(check_panic_threshold(options.panic_threshold));
-  valid.Update(check_channel_arguments(options.channel_arguments));
-  if (!valid.ok()) return valid;
+  if (absl::Status valid = channel::check_options(options); !valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
   lb::PolicyOptions policy = channel::policy_options(
@@ -443,7 +408,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   environment.subchannel.lost_backoff = options.lost_backoff;
   state->host = std::make_unique<actors::Host>(
       std::make_shared<const actors::Environment>(std::move(environment)),
-      std::max<std::size_t>(options.scheduler_threads, 1));
+      options.scheduler_threads);
   state->link = std::make_shared<channel::HostLink>(*state->host);
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
@@ -476,7 +441,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
 std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& target,
                                                          ChannelOptions own) {
   auto found = state_->target(target);
-  if (const absl::Status valid = check_authority(own.authority); found.ok() && !valid.ok())
+  if (const absl::Status valid = channel::check_authority(own.authority); found.ok() && !valid.ok())
     found = absl::InvalidArgumentError(absl::StrCat(target, ": ", valid.message()));
   if (found.ok() && state_->transport != EndpointTransport::kGrpc) {
     found = absl::FailedPreconditionError(absl::StrCat(

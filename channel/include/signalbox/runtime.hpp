@@ -112,7 +112,7 @@ struct SessionCookieOptions {
 };
 
 struct RuntimeOptions {
-  /// Where the bootstrap is: a file, or the JSON itself; neither: the environment.
+  /// Where the bootstrap is: a file, or the JSON itself; neither: the environment. Both: an error.
   std::optional<std::string> bootstrap_path;
   std::optional<std::string> bootstrap_json;
 
@@ -250,7 +250,7 @@ struct RuntimeOptions {
   /// (absl::SetMutexDeadlockDetectionMode).
   bool detect_deadlocks = false;
 
-  /// Of the actors' scheduler.
+  /// Of the actors' scheduler; at least 1.
   std::size_t scheduler_threads = 2;
   /// Seed of all chance of the control plane (jitter, shuffles); unset: from the system.
   std::optional<std::uint64_t> seed;

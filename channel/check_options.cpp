@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/check_options.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/io/connection_arguments.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+absl::Status wrong(absl::string_view option, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("RuntimeOptions::", option, ": ", why));
+}
+
+absl::Status check_bootstrap(const RuntimeOptions& options) {
+  if (!options.bootstrap_path || !options.bootstrap_json) return absl::OkStatus();
+  return wrong("bootstrap_path, bootstrap_json", "only one of them may be set, found both");
+}
+
+absl::Status check_durations(const RuntimeOptions& options) {
+  using Nanoseconds = std::chrono::nanoseconds;
+  const std::pair<const char*, Nanoseconds> all[] = {
+      {"resource_timeout", options.resource_timeout},
+      {"failover_timeout", options.failover_timeout},
+      {"initial_backoff", options.initial_backoff},
+      {"max_backoff", options.max_backoff},
+      {"lost_backoff", options.lost_backoff},
+      {"connection_attempt_delay", options.connection_attempt_delay},
+      {"keepalive_time", options.keepalive_time.value_or(Nanoseconds::zero())},
+      {"keepalive_timeout", options.keepalive_timeout},
+      {"xds_keepalive_time", options.xds_keepalive_time},
+  };
+  for (const auto& [name, duration] : all) {
+    if (duration >= Nanoseconds::zero()) continue;
+    const std::chrono::duration<double> seconds = duration;
+    return wrong(name, absl::StrCat("must not be negative, found ", seconds.count(), " s"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) {
+  if (!throttling) return absl::OkStatus();
+  const auto check = [](const char* name, double value) -> absl::Status {
+    if (value > 0 && value <= 1000) return absl::OkStatus();
+    return wrong(absl::StrCat("retry_throttling.", name),
+                 absl::StrCat("must be more than 0 and at most 1000, found ", value));
+  };
+  absl::Status status = check("max_tokens", throttling->max_tokens);
+  status.Update(check("token_ratio", throttling->token_ratio));
+  return status;
+}
+
+absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
+  const absl::Status status = actors::check_arguments(arguments);
+  return status.ok() ? status : wrong("channel_arguments", status.message());
+}
+
+absl::Status check_panic_threshold(std::uint32_t percent) {
+  if (percent <= 100) return absl::OkStatus();
+  return wrong("panic_threshold", absl::StrCat("must be at most 100 (percent), found ", percent));
+}
+
+absl::Status check_threads(std::size_t threads) {
+  if (threads > 0) return absl::OkStatus();
+  return wrong("scheduler_threads", "must be at least 1, found 0");
+}
+
+}  // namespace
+
+absl::Status check_options(const RuntimeOptions& options) {
+  absl::Status valid = check_bootstrap(options);
+  valid.Update(check_durations(options));
+  valid.Update(check_throttling(options.retry_throttling));
+  valid.Update(check_panic_threshold(options.panic_threshold));
+  valid.Update(check_channel_arguments(options.channel_arguments));
+  valid.Update(check_threads(options.scheduler_threads));
+  return valid;
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/check_options.hpp"
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::channel {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("check_options: what is set to nothing is right", "[channel][options]") {
+  CHECK(check_options({}).ok());
+  RuntimeOptions zero;
+  zero.resource_timeout = zero.failover_timeout = zero.lost_backoff = 0ns;
+  zero.scheduler_threads = 1;
+  CHECK(check_options(zero).ok());
+}
+
+TEST_CASE("check_options: an option that cannot be meant is refused by its name",
+          "[channel][options]") {
+  struct Row {
+    std::function<void(RuntimeOptions&)> set;
+    std::string text;
+  };
+
+  const std::string negative = ": must not be negative, found -1.5 s";
+  const auto row = GENERATE_COPY(values<Row>({
+      {[](auto& it) { it.resource_timeout = -1500ms; }, "resource_timeout" + negative},
+      {[](auto& it) { it.failover_timeout = -1500ms; }, "failover_timeout" + negative},
+      {[](auto& it) { it.initial_backoff = -1500ms; }, "initial_backoff" + negative},
+      {[](auto& it) { it.max_backoff = -1500ms; }, "max_backoff" + negative},
+      {[](auto& it) { it.lost_backoff = -1500ms; }, "lost_backoff" + negative},
+      {[](auto& it) { it.connection_attempt_delay = -1500ms; },
+       "connection_attempt_delay" + negative},
+      {[](auto& it) { it.keepalive_time = -1500ms; }, "keepalive_time" + negative},
+      {[](auto& it) { it.keepalive_timeout = -1500ms; }, "keepalive_timeout" + negative},
+      {[](auto& it) { it.xds_keepalive_time = -1500ms; }, "xds_keepalive_time" + negative},
+      {[](auto& it) { it.resource_timeout = -1ns; },
+       "resource_timeout: must not be negative, found -1e-09 s"},
+      {[](auto& it) { it.scheduler_threads = 0; },
+       "scheduler_threads: must be at least 1, found 0"},
+      {[](auto& it) { it.bootstrap_path = it.bootstrap_json = ""; },
+       "bootstrap_path, bootstrap_json: only one of them may be set, found both"},
+      {[](auto& it) { it.panic_threshold = 101; },
+       "panic_threshold: must be at most 100 (percent), found 101"},
+      {[](auto& it) { it.retry_throttling = RetryThrottling{.max_tokens = 0}; },
+       "retry_throttling.max_tokens: must be more than 0 and at most 1000, found 0"},
+  }));
+  RuntimeOptions options;
+  row.set(options);
+  const absl::Status status = check_options(options);
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(std::string(status.message()) == "RuntimeOptions::" + row.text);
+  // Runtime::start() asks before it reads anything.
+  const auto runtime = Runtime::start(options);
+  CHECK(runtime.status() == status);
+}
+
+}  // namespace
+}  // namespace signalbox::channel
