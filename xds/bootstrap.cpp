@@ -2,6 +2,7 @@
 #include "xds/bootstrap.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -183,10 +184,13 @@ Bootstrap read_bootstrap(const JsonReader& root) {
 
 // `name` is how errors call the file.
 absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::string_view name) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  const bool is_forbidden = !file.is_open() && (errno == EACCES || errno == EPERM);
   std::error_code ignored;
   if (!file.is_open() || std::filesystem::is_directory(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat(name, ": the file cannot be read"));
+    const std::string text = absl::StrCat(name, ": the file cannot be read");
+    return is_forbidden ? absl::PermissionDeniedError(text) : absl::NotFoundError(text);
   }
   const std::string text(std::istreambuf_iterator<char>(file), {});
   auto bootstrap = parse_bootstrap(text, name);

@@ -262,9 +262,11 @@ int FileServer::patience() const {
 // A client says it again with every response.
 void FileServer::report_nack(const xds::Nack& nack) {
   if (!told_.insert(nack.detail).second) return;
-  options_.complain(
-      FileTrouble::kInvalidResource,
-      absl::StrCat(file_.path(), ": ", nack.detail, "; what was good before is still served"));
+  // A client without a version of this type has taken nothing of it yet.
+  const char* const meanwhile =
+      nack.version.empty() ? "; it is not used" : "; what was good before is still served";
+  options_.complain(FileTrouble::kInvalidResource,
+                    absl::StrCat(file_.path(), ": ", nack.detail, meanwhile));
 }
 
 // --- the transport ----------------------------------------------------------

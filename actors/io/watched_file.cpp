@@ -24,8 +24,12 @@ constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
 constexpr int kMaxLinks = 40;  // As the kernel.
 
+// PERMISSION_DENIED where the system forbids it; NOT_FOUND for all else.
 absl::Status file_error(absl::string_view what, const std::string& path) {
-  return absl::NotFoundError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
+  const int error = errno;
+  const bool is_forbidden = error == EACCES || error == EPERM;
+  return {is_forbidden ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kNotFound,
+          absl::StrCat(what, " ", path, ": ", std::strerror(error))};
 }
 
 // Puts the steps of `way` before the others.

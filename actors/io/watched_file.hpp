@@ -23,7 +23,8 @@
 
 namespace signalbox::actors {
 
-/// The whole text of a file; the error says which file and why.
+/// The whole text of a file. The error says which file and why: PERMISSION_DENIED where it must not
+/// be read, else NOT_FOUND.
 absl::StatusOr<std::string> read_file(const std::string& path);
 
 class WatchedFile {

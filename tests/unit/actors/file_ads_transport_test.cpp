@@ -67,6 +67,8 @@ struct Client {
     for (const std::string& name : names)
       request.add_resource_names(name);
     if (last != nullptr) request.set_response_nonce(last->nonce());
+    if (last != nullptr && nack.empty()) version = last->version_info();
+    request.set_version_info(version);
     if (!nack.empty()) request.mutable_error_detail()->set_message(nack);
     stream->send(request.SerializeAsString());
   }
@@ -77,6 +79,7 @@ struct Client {
     return response;
   }
 
+  std::string version;  ///< Of the last response that was taken; empty: none was.
   Happened<std::string> events;
   std::unique_ptr<AdsTransport::Stream> stream;
 };
@@ -239,8 +242,8 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a"}, &first, "CDS resource \"a\": bad");
   const Complaint complaint = world.complaints.next();
   CHECK(complaint.trouble == FileTrouble::kInvalidResource);
-  CHECK(complaint.text == world.folder.path("resources.yaml") +
-                              ": CDS resource \"a\": bad; what was good before is still served");
+  CHECK(complaint.text ==
+        world.folder.path("resources.yaml") + ": CDS resource \"a\": bad; it is not used");
 
   // The same again, with another name wanted: known.
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
@@ -253,6 +256,17 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   CHECK(world.complaints.is_empty());
   client.ask(kCds, {"a", "b"}, &third, "CDS resource \"a\": bad");
   CHECK(world.complaints.next().trouble == FileTrouble::kInvalidResource);
+
+  // Once the client has taken a version, that one serves on.
+  world.write(clusters({"a"}));
+  const DiscoveryResponse fourth = client.response();
+  client.ask(kCds, {"a", "b"}, &fourth);
+  world.write(clusters({"a", "b"}));
+  const DiscoveryResponse fifth = client.response();
+  client.ask(kCds, {"a", "b"}, &fifth, "CDS resource \"b\": bad");
+  CHECK(world.complaints.next().text ==
+        world.folder.path("resources.yaml") +
+            ": CDS resource \"b\": bad; what was good before is still served");
 }
 
 TEST_CASE("file_ads_transport: streams end as the interface says", "[actors][io][file]") {

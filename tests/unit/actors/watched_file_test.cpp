@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/no_descriptors.hpp"
+#include "tests/support/no_rights.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::StartsWith;
 using test::NoDescriptors;
+using test::NoRights;
 using test::TemporaryFolder;
 
 // Waits until the descriptor is readable.
@@ -49,6 +51,20 @@ void point_link(const std::string& link, const std::string& target) {
 }
 
 }  // namespace
+
+TEST_CASE("watched_file: a file that must not be read is PERMISSION_DENIED", "[actors][io][file]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("file", "secret");
+  fs::permissions(path, fs::perms::none);
+  fs::permissions(
+      folder.path("."), fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const NoRights rights;
+  for (const absl::Status& status : {read_file(path).status(), WatchedFile::open(path).status()}) {
+    CHECK(status.code() == absl::StatusCode::kPermissionDenied);
+    CHECK(std::string(status.message()) == "cannot read " + path + ": Permission denied");
+  }
+  CHECK(read_file(folder.path("none")).status().code() == absl::StatusCode::kNotFound);
+}
 
 TEST_CASE("watched_file: hears of every way in which a file is changed", "[actors][io][file]") {
   struct Row {

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include "tests/support/no_rights.hpp"
 #include "xds/utf8.hpp"
 
 namespace signalbox::xds {
@@ -401,6 +402,18 @@ TEST_CASE("bootstrap: loading errors name where the text came from", "[xds][A27]
       CHECK(absl::StrContains(error, row.told));
     }
   }
+}
+
+TEST_CASE("bootstrap: a file that must not be read is PERMISSION_DENIED", "[xds][A27]") {
+  const Folder folder;
+  const std::string path = folder.write("secret.json", kFull);
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  const test::NoRights rights;
+  const auto forbidden = load_bootstrap(BootstrapFile{path});
+  CHECK(forbidden.status().code() == absl::StatusCode::kPermissionDenied);
+  CHECK(error_of(forbidden) == path + ": the file cannot be read");
+  const auto absent = load_bootstrap(BootstrapFile{"/no/such/bootstrap.json"});
+  CHECK(absent.status().code() == absl::StatusCode::kNotFound);
 }
 
 TEST_CASE("bootstrap: a resource file is found beside the bootstrap", "[xds]") {
