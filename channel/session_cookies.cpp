@@ -50,10 +50,11 @@ absl::StatusOr<SessionCookies> SessionCookies::make(
         "RuntimeOptions::session_cookies.accept_plain: without a key_file all cookies are plain");
   }
   count->count_config_rejected(kRejected, 0);
-  auto keys = actors::SealKeyFile::start(*options.key_file, [log, count](const std::string& text) {
+  const auto complain = [log, count](const std::string& text) {
     count->count_config_rejected(kRejected);
     log(text);
-  });
+  };
+  auto keys = actors::SealKeyFile::start(*options.key_file, complain, log);
   if (!keys.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("RuntimeOptions::session_cookies.key_file: ", keys.status().message()));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lb/snapshot_cell.hpp"
@@ -23,7 +24,20 @@ absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
 }
 
+// The permissions of others; none where the file is gone: reading it says so.
+mode_t rights_of_others(const std::string& path) {
+  struct stat file {};
+
+  return ::stat(path.c_str(), &file) == 0 ? file.st_mode & S_IRWXO : 0;
+}
+
+absl::Status forbidden(const std::string& path) {
+  return absl::PermissionDeniedError(
+      absl::StrCat(path, ": others can write it, and so could make cookies; chmod o-w it"));
+}
+
 absl::StatusOr<lb::SealKeys> keys_in(const WatchedFile& file) {
+  if ((rights_of_others(file.path()) & S_IWOTH) != 0) return of_keys(forbidden(file.path()));
   auto keys = lb::read_seal_keys(file.text());
   if (keys.ok()) return keys;
   return of_keys(
@@ -33,22 +47,25 @@ absl::StatusOr<lb::SealKeys> keys_in(const WatchedFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SealKeyFile>> SealKeyFile::start(const std::string& path,
-                                                                Complain complain) {
+                                                                Complain complain,
+                                                                Complain warn) {
   auto file = WatchedFile::open(path);
   if (!file.ok()) return of_keys(file.status());
   auto keys = keys_in(*file);
   if (!keys.ok()) return keys.status();
   const int stop = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop < 0) return absl::ResourceExhaustedError("seal keys: no file descriptor is left");
-  return std::unique_ptr<SealKeyFile>(
-      new SealKeyFile(*std::move(file), *std::move(keys), stop, std::move(complain)));
+  return std::unique_ptr<SealKeyFile>(new SealKeyFile(
+      *std::move(file), *std::move(keys), stop, std::move(complain), std::move(warn)));
 }
 
-SealKeyFile::SealKeyFile(WatchedFile file, lb::SealKeys keys, int stop, Complain complain)
+SealKeyFile::SealKeyFile(
+    WatchedFile file, lb::SealKeys keys, int stop, Complain complain, Complain warn)
     : file_(std::move(file)),
       seal_(std::make_shared<lb::CookieSeal>(std::move(keys))),
       stop_(stop),
       complain_(std::move(complain)),
+      warn_(std::move(warn)),
       thread_([this] { run(); }) {}
 
 SealKeyFile::~SealKeyFile() {
@@ -58,6 +75,7 @@ SealKeyFile::~SealKeyFile() {
 }
 
 void SealKeyFile::run() {
+  warn_of_readers();
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{stop_, POLLIN, 0}, pollfd{file_.descriptor(), POLLIN, 0}};
     const int ready = ::poll(fds.data(), fds.size(), patience());
@@ -77,8 +95,11 @@ int SealKeyFile::patience() const {
 
 void SealKeyFile::take_change() {
   const auto change = file_.read_change();
-  if (change.ok() && !change->has_value()) return;
+  const bool is_same = change.ok() && !change->has_value();
+  if (is_same && !is_forbidden_) return;
   auto keys = change.ok() ? keys_in(file_) : of_keys(change.status());
+  is_forbidden_ = change.ok() && absl::IsPermissionDenied(keys.status());
+  if (is_same && is_forbidden_) return;  // It has been said.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
     settled_at_ = Clock::now() + kSettling;
@@ -87,6 +108,15 @@ void SealKeyFile::take_change() {
   trouble_.clear();
   const auto old = seal_->exchange(*std::move(keys));
   lb::SnapshotCell::wait_for_readers();
+  warn_of_readers();
+}
+
+void SealKeyFile::warn_of_readers() {
+  const bool had_readers =
+      std::exchange(has_readers_, (rights_of_others(file_.path()) & S_IROTH) != 0);
+  if (!has_readers_ || had_readers || !warn_) return;
+  warn_(absl::StrCat(
+      "seal keys: ", file_.path(), ": others can read it, and so can make cookies; chmod o-r it"));
 }
 
 }  // namespace signalbox::actors

@@ -3,6 +3,7 @@
 // Sessions over real connections: a cookie leads back, whichever runtime made it.
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
@@ -256,13 +257,18 @@ TEST_CASE("session: keys that cannot be used are told and counted, and the last 
   const TemporaryFolder folder;
   Happened<std::string> logged;
   RuntimeOptions options = world.options();
-  options.session_cookies.key_file = folder.write("keys", keys("a"));
+  const std::string path = folder.write("keys", keys("a"));
+  std::filesystem::permissions(
+      path, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+  options.session_cookies.key_file = path;
   options.log = [&](const std::string& text) { logged.add(text); };
   const auto runtime = start_runtime(std::move(options));
   const auto rejected = [&] {
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"seal_keys\""});
   };
   const std::string counter = "signalbox_config_rejected_total{reason=\"seal_keys\"} ";
+  // Others can read the file that the test writes. That is no reason to refuse it.
+  CHECK_THAT(logged.next(), Contains("/keys: others can read it, and so can make cookies"));
   CHECK_THAT(runtime->metrics_text(), Contains(counter + "0"));
   const std::string cookie = pick_with(*router_of(*runtime), "").set_cookie();
   folder.write("keys", "no key\n");

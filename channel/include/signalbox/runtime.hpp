@@ -102,6 +102,8 @@ struct SessionCookieOptions {
   /// What becomes of a changed file that is bad, `log` is told, and
   /// signalbox_config_rejected_total{reason="seal_keys"} counts it; the last good keys stay in use.
   /// All processes that share clients need the same file.
+  /// A file that others can write is not used, since they could make cookies; of one that others
+  /// can read `log` is told.
   std::optional<std::string> key_file;
   /// With a key_file: takes plain cookies as well, while clients still have them, and replaces
   /// them. As long as this is on, nothing is won against those who write their own.

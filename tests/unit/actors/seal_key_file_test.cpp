@@ -97,6 +97,63 @@ TEST_CASE("seal_key_file: keys are taken as the file changes, and bad ones are n
   CHECK_FALSE(opens(*seal, sealed_by(seal_of('b'))));
 }
 
+TEST_CASE("seal_key_file: a file that others can write is not used", "[actors][io][sealed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("keys", line_of('a'));
+  fs::permissions(path, fs::perms::owner_read | fs::perms::others_write);
+  const std::string why = "seal keys: " + path + ": others can write it, and so could make cookies";
+  const auto refused = SealKeyFile::start(path, [](const std::string&) {});
+  CHECK(refused.status().code() == absl::StatusCode::kPermissionDenied);
+  CHECK_THAT(std::string(refused.status().message()), StartsWith(why));
+
+  // One that takes the place of a good one.
+  fs::permissions(path, fs::perms::owner_all);
+  Happened<std::string> complaints;
+  const auto file =
+      SealKeyFile::start(path, [&](const std::string& text) { complaints.add(text); });
+  REQUIRE(file.ok());
+  const auto seal = (*file)->seal();
+  const std::string other = folder.write("other", line_of('b'));
+  fs::permissions(other, fs::perms::owner_all | fs::perms::others_write);
+  fs::rename(other, path);
+  CHECK_THAT(complaints.next(), StartsWith(why) && Contains("the last good keys stay in use"));
+  CHECK(opens(seal_of('a'), sealed_by(*seal)));
+  // Its keys are good as soon as its rights are.
+  fs::permissions(path, fs::perms::owner_all);
+  CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
+  CHECK(complaints.is_empty());
+}
+
+TEST_CASE("seal_key_file: a file that others can read is used, and warned of once",
+          "[actors][io][sealed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("keys", line_of('a'));
+  fs::permissions(path, fs::perms::owner_all | fs::perms::others_read);
+  Happened<std::string> complaints;
+  Happened<std::string> warnings;
+  const auto file = SealKeyFile::start(
+      path,
+      [&](const std::string& text) { complaints.add(text); },
+      [&](const std::string& text) { warnings.add(text); });
+  REQUIRE(file.ok());
+  const std::string warning =
+      "seal keys: " + path + ": others can read it, and so can make cookies; chmod o-r it";
+  CHECK(warnings.next() == warning);
+  const auto seal = (*file)->seal();
+  const auto change_to = [&](char letter, fs::perms rights) {
+    const std::string next = folder.write("next", line_of(letter));
+    fs::permissions(next, rights);
+    fs::rename(next, path);
+    CHECK(test::eventually([&] { return opens(seal_of(letter), sealed_by(*seal)); }));
+  };
+  change_to('b', fs::perms::owner_all | fs::perms::others_read);
+  change_to('c', fs::perms::owner_all);
+  change_to('d', fs::perms::owner_all | fs::perms::others_read);
+  CHECK(warnings.next() == warning);
+  CHECK(warnings.is_empty());
+  CHECK(complaints.is_empty());
+}
+
 // Which files of a folder have been read to their end, from its making on.
 class Readings {
  public:
