@@ -24,7 +24,7 @@ namespace signalbox::channel {
 namespace {
 
 constexpr mode_t kMode = 0660;
-constexpr int kBacklog = 16;
+constexpr int kBacklog = 128;
 
 std::string error_text(int error) {
   return std::system_category().message(error);

@@ -1,64 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin_server.hpp"
 
-#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
-#include <microhttpd.h>
 
 namespace signalbox::channel {
-namespace {
-
-MHD_Result add_argument(void* query, MHD_ValueKind /*kind*/, const char* key, const char* value) {
-  static_cast<decltype(AdminRequest::query)*>(query)->emplace(key, value == nullptr ? "" : value);
-  return MHD_YES;
-}
-
-std::string header(MHD_Connection* connection, const char* name) {
-  const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-  return value == nullptr ? "" : value;
-}
-
-MHD_Result send(MHD_Connection* connection, AdminResponse response) {
-  MHD_Response* out = MHD_create_response_from_buffer(
-      response.body.size(), response.body.data(), MHD_RESPMEM_MUST_COPY);
-  if (out == nullptr) return MHD_NO;
-  MHD_add_response_header(out, MHD_HTTP_HEADER_CONTENT_TYPE, response.content_type.c_str());
-  MHD_add_response_header(out, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-  MHD_add_response_header(out, MHD_HTTP_HEADER_CONNECTION, "close");
-  MHD_add_response_header(out, "X-Content-Type-Options", "nosniff");
-  if (response.status == MHD_HTTP_METHOD_NOT_ALLOWED)
-    MHD_add_response_header(out, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
-  const MHD_Result result =
-      MHD_queue_response(connection, static_cast<unsigned>(response.status), out);
-  MHD_destroy_response(out);
-  return result;
-}
-
-// Once its headers are there: what a body might say is of no interest to anyone.
-MHD_Result handle(void* server,
-                  MHD_Connection* connection,
-                  const char* path,
-                  const char* method,
-                  const char* /*version*/,
-                  const char* /*upload*/,
-                  std::size_t* /*upload_size*/,
-                  void** /*state*/) {
-  AdminRequest request;
-  request.method = method;
-  request.path = path;
-  request.host = header(connection, MHD_HTTP_HEADER_HOST);
-  const auto has = [&](const char* name) {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name) != nullptr;
-  };
-  // Browsers send one of them with whatever a page asks for.
-  request.has_origin = has(MHD_HTTP_HEADER_ORIGIN) || has("Sec-Fetch-Site");
-  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request.query);
-  return send(connection, static_cast<const AdminServer*>(server)->respond(std::move(request)));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::start(absl::string_view address,
                                                                 AdminSources sources) {
@@ -66,41 +14,19 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::start(absl::string_vie
   if (!parsed.ok()) return parsed.status();
   auto listener = AdminListener::open(*parsed);
   if (!listener.ok()) return listener.status();
-  auto server =
-      std::unique_ptr<AdminServer>(new AdminServer(*std::move(listener), std::move(sources)));
-  const int descriptor = server->listener_.release();
-  server->daemon_ = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC,
-                                     /*port=*/0,
-                                     nullptr,
-                                     nullptr,
-                                     &handle,
-                                     server.get(),
-                                     MHD_OPTION_LISTEN_SOCKET,
-                                     descriptor,
-                                     MHD_OPTION_CONNECTION_LIMIT,
-                                     kMaxConnections,
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                     kMaxConnectionBytes,
-                                     MHD_OPTION_CONNECTION_TIMEOUT,
-                                     kIdleSeconds,
-                                     MHD_OPTION_STRICT_FOR_CLIENT,
-                                     1,
-                                     MHD_OPTION_END);
-  if (server->daemon_ == nullptr) {
+  auto server = std::unique_ptr<AdminServer>(new AdminServer(*std::move(listener)));
+  const bool over_network = std::holds_alternative<LoopbackAddress>(server->listener_.address());
+  server->http_ =
+      HttpServer::start(server->listener_.release(),
+                        [over_network, sources = std::move(sources)](AdminRequest request) {
+                          request.over_network = over_network;
+                          return answer(request, sources);
+                        });
+  if (server->http_ == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("admin address ", server->address(), ": the HTTP server does not start"));
   }
   return server;
-}
-
-// The daemon closes the descriptor that it was given.
-AdminServer::~AdminServer() {
-  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
-}
-
-AdminResponse AdminServer::respond(AdminRequest request) const {
-  request.over_network = std::holds_alternative<LoopbackAddress>(listener_.address());
-  return answer(request, sources_);
 }
 
 }  // namespace signalbox::channel

@@ -28,6 +28,7 @@
 #include "channel/grpc_channel.hpp"
 #include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
+#include "channel/metrics_server.hpp"
 #include "channel/plan_world.hpp"
 #include "channel/policy_options.hpp"
 #include "channel/session_cookies.hpp"
@@ -275,7 +276,7 @@ struct Runtime::State {
   std::optional<channel::SessionCookies> session_cookies;
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
-  std::vector<std::unique_ptr<metrics::MetricsServer>> servers;
+  std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
 
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
@@ -305,8 +306,6 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   known = fresh;
   return fresh;
 }
-  // Without connections nothing takes turns that another run could repeat.
-  const Turns turns = transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
 
 // Of targets that are in use: to open one would change the world that is looked at.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
@@ -331,6 +330,8 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const std::uint64_t seed = question.seed.value_or(next_seed());
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+  // Without connections nothing takes turns that another run could repeat.
+  const Turns turns = transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
   return xds::to_json_text({question.target, question.method, seed},
                            found->router().explain({question.method, &headers, seed}, now, turns));
 }
@@ -486,7 +487,8 @@ std::string Runtime::metrics_text() const {
 }
 
 absl::StatusOr<int> Runtime::serve_metrics(const std::string& address) {
-  auto server = metrics::serve_metrics(address, state_->exporter);
+  auto server = channel::MetricsServer::start(
+      address, [exporter = state_->exporter] { return exporter->text(); });
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->servers.push_back(*std::move(server));

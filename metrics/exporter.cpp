@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/exporter.hpp"
 
-#include <exception>
 #include <limits>
 #include <sstream>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "prometheus/exposer.h"
 #include "prometheus/text_serializer.h"
 
 namespace signalbox::metrics {
@@ -79,27 +76,6 @@ std::string Exporter::text() const {
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, Collect());
   return out.str();
-}
-
-MetricsServer::MetricsServer(std::shared_ptr<Exporter> exporter,
-                             std::unique_ptr<prometheus::Exposer> exposer)
-    : exporter_(std::move(exporter)), exposer_(std::move(exposer)) {
-  exposer_->RegisterCollectable(exporter_);
-  port_ = exposer_->GetListeningPorts().at(0);
-}
-
-MetricsServer::~MetricsServer() = default;
-
-absl::StatusOr<std::unique_ptr<MetricsServer>> serve_metrics(const std::string& address,
-                                                             std::shared_ptr<Exporter> exporter) {
-  try {
-    auto exposer = std::make_unique<prometheus::Exposer>(address);
-    return std::unique_ptr<MetricsServer>(
-        new MetricsServer(std::move(exporter), std::move(exposer)));
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("metrics cannot be served on ", address, ": ", error.what()));
-  }
 }
 
 }  // namespace signalbox::metrics

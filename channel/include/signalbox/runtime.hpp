@@ -326,7 +326,8 @@ class Runtime {
   std::shared_ptr<prometheus::Collectable> metrics() const;
   std::string metrics_text() const;
 
-  /// Serves /metrics on "host:port" until the runtime ends; port 0 takes a free one. The port.
+  /// Serves /metrics on "host:port" until the runtime ends; port 0 takes a free one. A port alone
+  /// is one of 127.0.0.1: another machine may ask only where an address says so. Returns the port.
   absl::StatusOr<int> serve_metrics(const std::string& address);
 
   /// What the xDS client knows of every resource that is in use: its state, version, times, last

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HttpDoor — accepts connections, and lets in those whose request has come.
+//
+//   listening socket ─▶ [HttpDoor] ─ the request's headers are whole ─▶ enter(connection)
+//                          ├ no whole headers within kPatience ─▶ closed
+//                          └ headers that servers read in different ways ─▶ 400
+//
+// One thread, which sleeps when nothing comes. A connection that is silent holds a descriptor, and
+// no thread. What it has sent stays in the socket: the HTTP library behind the door reads it.
+//
+// Invariants
+//   D1  At most kMost connections wait. Another one takes the place of the one that waits longest.
+//   D2  A connection waits for at most kPatience, however often it sends something.
+//   D3  No request with two Host headers, or with a NUL in its headers, enters: the library would
+//       take the first Host, or the text before the NUL, where a proxy may take the other.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/strings/string_view.h"
+#include <sys/socket.h>
+
+namespace signalbox::channel {
+
+/// A connection, and what accept() said of its other end.
+struct AcceptedConnection {
+  int descriptor = -1;
+  sockaddr_storage peer{};
+  socklen_t peer_size = 0;
+};
+
+/// Where the headers of a request end, with the empty line; nullopt: they are not whole.
+std::optional<std::size_t> end_of_headers(absl::string_view bytes);
+
+/// Why a request with these whole headers is refused; nullopt: it is not.
+std::optional<std::string> flaw_of_headers(absl::string_view headers);
+
+class HttpDoor {
+ public:
+  static constexpr std::size_t kMost = 256;
+  static constexpr std::chrono::seconds kPatience{2};
+  /// Longer headers enter before they are whole: the library says how it refuses them.
+  static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
+
+  /// Called on the door's thread; the descriptor is the callee's.
+  using Enter = std::function<void(const AcceptedConnection& connection)>;
+
+  /// `listener`: a listening socket, which the door closes.
+  HttpDoor(int listener, Enter enter);
+
+  /// Closes all that wait.
+  ~HttpDoor();
+  HttpDoor(const HttpDoor&) = delete;
+  HttpDoor& operator=(const HttpDoor&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Waiting {
+    AcceptedConnection connection;
+    Clock::time_point until;
+  };
+
+  using Place = std::list<Waiting>::iterator;
+
+  void run();
+  int patience() const;
+  void accept_all();
+  void pause();
+  void go_on();
+  void look(Place place);
+  void close_expired();
+  void close_waiting(Place place);
+  AcceptedConnection take(Place place);
+
+  const int listener_;
+  const int events_;  // epoll
+  const int stop_;    // Readable when it is the end.
+  const Enter enter_;
+  std::optional<Clock::time_point> paused_until_;  // No descriptor was left: nothing is accepted.
+  std::list<Waiting> waiting_;                     // The longest first.
+  std::map<int, Place> by_descriptor_;
+  std::thread thread_;
+};
+
+}  // namespace signalbox::channel

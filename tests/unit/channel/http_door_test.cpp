@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/http_door.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "channel/metrics_server.hpp"
+#include "tests/unit/channel/http_peer.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kRequest = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+constexpr std::chrono::seconds kLong{60};  // More than any machine needs.
+
+std::unique_ptr<MetricsServer> start() {
+  auto server = MetricsServer::start("127.0.0.1:0", [] { return std::string("x 1\n"); });
+  INFO(server.status().ToString());
+  REQUIRE(server.ok());
+  return *std::move(server);
+}
+
+std::string with_nul(const std::string& before, const std::string& after) {
+  return before + std::string(1, '\0') + after;
+}
+
+}  // namespace
+
+TEST_CASE("http door: knows where headers end", "[channel][http]") {
+  CHECK_FALSE(end_of_headers(""));
+  CHECK_FALSE(end_of_headers("GET / HTTP/1.1\r\nHost: a\r\n"));
+  CHECK_FALSE(end_of_headers("GET / HTTP/1.1\r\nHost: a\r\n\r"));
+  CHECK(end_of_headers("GET / HTTP/1.1\r\n\r\nbody\r\n\r\n") == 18U);
+  CHECK(end_of_headers("GET / HTTP/1.1\n\nbody\r\n\r\n") == 16U);
+}
+
+TEST_CASE("http door: knows headers that servers read in different ways", "[channel][http]") {
+  CHECK_FALSE(flaw_of_headers(kRequest));
+  CHECK_FALSE(flaw_of_headers("GET / HTTP/1.1\r\nX-Host: a\r\nHosts: a\r\nhost: a\r\n\r\n"));
+  CHECK(flaw_of_headers("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n") ==
+        "Host: expected one, found 2");
+  CHECK(flaw_of_headers("GET / HTTP/1.1\nHOST: a\nX: b\nhost : b\n\n") ==
+        "Host: expected one, found 2");
+  const std::string nul = "a request must have no NUL in its headers";
+  CHECK(flaw_of_headers(with_nul("GET / HTTP/1.1\r\nHost: localhost", ".evil\r\n\r\n")) == nul);
+  CHECK(flaw_of_headers(with_nul("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n")) == nul);
+}
+
+TEST_CASE("http door: what it refuses is told, 400, and the next request is served",
+          "[channel][http]") {
+  const auto server = start();
+  const auto request = GENERATE(
+      values<std::string>({"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n",
+                           "GET /metrics HTTP/1.1\r\nhost: a\r\nX: y\r\nHOST: a\r\n\r\n",
+                           with_nul("GET /metrics HTTP/1.1\r\nHost: localhost", "\r\n\r\n"),
+                           with_nul("GET /metrics HTTP/1.1\r\nHost: a\r\nX: b", "c\r\n\r\n")}));
+  const std::string answer = ask(server->port(), request);
+  CHECK_THAT(answer, StartsWith("HTTP/1.1 400 ") && Contains("\r\nConnection: close\r\n"));
+  CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_CASE("http door: silent connections hold nobody up", "[channel][http]") {
+  const auto server = start();
+  std::vector<std::unique_ptr<HttpPeer>> silent;
+  for (std::size_t i = 0; i < HttpDoor::kMost + 50; ++i) {  // More than may wait.
+    silent.push_back(std::make_unique<HttpPeer>(server->port()));
+    REQUIRE(silent.back()->is_connected());
+    if (i % 2 == 0) silent.back()->send("GET /metrics HT");
+    if (i == 15 || i == HttpDoor::kMost)
+      CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
+  }
+  const auto begun = Clock::now();
+  CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
+  // Nothing was waited for: the silent ones have their two seconds still.
+  CHECK(Clock::now() - begun < kLong);
+  // The first have made room for the last.
+  CHECK(silent.front()->is_closed(kLong));
+}
+
+TEST_CASE("http door: a request that does not come is not waited for, however slowly it comes",
+          "[channel][http]") {
+  const auto server = start();
+  HttpPeer silent(server->port());
+  HttpPeer slow(server->port());
+  REQUIRE(slow.is_connected());
+  slow.send("GET /metrics HTTP/1.1\r\nX: ");
+  const auto begun = Clock::now();
+  // A byte now and then does not prolong its time.
+  while (!slow.is_closed(std::chrono::milliseconds(50)) && Clock::now() - begun < kLong)
+    slow.send("y");
+  CHECK(Clock::now() - begun < kLong);
+  CHECK(Clock::now() - begun > std::chrono::milliseconds(1500));
+  CHECK(silent.is_closed(kLong));
+}
+
+TEST_CASE("http door: a request in pieces is served", "[channel][http]") {
+  const auto server = start();
+  HttpPeer peer(server->port());
+  HttpPeer other(server->port());
+  const std::string request = kRequest;
+  for (const char byte : request) {
+    REQUIRE(peer.send(std::string(1, byte)));
+    if (byte == '\n') CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
+  }
+  CHECK_THAT(peer.receive(), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
+}
+
+}  // namespace signalbox::channel
