@@ -447,21 +447,21 @@ TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it
   const auto leaf_of_a_pick = [&]() -> const LeafCalls* {
     return policy.published()->picker->pick({}).leaf;
   };
-  policy.update(below("", "a"), dropping({}));
+  policy.update(below("", "a"), nullptr, dropping({}));
   ready(policy);
   CHECK(leaf_of_a_pick() == nullptr);
 
-  policy.update(below("both", "a"), dropping({}));
+  policy.update(below("both", "a"), nullptr, dropping({}));
   const LeafCalls* const first = leaf_of_a_pick();
   REQUIRE(first != nullptr);
   CHECK(first->leaf() == ClusterName("a"));
   CHECK(&first->stats() == world.calls->of_leaf(ClusterName("both"), ClusterName("a")).get());
 
-  policy.update(below("both", "a"), dropping({{"all", kAll}}));
+  policy.update(below("both", "a"), nullptr, dropping({{"all", kAll}}));
   CHECK(policy.published()->picker->pick({}).outcome.index() == 3);  // A Drop.
   CHECK(leaf_of_a_pick() == first);
 
-  policy.update(below("all", "a"), dropping({}));
+  policy.update(below("all", "a"), nullptr, dropping({}));
   REQUIRE(leaf_of_a_pick() != nullptr);
   CHECK(&leaf_of_a_pick()->stats() ==
         world.calls->of_leaf(ClusterName("all"), ClusterName("a")).get());
