@@ -149,7 +149,10 @@ class Call : public std::enable_shared_from_this<Call> {
     void (Call::*to_)(bool);
   };
 
-  GrpcPoller::Tag* tag(void (Call::*to)(bool)) { return new Tag(shared_from_this(), to); }
+  // Owned by the operation that it is given to.
+  GrpcPoller::Tag* tag(void (Call::*to)(bool)) {
+    return std::make_unique<Tag>(shared_from_this(), to).release();
+  }
 
   void started(bool ok) {
     const std::lock_guard lock(mutex_);

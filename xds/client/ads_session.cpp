@@ -142,9 +142,9 @@ TimerId AdsSession::start_timer(const char* name, Duration delay) {
 // --- requests ---------------------------------------------------------------
 
 const std::set<std::string>& AdsSession::wanted(ResourceType type) const {
-  static const std::set<std::string> kNone;
+  static const std::set<std::string> none;
   const auto found = wanted_.find(type);
-  return found == wanted_.end() ? kNone : found->second;
+  return found == wanted_.end() ? none : found->second;
 }
 
 // What is wanted may be wanted as before by the next request: the server has to see that it was

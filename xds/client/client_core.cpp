@@ -302,8 +302,7 @@ void ClientCore::on(const TimerFired& event) {
 // All that is wrong: with the resource, with its servers, or both. What is not there has the
 // resource's own error first and last.
 absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
-  const absl::Status servers =
-      entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
+  absl::Status servers = entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
   if (entry.data_error.ok()) return servers;
   if (servers.ok() || !entry.value) return entry.data_error;
   return absl::Status(entry.data_error.code(),
