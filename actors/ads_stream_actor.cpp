@@ -118,6 +118,10 @@ AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                 EnvironmentPtr environment,
                                 ServerId server,
                                 protocol::ResourceSink sink) {
+  if (environment->detached_streams) {
+    return system.spawn<caf::detached>(
+        ads_stream_behavior, std::move(environment), server, std::move(sink));
+  }
   return system.spawn(ads_stream_behavior, std::move(environment), server, std::move(sink));
 }
 

@@ -53,6 +53,10 @@ struct Environment {
   std::function<void(const std::string& text)> log;
   /// Look-ups block, so the dns actors have threads of their own. Off in a simulation.
   bool detached_lookups = true;
+  /// Responses may be long to parse, so the ads_stream actors have threads of their own: no
+  /// response of one server delays another server's, whatever the number of scheduler threads. Off
+  /// in a simulation.
+  bool detached_streams = true;
 };
 
 using EnvironmentPtr = std::shared_ptr<const Environment>;

@@ -41,7 +41,7 @@
 #include "xds/dump_json.hpp"
 #include "xds/explanation_json.hpp"
 #include "xds/node.hpp"
-#include "xds/parse/parse_resource.hpp"
+#include "xds/parse/response_parser.hpp"
 #include "xds/server_uri.hpp"
 
 namespace signalbox {
@@ -76,13 +76,17 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
                                     const std::shared_ptr<metrics::Instruments>& instruments) {
   instruments->count_config_rejected("unreadable", 0);
   instruments->count_config_rejected("parse", 0);
+  instruments->count_config_rejected("limit", 0);
   return {.path = path,
+          .limits = options.limits,
           .complain = [log = options.log, instruments](actors::FileTrouble trouble,
                                                        const std::string& text) {
             if (trouble == actors::FileTrouble::kUnreadable)
               instruments->count_config_rejected("unreadable");
             if (trouble == actors::FileTrouble::kUnparsable)
               instruments->count_config_rejected("parse");
+            if (trouble == actors::FileTrouble::kBeyondLimit)
+              instruments->count_config_rejected("limit");
             log(text);
           }};
 }
@@ -237,9 +241,10 @@ xds::ParseOptions parse_options(const DecoderTerms& terms, bool trusted_server) 
 
 // Each session has a decoder of its own, which knows what its own server sent.
 xds::ResponseDecoder make_decoder(DecoderTermsPtr terms, bool trusted_server) {
-  return [terms = std::move(terms), trusted_server, known = xds::KnownResources()](
-             absl::string_view bytes) mutable {
-    return xds::decode_response(bytes, parse_options(*terms, trusted_server), &known);
+  return [terms = std::move(terms),
+          trusted_server,
+          known = std::make_shared<xds::KnownResources>()](std::string bytes) {
+    return xds::decode_in_parts(std::move(bytes), parse_options(*terms, trusted_server), known);
   };
 }
 

@@ -102,8 +102,10 @@ struct ResourcesReceived {
   ResourceType type = ResourceType::kListener;
   std::string version;
   std::vector<ReceivedResource> resources;
-  /// Errors that belong to no resource that could be named; part of the NACK.
+  /// Errors that belong to no resource that could be named, the first few; part of the NACK.
   std::vector<std::string> unnamed_errors;
+  /// How many more of them there were.
+  std::uint64_t more_unnamed = 0;
   /// Nothing to refuse, so no part of a NACK.
   std::vector<ResourceError> resource_errors;
   /// How many resources were refused, named or not, by RejectionReason; to be counted.

@@ -72,7 +72,7 @@ void add_warnings(const std::string& text,
 void check_resources(const std::string& text, const xds::ParseOptions& options, Finding& finding) {
   finding.kind = "resources";
   const auto resources =
-      xds::parse_resources_text(text, xds::format_of(finding.file), finding.file);
+      xds::parse_resources_text(text, xds::format_of(finding.file), finding.file, options.limits);
   if (!resources.ok()) {
     // The reader joins what it found, each beginning with the file. Here each has a line.
     const std::string file = absl::StrCat(finding.file, ": ");
@@ -114,7 +114,8 @@ Finding check_text(const std::string& file,
   Finding finding;
   finding.file = file;
   const bool is_json = xds::format_of(file) == xds::Format::kJson;
-  const auto document = is_json ? xds::parse_json_document(text) : xds::parse_yaml_document(text);
+  const auto document = is_json ? xds::parse_json_document(text, options.limits.max_file_values)
+                                : xds::parse_yaml_document(text, options.limits.max_file_values);
   if (!document.ok()) {
     finding.errors.push_back(absl::StrCat(file, ": ", document.status().message()));
   } else if (document->root.is_object() && document->root.contains("resources")) {
@@ -165,7 +166,7 @@ int run_check(const CheckOptions& options) {
   bool readable = true;
   bool valid = true;
   for (const std::string& file : options.files) {
-    auto text = actors::read_file(file);
+    auto text = actors::read_file(file, parsing.limits.max_file_bytes);
     if (text.ok()) {
       add_certificate_providers(*text, parsing);
       texts.emplace_back(file, *std::move(text));

@@ -6,7 +6,11 @@
 
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+
+#include "absl/status/statusor.h"
 
 #include "messages/xds_events.hpp"
 
@@ -18,5 +22,9 @@ struct DecodedResponse {
   /// All errors of the response, for error_detail. Empty: it is to be ACKed.
   std::string nack_detail;
 };
+
+/// A response that is being decoded: each call decodes a part of it, and the last one returns the
+/// result. There is no further call.
+using Decoding = std::function<std::optional<absl::StatusOr<DecodedResponse>>()>;
 
 }  // namespace signalbox::xds

@@ -2,6 +2,7 @@
 #include "xds/document.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -24,6 +25,11 @@ using nlohmann::json;
 
 std::string at_line(const YAML::Mark& mark) {
   return mark.is_null() ? "" : absl::StrCat("line ", mark.line + 1, ": ");
+}
+
+absl::Status too_many(std::size_t max_values) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "must have at most ", max_values, " values, found more (limit max_file_values)"));
 }
 
 absl::Status too_deep(absl::string_view where) {
@@ -64,53 +70,143 @@ std::string as_utf8(absl::string_view what) {
   return is_utf8(what) ? std::string(what) : absl::CEscape(what);
 }
 
-// Hears of documents, and remembers nothing.
-class DeafHandler final : public YAML::EventHandler {
+// Counts the values of a JSON text, and builds nothing. false: there are too many, or it is no
+// JSON; a text that is no JSON is for the parser to judge.
+class JsonCounter final : public nlohmann::json_sax<json> {
+ public:
+  explicit JsonCounter(std::size_t most) : most_(most) {}
+
+  bool is_beyond() const { return count_ > most_; }
+
+  bool null() override { return count(); }
+
+  bool boolean(bool) override { return count(); }
+
+  bool number_integer(number_integer_t) override { return count(); }
+
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+
+  bool string(string_t&) override { return count(); }
+
+  bool binary(binary_t&) override { return count(); }
+
+  bool start_object(std::size_t) override { return count(); }
+
+  bool key(string_t&) override { return true; }
+
+  bool end_object() override { return true; }
+
+  bool start_array(std::size_t) override { return count(); }
+
+  bool end_array() override { return true; }
+
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool count() { return ++count_ <= most_; }
+
+  const std::size_t most_;
+  std::size_t count_ = 0;
+};
+
+// Hears of documents and counts their values; remembers nothing. Where there are too many, it takes
+// the rest of the text away: the library has no other way to be stopped.
+class CountingHandler final : public YAML::EventHandler {
  public:
   using Mark = YAML::Mark;
   using Style = YAML::EmitterStyle::value;
   using Text = std::string;
 
+  CountingHandler(std::istringstream& text, std::size_t most) : text_(text), most_(most) {}
+
+  bool is_beyond() const { return count_ > most_; }
+
   void OnDocumentStart(const Mark&) override {}
 
   void OnDocumentEnd() override {}
 
-  void OnNull(const Mark&, YAML::anchor_t) override {}
+  void OnNull(const Mark&, YAML::anchor_t) override { add_node(); }
 
-  void OnAlias(const Mark&, YAML::anchor_t) override {}
+  void OnAlias(const Mark&, YAML::anchor_t) override { add_node(); }
 
-  void OnScalar(const Mark&, const Text&, YAML::anchor_t, const Text&) override {}
+  void OnScalar(const Mark&, const Text&, YAML::anchor_t, const Text&) override { add_node(); }
 
-  void OnSequenceStart(const Mark&, const Text&, YAML::anchor_t, Style) override {}
+  void OnSequenceStart(const Mark&, const Text&, YAML::anchor_t, Style) override {
+    add_node();
+    open_.push_back(Next::kElement);
+  }
 
-  void OnSequenceEnd() override {}
+  void OnSequenceEnd() override { close(); }
 
-  void OnMapStart(const Mark&, const Text&, YAML::anchor_t, Style) override {}
+  void OnMapStart(const Mark&, const Text&, YAML::anchor_t, Style) override {
+    add_node();
+    open_.push_back(Next::kKey);
+  }
 
-  void OnMapEnd() override {}
+  void OnMapEnd() override { close(); }
+
+ private:
+  // What comes next in a list or a map.
+  enum class Next : std::uint8_t { kElement, kKey, kValue };
+
+  // A key is no value.
+  void add_node() {
+    if (!open_.empty() && open_.back() == Next::kKey) {
+      open_.back() = Next::kValue;
+      return;
+    }
+    if (!open_.empty() && open_.back() == Next::kValue) open_.back() = Next::kKey;
+    if (++count_ > most_) text_.rdbuf()->pubseekoff(0, std::ios::end);
+  }
+
+  void close() {
+    if (!open_.empty()) open_.pop_back();
+  }
+
+  std::istringstream& text_;
+  const std::size_t most_;
+  std::vector<Next> open_;
+  std::size_t count_ = 0;
+};
+
+struct YamlCount {
+  int documents = 0;
+  bool is_beyond = false;  ///< There are more values than may be.
 };
 
 // At most two: of a comma where none can be yaml-cpp 0.7 makes documents without end, and LoadAll()
 // collects them (its issue 1040).
-int count_documents(absl::string_view text) {
+YamlCount count_documents(absl::string_view text, std::size_t max_values) {
   std::istringstream stream{std::string(text)};
+  CountingHandler handler(stream, max_values);
+  YamlCount count;
   YAML::Parser parser(stream);
-  DeafHandler handler;
-  int count = 0;
-  while (count < 2 && parser.HandleNextDocument(handler))
-    ++count;
+  try {
+    while (count.documents < 2 && !handler.is_beyond() && parser.HandleNextDocument(handler))
+      ++count.documents;
+  } catch (const YAML::Exception&) {
+    // Load() says what is wrong with the first one, unless its text was taken away.
+    ++count.documents;
+  }
+  count.is_beyond = handler.is_beyond();
   return count;
 }
 
 // One text of YAML on its way to JSON.
 class YamlConversion {
  public:
-  explicit YamlConversion(absl::string_view text)
-      : max_values_(std::min(kMaxDocumentValues, kMaxValuesPerByte * text.size())) {}
+  YamlConversion(absl::string_view text, std::size_t max_values)
+      : max_values_(std::min(max_values, kMaxValuesPerByte * text.size())),
+        is_limit_(max_values_ == max_values) {}
 
   absl::StatusOr<json> convert(const YAML::Node& node, int depth) {
     if (depth > kMaxDocumentDepth) return too_deep(at_line(node.Mark()));
     if (++values_ > max_values_) {
+      if (is_limit_) return too_many(max_values_);
       return absl::InvalidArgumentError(
           absl::StrCat(at_line(node.Mark()), "more than ", max_values_, " values"));
     }
@@ -167,6 +263,7 @@ class YamlConversion {
   }
 
   std::size_t max_values_;
+  bool is_limit_;  ///< The user's, or that of the text's own size.
   std::size_t values_ = 0;
 };
 
@@ -184,8 +281,11 @@ std::map<std::string, std::vector<int>> lines_of_lists(const YAML::Node& root) {
 
 }  // namespace
 
-absl::StatusOr<Document> parse_json_document(absl::string_view text) {
+absl::StatusOr<Document> parse_json_document(absl::string_view text, std::size_t max_values) {
   try {
+    JsonCounter counter(max_values);
+    (void)json::sax_parse(text.begin(), text.end(), &counter);
+    if (counter.is_beyond()) return too_many(max_values);
     Document document;
     document.root = json::parse(text.begin(), text.end());
     if (!is_within_depth(document.root, 0)) return too_deep("");
@@ -195,16 +295,17 @@ absl::StatusOr<Document> parse_json_document(absl::string_view text) {
   }
 }
 
-absl::StatusOr<Document> parse_yaml_document(absl::string_view text) {
+absl::StatusOr<Document> parse_yaml_document(absl::string_view text, std::size_t max_values) {
   if (!is_utf8(text)) return not_utf8(text);
   try {
-    const int documents = count_documents(text);
+    const auto [documents, is_beyond] = count_documents(text, max_values);
+    if (is_beyond) return too_many(max_values);
     if (documents != 1) {
       return absl::InvalidArgumentError(absl::StrCat("expected one YAML document, found ",
                                                      documents == 0 ? "0" : "more than one"));
     }
     const YAML::Node document = YAML::Load(std::string(text));
-    auto root = YamlConversion(text).convert(document, 0);
+    auto root = YamlConversion(text, max_values).convert(document, 0);
     if (!root.ok()) return root.status();
     return Document{*std::move(root), lines_of_lists(document)};
   } catch (const YAML::Exception& error) {

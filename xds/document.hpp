@@ -20,11 +20,13 @@
 #include "absl/strings/string_view.h"
 #include <nlohmann/json.hpp>
 
+#include "xds/limits.hpp"
+
 namespace signalbox::xds {
 
 /// Sixteen LB policies in each other take eighty levels of it (max_lb_policy_nesting).
 inline constexpr int kMaxDocumentDepth = 128;
-inline constexpr std::size_t kMaxDocumentValues = 1'000'000;
+/// Values of a text, for each of its bytes: aliases are expanded.
 inline constexpr std::size_t kMaxValuesPerByte = 16;
 
 struct Document {
@@ -34,7 +36,11 @@ struct Document {
 };
 
 /// Errors name the line where there is one, but not the source of the text: the caller knows it.
-absl::StatusOr<Document> parse_json_document(absl::string_view text);
-absl::StatusOr<Document> parse_yaml_document(absl::string_view text);
+/// RESOURCE_EXHAUSTED: the text has more values than `max_values`, which is found before anything
+/// is built for them.
+absl::StatusOr<Document> parse_json_document(absl::string_view text,
+                                             std::size_t max_values = kMaxFileValues);
+absl::StatusOr<Document> parse_yaml_document(absl::string_view text,
+                                             std::size_t max_values = kMaxFileValues);
 
 }  // namespace signalbox::xds

@@ -105,16 +105,37 @@ std::string place_of(absl::string_view file_name, const Document& document, std:
 
 absl::StatusOr<Document> parse_list(absl::string_view text,
                                     Format format,
-                                    absl::string_view file_name) {
-  auto document = format == Format::kJson ? parse_json_document(text) : parse_yaml_document(text);
+                                    absl::string_view file_name,
+                                    const Limits& limits) {
+  const auto beyond =
+      [&](absl::string_view what, std::size_t most, std::size_t found, absl::string_view limit) {
+        return absl::ResourceExhaustedError(absl::StrCat(file_name,
+                                                         ": must have at most ",
+                                                         most,
+                                                         " ",
+                                                         what,
+                                                         ", found ",
+                                                         found,
+                                                         " (limit ",
+                                                         limit,
+                                                         ")"));
+      };
+  if (text.size() > limits.max_file_bytes)
+    return beyond("bytes", limits.max_file_bytes, text.size(), "max_file_bytes");
+  auto document = format == Format::kJson ? parse_json_document(text, limits.max_file_values)
+                                          : parse_yaml_document(text, limits.max_file_values);
   if (!document.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(file_name, ": ", document.status().message()));
+    return absl::Status(document.status().code(),
+                        absl::StrCat(file_name, ": ", document.status().message()));
   }
   const json& root = document->root;
   if (!root.is_object() || !root.contains(kListName) || !root[std::string(kListName)].is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file_name, ": expected an object with the list \"", kListName, "\""));
   }
+  const json& list = root[std::string(kListName)];
+  if (list.size() > limits.max_resources)
+    return beyond("resources", limits.max_resources, list.size(), "max_resources");
   return document;
 }
 
@@ -126,36 +147,45 @@ Format format_of(absl::string_view file_name) {
 
 absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
                                                                 Format format,
-                                                                absl::string_view file_name) {
-  const auto document = parse_list(text, format, file_name);
+                                                                absl::string_view file_name,
+                                                                const Limits& limits) {
+  const auto document = parse_list(text, format, file_name, limits);
   if (!document.ok()) return document.status();
   const json& root = document->root;
 
   const auto resolver = make_type_resolver();
   std::vector<ResourceBytes> resources;
   std::vector<std::string> errors;
+  std::size_t error_count = 0;
   std::set<std::pair<std::string, std::string>> seen;
   std::size_t index = 0;
+  const auto add_error = [&](absl::string_view what) {
+    if (++error_count > kMaxKeptErrors) return;
+    errors.push_back(absl::StrCat(place_of(file_name, *document, index), what));
+  };
   for (const json& object : root[std::string(kListName)]) {
-    const std::string place = place_of(file_name, *document, index++);
     auto resource = to_resource(object, *resolver);
     if (!resource.ok()) {
-      errors.push_back(absl::StrCat(place, resource.status().message()));
+      add_error(resource.status().message());
     } else if (!seen.emplace(resource->type_url, resource->name).second) {
-      errors.push_back(absl::StrCat(
-          place, api_name(resource->type_url), " \"", resource->name, "\" occurs twice"));
+      add_error(
+          absl::StrCat(api_name(resource->type_url), " \"", resource->name, "\" occurs twice"));
     } else {
       resources.push_back(*std::move(resource));
     }
+    ++index;
   }
+  if (error_count > errors.size())
+    errors.push_back(absl::StrCat("and ", error_count - errors.size(), " more errors"));
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
   return resources;
 }
 
 absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
                                                          Format format,
-                                                         absl::string_view file_name) {
-  const auto document = parse_list(text, format, file_name);
+                                                         absl::string_view file_name,
+                                                         const Limits& limits) {
+  const auto document = parse_list(text, format, file_name, limits);
   if (!document.ok()) return document.status();
   std::vector<std::string> places;
   for (std::size_t i = 0; i < document->root[std::string(kListName)].size(); ++i)

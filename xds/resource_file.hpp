@@ -12,7 +12,8 @@
 //
 // The objects are xDS resources in the API's own JSON names (camelCase or snake_case), with `@type`
 // in every Any. YAML may use anchors and aliases. A field that our messages lack is an error, so
-// that a misspelt one is seen. All errors of a file are told at once; each names the file, the line
+// that a misspelt one is seen. The first sixteen errors of a file are told at once, the others are
+// counted; each names the file, the line
 // (YAML), the index of the resource and the field. Whether a resource makes sense is not judged
 // here but by xds/parse, which judges a server's resources too.
 
@@ -23,6 +24,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "xds/limits.hpp"
 
 namespace signalbox::xds {
 
@@ -40,10 +43,12 @@ enum class Format { kJson, kYaml };
 /// JSON for a name that ends in `.json`, YAML for every other.
 Format format_of(absl::string_view file_name);
 
-/// The resources of the text in their order. `file_name` is for the errors only.
+/// The resources of the text in their order. `file_name` is for the errors only. RESOURCE_EXHAUSTED
+/// for what is beyond a limit: max_file_bytes, max_file_values, max_resources.
 absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
                                                                 Format format,
-                                                                absl::string_view file_name);
+                                                                absl::string_view file_name,
+                                                                const Limits& limits = {});
 
 /// Where each resource of a good text stands, as errors say it: "FILE: line 3: resources[0]: ".
 absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,

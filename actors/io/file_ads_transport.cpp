@@ -223,15 +223,15 @@ void FileServer::deliver(const xds::OutgoingResponses& responses) {
 
 // --- the file ---------------------------------------------------------------
 
-absl::StatusOr<Resources> parse(const WatchedFile& file) {
-  return xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path());
+absl::StatusOr<Resources> parse(const WatchedFile& file, const xds::Limits& limits) {
+  return xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path(), limits);
 }
 
 void FileServer::take_change() {
   const auto change = file_.read_change();
   if (!change.ok()) return refuse(FileTrouble::kUnreadable, change.status());
   if (!change->has_value()) return;
-  const auto resources = parse(file_);
+  const auto resources = parse(file_, options_.limits);
   if (!resources.ok()) return refuse(FileTrouble::kUnparsable, resources.status());
   trouble_.reset();
   told_.clear();
@@ -239,7 +239,7 @@ void FileServer::take_change() {
 }
 
 void FileServer::refuse(FileTrouble kind, const absl::Status& why) {
-  trouble_ = Trouble{kind,
+  trouble_ = Trouble{absl::IsResourceExhausted(why) ? FileTrouble::kBeyondLimit : kind,
                      absl::StrCat(why.message(), "; what was good before is still served"),
                      Clock::now() + kSettling};
 }
@@ -319,9 +319,9 @@ class FileAdsTransport final : public AdsTransport {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options) {
-  auto file = WatchedFile::open(options.path);
+  auto file = WatchedFile::open(options.path, options.limits.max_file_bytes);
   if (!file.ok()) return file.status();
-  const auto resources = parse(*file);
+  const auto resources = parse(*file, options.limits);
   if (!resources.ok()) return resources.status();
   auto inbox = std::make_shared<Inbox>();
   if (inbox->descriptor() < 0) {

@@ -24,17 +24,21 @@
 #include "absl/strings/string_view.h"
 
 #include "actors/io/ads_transport.hpp"
+#include "xds/limits.hpp"
 
 namespace signalbox::actors {
 
 enum class FileTrouble {
   kUnreadable,       ///< The file, and so nothing of it is used.
   kUnparsable,       ///< The same.
+  kBeyondLimit,      ///< The same: the file is too long, or has too much in it.
   kInvalidResource,  ///< Some resources, which the client refused (NACK); the others are used.
 };
 
 struct FileAdsOptions {
   std::string path;
+  /// max_file_bytes, max_file_values and max_resources are of the file.
+  xds::Limits limits = {};
   /// The text names the file, the line or the resource, and the field.
   std::function<void(FileTrouble trouble, const std::string& text)> complain;
 };

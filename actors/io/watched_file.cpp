@@ -8,7 +8,6 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,21 +38,37 @@ void go_first(const fs::path& way, std::deque<fs::path>& steps) {
 
 }  // namespace
 
-absl::StatusOr<std::string> read_file(const std::string& path) {
+absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path, ": it is a folder"));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return file_error("cannot read", path);
-  std::ostringstream text;
-  text << file.rdbuf();
+  const auto too_long = [&](absl::string_view found) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot read ",
+                                                     path,
+                                                     ": must have at most ",
+                                                     max_bytes,
+                                                     " bytes, found ",
+                                                     found,
+                                                     " (limit max_file_bytes)"));
+  };
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!error && size > max_bytes) return too_long(absl::StrCat(size));
+  // A pipe has no size, and a file may grow meanwhile.
+  std::string text;
+  std::array<char, 65536> part;
+  while (file.read(part.data(), part.size()), file.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > max_bytes) return too_long("more");
+  }
   if (file.bad()) return file_error("cannot read", path);
-  return std::move(text).str();
+  return text;
 }
 
-absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path) {
-  WatchedFile file(path);
+absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path, std::size_t max_bytes) {
+  WatchedFile file(path, max_bytes);
   // Watched before it is read: no change falls in between. What cannot be read says why itself.
   const absl::Status watched = file.watch();
   if (absl::Status status = file.read(); !status.ok()) return status;
@@ -61,11 +76,12 @@ absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path) {
   return file;
 }
 
-WatchedFile::WatchedFile(const std::string& path)
-    : path_(path), absolute_(fs::absolute(path).string()) {}
+WatchedFile::WatchedFile(const std::string& path, std::size_t max_bytes)
+    : path_(path), max_bytes_(max_bytes), absolute_(fs::absolute(path).string()) {}
 
 WatchedFile::WatchedFile(WatchedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      max_bytes_(other.max_bytes_),
       absolute_(std::move(other.absolute_)),
       text_(std::move(other.text_)),
       lost_(other.lost_),
@@ -124,7 +140,7 @@ absl::Status WatchedFile::read() {
   if (fs::is_other(absolute_, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path_, ": it is no regular file"));
   }
-  auto text = read_file(absolute_);
+  auto text = read_file(absolute_, max_bytes_);
   if (!text.ok()) return text.status();
   text_ = *std::move(text);
   return absl::OkStatus();

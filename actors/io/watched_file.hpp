@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,16 +22,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "xds/limits.hpp"
+
 namespace signalbox::actors {
 
 /// The whole text of a file. The error says which file and why: PERMISSION_DENIED where it must not
-/// be read, else NOT_FOUND.
-absl::StatusOr<std::string> read_file(const std::string& path);
+/// be read, RESOURCE_EXHAUSTED where it is longer than `max_bytes` (found before it is read), else
+/// NOT_FOUND.
+absl::StatusOr<std::string> read_file(const std::string& path,
+                                      std::size_t max_bytes = xds::kMaxFileBytes);
 
 class WatchedFile {
  public:
   /// A relative path is of the folder that is the process's own now. Only regular files.
-  static absl::StatusOr<WatchedFile> open(const std::string& path);
+  static absl::StatusOr<WatchedFile> open(const std::string& path,
+                                          std::size_t max_bytes = xds::kMaxFileBytes);
 
   WatchedFile(WatchedFile&& other) noexcept;
   WatchedFile& operator=(WatchedFile&&) = delete;
@@ -54,13 +60,14 @@ class WatchedFile {
   absl::StatusOr<std::optional<std::string>> read_change();
 
  private:
-  explicit WatchedFile(const std::string& path);
+  WatchedFile(const std::string& path, std::size_t max_bytes);
 
   absl::Status watch();
   absl::Status read();
   bool take_events();
 
   std::string path_;
+  std::size_t max_bytes_;
   std::string absolute_;
   std::string text_;
   bool lost_ = false;

@@ -28,7 +28,8 @@ xds::AdsSessionOptions session_options() {
   options.server = "s";
   options.node = node.SerializeAsString();
   options.seed = 1;
-  options.decode = [](absl::string_view bytes) { return xds::decode_response(bytes); };
+  options.decode =
+      xds::decode_at_once([](absl::string_view bytes) { return xds::decode_response(bytes); });
   return options;
 }
 

@@ -113,12 +113,13 @@ void World::open() {
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
   environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-    return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+    return xds::decode_at_once([](absl::string_view bytes) { return xds::decode_response(bytes); });
   };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";
   environment.seed = seed_;
   environment.detached_lookups = false;
+  environment.detached_streams = false;
   environment.policy.request_limits = request_limits_;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   environment.policy.panic_threshold = topology_.panic_percent;

@@ -27,7 +27,7 @@ absl::StatusOr<DecodedResponse> any_listener(absl::string_view bytes) {
 // A session that wants the listener `l`, and what its last step ordered.
 class Session {
  public:
-  Session() : core_(AdsSessionOptions{.server = "cp:1", .decode = any_listener}) {
+  Session() : core_(AdsSessionOptions{.server = "cp:1", .decode = decode_at_once(any_listener)}) {
     step(Subscribe{ResourceType::kListener, {"l"}});
   }
 

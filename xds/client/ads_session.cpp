@@ -51,7 +51,54 @@ void AdsSession::on(const AdsStreamOpened& event, Instant now) {
 void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != event.stream) return;
-  const auto response = options_.decode(event.bytes);
+  if (live->decoded)
+    keep_for_later(event, now);
+  else
+    decode(options_.decode(event.bytes), now);
+}
+
+void AdsSession::keep_for_later(const AdsBytesReceived& event, Instant now) {
+  auto& live = std::get<Live>(state_);
+  live.decoded->later_bytes += event.bytes.size();
+  const bool is_first = live.decoded->later.empty();
+  if (is_first || live.decoded->later_bytes <= options_.max_waiting_bytes) {
+    live.decoded->later.emplace_back(event);
+    return;
+  }
+  effects_.emplace_back(CloseStream{live.stream});
+  report_lost(live);
+  refuse(absl::ResourceExhaustedError(
+             absl::StrCat("the responses that wait while one is read must not be longer than ",
+                          options_.max_waiting_bytes,
+                          " bytes together, found ",
+                          live.decoded->later_bytes)),
+         now);
+}
+
+// S12.
+void AdsSession::decode(Decoding decoding, Instant now) {
+  if (auto response = decoding()) return take(*std::move(response), now);
+  const TimerId next_part = start_timer("decode", Duration::zero());
+  std::get<Live>(state_).decoded.emplace(Decoded{std::move(decoding), next_part, {}, 0});
+}
+
+// Everything that came meanwhile, up to the next response that takes longer; the stream may end.
+void AdsSession::go_on_decoding(Instant now) {
+  auto& decoded = std::get<Live>(state_).decoded;
+  auto response = decoded->decoding();
+  if (!response) {
+    decoded->next_part = start_timer("decode", Duration::zero());
+    return;
+  }
+  auto later = std::move(decoded->later);
+  decoded.reset();
+  take(*std::move(response), now);
+  for (const auto& what : later)
+    std::visit([&](const auto& event) { on(event, now); }, what);
+}
+
+void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
+  auto* live = std::get_if<Live>(&state_);
   if (absl::IsUnimplemented(response.status())) return;  // A type that is none of ours.
   if (!response.ok()) {
     effects_.emplace_back(CloseStream{live->stream});
@@ -62,7 +109,7 @@ void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   note_answer(*live);
   if (!live->asked.contains(response->received.type)) return;  // S4: nothing to answer with.
   answer(*live, *response, now);
-  effects_.emplace_back(response->received);
+  effects_.emplace_back(std::move(response->received));
 }
 
 // S9, S11.
@@ -82,11 +129,15 @@ void AdsSession::on(const AdsBytesWritten& event, Instant now) {
 }
 
 void AdsSession::on(const AdsStreamClosed& event, Instant now) {
-  const auto* live = std::get_if<Live>(&state_);
+  auto* live = std::get_if<Live>(&state_);
   const auto* opening = std::get_if<Opening>(&state_);
   const bool ours = (live != nullptr && live->stream == event.stream) ||
                     (opening != nullptr && opening->stream == event.stream);
   if (!ours) return;
+  if (live != nullptr && live->decoded) {
+    live->decoded->later.emplace_back(event);
+    return;
+  }
   if (live != nullptr) report_lost(*live);
   if (absl::IsResourceExhausted(event.status)) {
     refuse(event.status, now);
@@ -97,7 +148,10 @@ void AdsSession::on(const AdsStreamClosed& event, Instant now) {
 }
 
 void AdsSession::on(const TimerFired& event, Instant now) {
-  if (auto* live = std::get_if<Live>(&state_)) timer_elapsed(*live, event.timer, now);
+  if (auto* live = std::get_if<Live>(&state_)) {
+    if (live->decoded && live->decoded->next_part == event.timer) return go_on_decoding(now);
+    timer_elapsed(*live, event.timer, now);
+  }
   const auto* waiting = std::get_if<Waiting>(&state_);
   if (waiting == nullptr || waiting->timer != event.timer) return;
   if (wanted_.empty())

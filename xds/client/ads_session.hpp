@@ -42,6 +42,10 @@
 //       for again: the server would take it for one that the client has. A response that brings it
 //       makes that unnecessary.
 //   S11 SubscriptionSent tells of names when their request has left, not when it was made.
+//   S12 A response is decoded part by part, with a timer of no length between two parts: other
+//       events, and other actors, have their turn. What comes on the stream meanwhile, its end
+//       included, waits; a server that is too far ahead (max_waiting_bytes) loses its stream, as
+//       in S8.
 //
 // What is of a type that was never asked for on this stream, or that we do not know, is ignored, as
 // gRPC's own client does.
@@ -51,6 +55,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -64,6 +69,7 @@
 #include "xds/client/discovery_codec.hpp"
 #include "xds/client/request_turn.hpp"
 #include "xds/client/stream_pace.hpp"
+#include "xds/limits.hpp"
 
 namespace signalbox::xds {
 
@@ -76,6 +82,8 @@ struct AdsSessionOptions {
   /// Of S7. Short at its longest: some servers send nothing new before the NACK has come.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
   RequestTurnOptions turn = {};  ///< Of S9.
+  /// Of S12: of all responses that wait while one is decoded. One may be as long as it likes.
+  std::size_t max_waiting_bytes = 4 * kMaxMessageBytes;
 };
 
 class AdsSession {
@@ -117,11 +125,20 @@ class AdsSession {
     std::uint64_t stream = 0;
   };
 
+  // S12: the response that is being decoded, and what came after it.
+  struct Decoded {
+    Decoding decoding;
+    TimerId next_part;
+    std::deque<std::variant<AdsBytesReceived, AdsStreamClosed>> later;
+    std::size_t later_bytes = 0;
+  };
+
   struct Live {
     std::uint64_t stream = 0;
     bool answered = false;
     std::map<ResourceType, Asked> asked;
     std::deque<ResourceType> unwritten;  // Of the requests that have not left, the oldest first.
+    std::optional<Decoded> decoded;
   };
 
   struct Waiting {
@@ -137,6 +154,10 @@ class AdsSession {
   void on(const AdsStreamClosed& event, Instant now);
   void on(const TimerFired& event, Instant now);
 
+  void decode(Decoding decoding, Instant now);
+  void keep_for_later(const AdsBytesReceived& event, Instant now);
+  void take(absl::StatusOr<DecodedResponse> response, Instant now);
+  void go_on_decoding(Instant now);
   void open(Instant now);
   void leave(StreamPace::Ending ending, Instant now);
   void refuse(const absl::Status& why, Instant now);

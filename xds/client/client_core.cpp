@@ -144,7 +144,11 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
   on_report(server, ServerStatusChanged{absl::OkStatus()});
   const Response response{server, received};
   return_by(response);
-  CountUpdates counts{server, received.type, 0, received.unnamed_errors.size(), received.rejected};
+  CountUpdates counts{server,
+                      received.type,
+                      0,
+                      received.unnamed_errors.size() + received.more_unnamed,
+                      received.rejected};
   std::set<std::string> present;
   for (const ReceivedResource& resource : received.resources) {
     const ResourceKey key = canonical({received.type, resource.name});

@@ -11,8 +11,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -34,8 +36,19 @@ struct DiscoveryRequest {
 
 std::string encode(const DiscoveryRequest& request);
 
-/// Fails where no ACK or NACK is possible: UNIMPLEMENTED for a type that we never ask for,
+/// Begins to decode a response, part by part, so that a long one holds nothing up. The result is an
+/// error where no ACK or NACK is possible: UNIMPLEMENTED for a type that we never ask for,
 /// RESOURCE_EXHAUSTED for too many bytes, any other code for what is no envelope.
-using ResponseDecoder = std::function<absl::StatusOr<DecodedResponse>(absl::string_view bytes)>;
+using ResponseDecoder = std::function<Decoding(std::string bytes)>;
+
+/// A decoder that decodes each response in one part.
+template <typename Decode>
+ResponseDecoder decode_at_once(Decode decode) {
+  return [decode = std::move(decode)](std::string bytes) -> Decoding {
+    return [decode, bytes = std::move(bytes)]() mutable {
+      return std::optional<absl::StatusOr<DecodedResponse>>(decode(bytes));
+    };
+  };
+}
 
 }  // namespace signalbox::xds

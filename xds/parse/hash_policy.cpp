@@ -6,9 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include <re2/re2.h>
 
-#include "xds/limits.hpp"
+#include "xds/parse/regex_budget.hpp"
 #include "xds/parse/well_known.hpp"
 
 namespace signalbox::xds {
@@ -23,14 +22,14 @@ HeaderHash::Rewrite parse_rewrite(const RegexMatchAndSubstitute& proto, const Fi
     pattern.at("regex").add("must not be empty, found \"\"");
     return {};
   }
+  RegexBudget alone(field.options().limits);
+  RegexBudget& budget = budget_of(field, alone);
   const std::size_t errors_before = field.errors_so_far();
-  HeaderHash::Rewrite rewrite{parse_regex(proto.pattern(), pattern).text, proto.substitution()};
+  HeaderHash::Rewrite rewrite{parse_regex(proto.pattern(), pattern, budget).text,
+                              proto.substitution()};
   if (field.errors_so_far() != errors_before) return rewrite;
-  std::string error;
-  RE2::Options options(RE2::Quiet);
-  options.set_max_mem(
-      static_cast<std::int64_t>(kMostRegexMemory));  // It has been held to the limit.
-  if (!RE2(rewrite.pattern, options).CheckRewriteString(rewrite.substitution, &error)) {
+  const std::string error = budget.judge_substitution(rewrite.pattern, rewrite.substitution);
+  if (!error.empty()) {
     field.at("substitution")
         .add(absl::StrCat(
             "must fit the pattern, found ", quoted(rewrite.substitution), ": ", error));
@@ -63,7 +62,7 @@ std::optional<HashPolicy> parse_policy(const PolicyProto& proto, const Field& fi
 std::vector<HashPolicy> parse_hash_policies(const envoy::config::route::v3::RouteAction& proto,
                                             const Field& field) {
   std::vector<HashPolicy> policies;
-  for (int i = 0; i < proto.hash_policy_size(); ++i) {
+  for (int i = 0; i < proto.hash_policy_size() && !field.has_many_errors(); ++i) {
     auto policy =
         parse_policy(proto.hash_policy(i), field.at("hash_policy", static_cast<std::size_t>(i)));
     if (policy.has_value()) policies.push_back(*std::move(policy));

@@ -18,8 +18,14 @@ const ReceivedResource* KnownResources::find(ResourceType type, absl::string_vie
   return found == known->second.places.end() ? nullptr : &known->second.resources[found->second];
 }
 
-void KnownResources::keep(const ResourcesReceived& received) {
+RegexBudget::Patterns KnownResources::patterns(ResourceType type) const {
+  const auto known = types_.find(type);
+  return known == types_.end() ? RegexBudget::Patterns() : known->second.patterns;
+}
+
+void KnownResources::keep(const ResourcesReceived& received, RegexBudget::Patterns patterns) {
   OfType kept;
+  kept.patterns = std::move(patterns);
   for (const ReceivedResource& resource : received.resources) {
     if (!resource.resource.ok() || resource.bytes == nullptr) continue;
     kept.places.emplace(*resource.bytes, kept.resources.size());

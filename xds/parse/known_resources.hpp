@@ -27,6 +27,7 @@
 
 #include "messages/xds_events.hpp"
 #include "xds/parse/parse_options.hpp"
+#include "xds/parse/regex_budget.hpp"
 
 namespace signalbox::xds {
 
@@ -38,13 +39,17 @@ class KnownResources {
   /// Null where these bytes were not in the last response of the type.
   const ReceivedResource* find(ResourceType type, absl::string_view bytes) const;
 
-  /// The next last response of its type.
-  void keep(const ResourcesReceived& received);
+  /// The valid patterns of the last response of the type: they need not be compiled again.
+  RegexBudget::Patterns patterns(ResourceType type) const;
+
+  /// The next last response of its type, and its patterns.
+  void keep(const ResourcesReceived& received, RegexBudget::Patterns patterns = {});
 
  private:
   struct OfType {
     std::vector<ReceivedResource> resources;
     absl::flat_hash_map<absl::string_view, std::size_t> places;  ///< By what ::bytes point to.
+    RegexBudget::Patterns patterns;
   };
 
   ParseOptions options_;

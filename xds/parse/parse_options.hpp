@@ -25,6 +25,8 @@
 
 namespace signalbox::xds {
 
+class RegexBudget;
+
 using NameSet = std::set<std::string, std::less<>>;
 
 /// Reads the JSON of a policy that the user registered; its error goes to who sent it. Never
@@ -65,6 +67,9 @@ struct ParseOptions {
   /// cluster that asks for it is refused: it must not be reached in plaintext.
   bool system_roots = false;
   Limits limits;
+  /// What the regular expressions of the response may cost; null: each is judged by itself. Set by
+  /// the parser.
+  RegexBudget* regexes = nullptr;
 
   /// An aggregate's LB policy is read, and takes the place of its leaves' own (A75-8). A temporary
   /// mechanism.

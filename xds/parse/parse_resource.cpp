@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/parse_resource.hpp"
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include <google/protobuf/any.pb.h>
 
 #include "messages/invariant.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
@@ -20,15 +21,15 @@
 #include "xds/parse/well_known.hpp"
 #include "xds/type_url.hpp"
 #include "xds/utf8.hpp"
+#include "xds/wire.hpp"
 
 namespace signalbox::xds {
 namespace {
 
-using envoy::service::discovery::v3::DiscoveryResponse;
 using ResourceWrapper = envoy::service::discovery::v3::Resource;
 
 ReceivedResource failed(ResourceType type, std::string name, absl::string_view what) {
-  const ParseOptions options;
+  static const ParseOptions options;
   ValidationErrors errors(options);
   errors.top().add(what);
   return errors.refuse(to_string(type), std::move(name));
@@ -38,7 +39,7 @@ ReceivedResource over_limit(ResourceType type,
                             std::string name,
                             absl::string_view limit,
                             absl::string_view what) {
-  const ParseOptions options;
+  static const ParseOptions options;
   ValidationErrors errors(options);
   errors.top().add_over_limit(limit, what);
   return errors.refuse(to_string(type), std::move(name));
@@ -61,92 +62,150 @@ ReceivedResource parse_unwrapped(ResourceType type,
   return {};
 }
 
-void count(const Rejection& rejection, ResourcesReceived& received) {
-  ++received.rejected.at(static_cast<std::size_t>(rejection.reason));
-}
+// What is left once every envoy.service.discovery.v3.Resource around it is taken away.
+struct Unwrapped {
+  AnyView any;
+  std::string wrapper_name;
+  bool is_broken = false;  ///< `any` is the wrapper that is none.
+  bool is_too_deep = false;
+};
 
-// Of two resources with one name neither is used: which one was meant?
-void add_resource(ReceivedResource resource,
-                  ResourcesReceived& received,
-                  absl::flat_hash_map<std::string, std::size_t>& places) {
-  const auto [place, is_new] = places.emplace(resource.name, received.resources.size());
-  if (is_new) {
-    received.resources.push_back(std::move(resource));
-    return;
-  }
-  ReceivedResource& kept = received.resources[place->second];
-  const bool had_been_counted = kept.rejection.has_value() || resource.rejection.has_value();
-  kept =
-      failed(received.type, resource.name, "must occur once in a response, found more than once");
-  if (!had_been_counted) count(*kept.rejection, received);
-}
-
-// All errors, as long as they fit into a request; the rest is counted.
-std::string nack_detail(const ResourcesReceived& received) {
-  std::vector<absl::string_view> errors;
-  for (const ReceivedResource& resource : received.resources) {
-    if (!resource.resource.ok()) errors.push_back(resource.resource.status().message());
-  }
-  errors.insert(errors.end(), received.unnamed_errors.begin(), received.unnamed_errors.end());
-  std::string detail;
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    if (i > 0) detail += "; ";
-    if (detail.size() + errors[i].size() > kMaxNackDetailLength) {
-      absl::StrAppend(&detail, "and ", errors.size() - i, " more invalid resources");
-      break;
+// Nothing where the bytes are no Resource.
+bool unwrap_once(Unwrapped& so_far) {
+  AnyView inner;
+  WireReader reader(so_far.any.value);
+  while (const auto value = reader.next()) {
+    if (!value->content || value->in_group) continue;
+    if (value->field == ResourceWrapper::kNameFieldNumber) {
+      if (!is_utf8(*value->content)) return false;
+      if (!value->content->empty()) so_far.wrapper_name = std::string(*value->content);
+    } else if (value->field == ResourceWrapper::kVersionFieldNumber) {
+      if (!is_utf8(*value->content)) return false;
+    } else if (value->field == ResourceWrapper::kResourceFieldNumber) {
+      const auto any = read_any(*value->content);
+      if (!any) return false;
+      // protobuf merges: what the later one lacks is the earlier one's.
+      if (!any->type_url.empty()) inner.type_url = any->type_url;
+      if (!any->value.empty()) inner.value = any->value;
     }
-    absl::StrAppend(&detail, errors[i]);
   }
-  return detail;
+  if (!reader.is_whole()) return false;
+  so_far.any = inner;
+  return true;
 }
 
-// One without a name, or that says all is well, says nothing.
-std::vector<ResourceError> resource_errors(const DiscoveryResponse& response) {
-  std::vector<ResourceError> errors;
-  for (const auto& error : response.resource_errors()) {
-    const auto code = static_cast<absl::StatusCode>(error.error_detail().code());
-    absl::Status status(code, utf8_prefix(error.error_detail().message(), kMaxResourceErrorLength));
-    if (error.resource_name().name().empty() || status.ok()) continue;
-    errors.push_back({error.resource_name().name(), std::move(status)});
+Unwrapped unwrap(const AnyView& any, const Limits& limits) {
+  static const std::string wrapper_url = type_url_of<ResourceWrapper>();
+  Unwrapped result{any, "", false, false};
+  for (std::size_t depth = 0; result.any.type_url == wrapper_url; ++depth) {
+    result.is_too_deep = depth == limits.max_any_nesting;
+    if (result.is_too_deep) break;
+    result.is_broken = !unwrap_once(result);
+    if (result.is_broken) break;
   }
-  return errors;
+  return result;
+}
+
+// The name of every resource is its field 1. What follows it is not read.
+std::string name_in(absl::string_view bytes) {
+  WireReader reader(bytes);
+  while (const auto value = reader.next()) {
+    const bool is_name = value->field == 1 && value->content && !value->in_group;
+    if (is_name) return is_utf8(*value->content) ? std::string(*value->content) : "";
+  }
+  return "";
+}
+
+const ::google::protobuf::Descriptor& descriptor_of(ResourceType type) {
+  static const std::array descriptors = {find_message(type_url_of(ResourceType::kListener)),
+                                         find_message(type_url_of(ResourceType::kRouteConfig)),
+                                         find_message(type_url_of(ResourceType::kCluster)),
+                                         find_message(type_url_of(ResourceType::kEndpoints))};
+  return *descriptors.at(static_cast<std::size_t>(type));
+}
+
+// Takes the resource's weight from the budget; false where there is less left.
+bool take_weight(ResourceType type, absl::string_view bytes, ResponseBudget& budget) {
+  const std::size_t weight = weigh(bytes, descriptor_of(type), budget.memory_left);
+  if (weight > budget.memory_left) return false;
+  budget.memory_left -= weight;
+  return true;
 }
 
 }  // namespace
+
+std::optional<AnyView> read_any(absl::string_view bytes) {
+  using ::google::protobuf::Any;
+  AnyView any;
+  WireReader reader(bytes);
+  while (const auto value = reader.next()) {
+    if (!value->content || value->in_group) continue;
+    if (value->field == Any::kTypeUrlFieldNumber) {
+      if (!is_utf8(*value->content)) return std::nullopt;
+      any.type_url = *value->content;
+    } else if (value->field == Any::kValueFieldNumber) {
+      any.value = *value->content;
+    }
+  }
+  return reader.is_whole() ? std::optional(any) : std::nullopt;
+}
+
+ReceivedResource refuse_unread(ResourceType type,
+                               const AnyView& any,
+                               const Limits& limits,
+                               absl::string_view limit,
+                               absl::string_view what) {
+  const Unwrapped inner = unwrap(any, limits);
+  std::string name;
+  if (inner.any.type_url == type_url_of(type)) name = name_in(inner.any.value);
+  return over_limit(type, name.empty() ? inner.wrapper_name : name, limit, what);
+}
 
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
                                 const ParseOptions& options,
-                                const KnownResources* known) {
-  ::google::protobuf::Any any;
-  std::string wrapper_name;
-  const std::string wrapper_url = type_url_of<ResourceWrapper>();
-  for (std::size_t depth = 0; type_url == wrapper_url; ++depth) {
-    ResourceWrapper wrapper;
-    if (depth == options.limits.max_any_nesting) {
-      return over_limit(
-          type,
-          wrapper_name,
-          "max_any_nesting",
-          absl::StrCat("must not be wrapped more than ", options.limits.max_any_nesting, " times"));
-    }
-    if (!decode(bytes, wrapper))
-      return undecodable(to_string(type), "a Resource", bytes, wrapper, wrapper.name());
-    if (!wrapper.name().empty()) wrapper_name = wrapper.name();
-    any = std::move(*wrapper.mutable_resource());
-    type_url = any.type_url();
-    bytes = any.value();
+                                const KnownResources* known,
+                                ResponseBudget* budget) {
+  const Limits& limits = options.limits;
+  const Unwrapped inner = unwrap({type_url, bytes}, limits);
+  const std::string& wrapper_name = inner.wrapper_name;
+  if (inner.is_too_deep) {
+    return over_limit(
+        type,
+        wrapper_name,
+        "max_any_nesting",
+        absl::StrCat("must not be wrapped more than ", limits.max_any_nesting, " times"));
   }
+  type_url = inner.any.type_url;
+  bytes = inner.any.value;
+  if (inner.is_broken)
+    return undecodable(to_string(type), "a Resource", bytes, ResourceWrapper(), wrapper_name);
   if (type_url != type_url_of(type)) {
     return failed(
         type,
         wrapper_name,
         absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
   }
+  std::optional<ResponseBudget> own;
+  if (budget == nullptr) budget = &own.emplace(limits);
+  if (!take_weight(type, bytes, *budget)) {
+    return refuse_unread(type,
+                         inner.any,
+                         limits,
+                         "max_decoded_memory",
+                         absl::StrCat("the resources of a response must not take more than ",
+                                      limits.max_decoded_memory,
+                                      " bytes when decoded, found more"));
+  }
   const ReceivedResource* before = known == nullptr ? nullptr : known->find(type, bytes);
-  if (before != nullptr) return *before;
-  ReceivedResource resource = parse_unwrapped(type, bytes, options);
+  if (before != nullptr) {
+    budget->regexes.add_parsed(*before->resource);
+    return *before;
+  }
+  std::optional<ParseOptions> with_budget;
+  if (options.regexes == nullptr) with_budget.emplace(options).regexes = &budget->regexes;
+  ReceivedResource resource = parse_unwrapped(type, bytes, with_budget ? *with_budget : options);
   if (resource.resource.ok()) {
     resource.bytes = std::make_shared<const std::string>(bytes);
   } else if (resource.name.empty() && !wrapper_name.empty()) {
@@ -155,64 +214,6 @@ ReceivedResource parse_resource(ResourceType type,
         "Resource ", quoted(wrapper_name), ": ", resource.resource.status().message()));
   }
   return resource;
-}
-
-absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
-                                                const ParseOptions& options,
-                                                KnownResources* known) {
-  const Limits& limits = options.limits;
-  if (bytes.size() > limits.max_message_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the server's message must not be longer than ",
-                     limits.max_message_bytes,
-                     " bytes, found ",
-                     bytes.size(),
-                     " (limit max_message_bytes)"));
-  }
-  DiscoveryResponse proto;
-  if (!decode(bytes, proto)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the server's message ",
-                     why_undecodable("a DiscoveryResponse", bytes, *proto.GetDescriptor())));
-  }
-  const auto type = resource_type_of(proto.type_url());
-  if (!type.has_value()) {
-    return absl::UnimplementedError(
-        absl::StrCat("a DiscoveryResponse must be of a type that was asked for, found type_url ",
-                     quoted(proto.type_url())));
-  }
-  DecodedResponse response;
-  response.nonce = proto.nonce();
-  ResourcesReceived& received = response.received;
-  received.type = *type;
-  received.version = proto.version_info();
-  if (known != nullptr) known->parse_with(options);
-  absl::flat_hash_map<std::string, std::size_t> places;
-  for (int i = 0; i < proto.resources_size(); ++i) {
-    const ::google::protobuf::Any& any = proto.resources(i);
-    ReceivedResource resource = parse_resource(*type, any.type_url(), any.value(), options, known);
-    // What is beyond is refused by its name: a cluster that we have is kept, not gone.
-    if (*type == ResourceType::kCluster && static_cast<std::size_t>(i) >= limits.max_clusters) {
-      resource = over_limit(*type,
-                            std::move(resource.name),
-                            "max_clusters",
-                            absl::StrCat("a response must have at most ",
-                                         limits.max_clusters,
-                                         " clusters, found ",
-                                         proto.resources_size()));
-    }
-    if (resource.rejection.has_value()) count(*resource.rejection, received);
-    if (resource.name.empty()) {
-      received.unnamed_errors.push_back(
-          absl::StrCat("resources[", i, "]: ", resource.resource.status().message()));
-    } else {
-      add_resource(std::move(resource), received, places);
-    }
-  }
-  received.resource_errors = resource_errors(proto);
-  if (known != nullptr) known->keep(received);
-  response.nack_detail = nack_detail(received);
-  return response;
 }
 
 }  // namespace signalbox::xds

@@ -12,7 +12,10 @@
 
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,18 +25,46 @@
 #include "xds/decoded_response.hpp"
 #include "xds/parse/known_resources.hpp"
 #include "xds/parse/parse_options.hpp"
+#include "xds/parse/regex_budget.hpp"
 
 namespace signalbox::xds {
 
+/// An Any, not decoded: views into its bytes.
+struct AnyView {
+  absl::string_view type_url;
+  absl::string_view value;
+};
+
+/// Nothing where the bytes are no Any.
+std::optional<AnyView> read_any(absl::string_view bytes);
+
+/// What the resources of one response may cost together.
+struct ResponseBudget {
+  explicit ResponseBudget(const Limits& limits, RegexBudget::Patterns known = {})
+      : memory_left(limits.max_decoded_memory), regexes(limits, std::move(known)) {}
+
+  std::size_t memory_left;
+  RegexBudget regexes;
+};
+
 /// `type_url` and `bytes` are those of the Any that holds the resource, itself or wrapped in an
 /// envoy.service.discovery.v3.Resource. The name is empty where none could be read; then the
-/// resource is an error.
+/// resource is an error. `budget`: of the response; null: the resource has one of its own.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
                                 const ParseOptions& options = {},
-                                const KnownResources* known = nullptr);
+                                const KnownResources* known = nullptr,
+                                ResponseBudget* budget = nullptr);
 
+/// The resource refused for what is beyond a limit; nothing of it is read but the name.
+ReceivedResource refuse_unread(ResourceType type,
+                               const AnyView& any,
+                               const Limits& limits,
+                               absl::string_view limit,
+                               absl::string_view what);
+
+/// All of a response; ResponseParser does it part by part.
 /// `known`: what is in it is not parsed again, and then it knows this response's resources.
 /// An error where there is nothing to answer to: the bytes are too many (RESOURCE_EXHAUSTED), or no
 /// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED). Each name

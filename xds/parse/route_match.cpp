@@ -90,7 +90,7 @@ HeaderMatcher parse_header(const HeaderProto& proto, const Field& field) {
 RouteMatch parse_route_match(const MatchProto& proto, const Field& field) {
   RouteMatch match;
   match.path = parse_path(proto, field);
-  for (int i = 0; i < proto.headers_size(); ++i) {
+  for (int i = 0; i < proto.headers_size() && !field.has_many_errors(); ++i) {
     match.headers.push_back(
         parse_header(proto.headers(i), field.at("headers", static_cast<std::size_t>(i))));
   }

@@ -42,6 +42,10 @@ std::size_t Field::errors_so_far() const {
   return errors_->count_;
 }
 
+bool Field::has_many_errors() const {
+  return errors_->count_ >= kManyErrors;
+}
+
 void ValidationErrors::add(const Field& field, RejectionReason reason, absl::string_view what) {
   if (reason == RejectionReason::kLimit || rejection_.reason == RejectionReason::kSemantic)
     rejection_.reason = reason;
@@ -54,7 +58,8 @@ ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string re
   std::string text =
       absl::StrCat(type, " resource ", quoted(resource_name), ": ", absl::StrJoin(listed_, "; "));
   if (count_ > listed_.size()) {
-    absl::StrAppend(&text, "; and ", count_ - listed_.size(), " more errors");
+    const char* least = count_ >= kManyErrors ? "at least " : "";
+    absl::StrAppend(&text, "; and ", least, count_ - listed_.size(), " more errors");
   }
   return {std::move(resource_name), absl::InvalidArgumentError(text), rejection_};
 }

@@ -7,15 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/stubs/logging.h>
-#include <re2/re2.h>
 
 #include "xds/limits.hpp"
+#include "xds/parse/regex_budget.hpp"
 #include "xds/utf8.hpp"
+#include "xds/wire.hpp"
 
 namespace signalbox::xds {
 namespace {
 
 using envoy::config::core::v3::ConfigSource;
+using envoy::type::matcher::v3::RegexMatcher;
 using envoy::type::matcher::v3::StringMatcher;
 using envoy::type::v3::FractionalPercent;
 
@@ -50,9 +52,22 @@ bool decode(absl::string_view bytes, ::google::protobuf::Message& message) {
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
+// No byte of a message takes more than so many when the message is decoded.
+bool may_outweigh(absl::string_view bytes, std::size_t most) {
+  constexpr std::size_t kMostPerByte = 256;
+  return bytes.size() > most / kMostPerByte;
+}
+
 bool decode(absl::string_view bytes, ::google::protobuf::Message& message, const Field& field) {
-  if (decode(bytes, message)) return true;
   const auto& type = *message.GetDescriptor();
+  const std::size_t most = field.options().limits.max_decoded_memory;
+  if (may_outweigh(bytes, most) && weigh(bytes, type, most) > most) {
+    field.add_over_limit(
+        "max_decoded_memory",
+        absl::StrCat("must not take more than ", most, " bytes when decoded, found more"));
+    return false;
+  }
+  if (decode(bytes, message)) return true;
   field.add_undecodable(why_undecodable(absl::StrCat("of type ", type.name()), bytes, type));
   return false;
 }
@@ -144,30 +159,25 @@ std::uint32_t parse_percent(const ::google::protobuf::UInt32Value& proto, const 
   return proto.value();
 }
 
-TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field) {
-  const Limits& limits = field.options().limits;
-  const std::string& text = proto.regex();
+RegexBudget& budget_of(const Field& field, RegexBudget& alone) {
+  RegexBudget* shared = field.options().regexes;
+  return shared == nullptr ? alone : *shared;
+}
+
+TextMatcher parse_regex(const RegexMatcher& proto, const Field& field, RegexBudget& budget) {
   const Field regex = field.at("regex");
-  if (text.size() > limits.max_regex_length) {
-    regex.add_over_limit(
-        "max_regex_length",
-        absl::StrCat(
-            "must not be longer than ", limits.max_regex_length, " bytes, found ", text.size()));
-    return {};
-  }
-  const std::size_t memory = std::min(limits.max_regex_memory, kMostRegexMemory);
-  RE2::Options options;
-  options.set_max_mem(static_cast<std::int64_t>(memory));
-  options.set_log_errors(false);
-  const RE2 compiled(text, options);
-  if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
-    regex.add_over_limit(
-        "max_regex_memory",
-        absl::StrCat("must compile into ", memory, " bytes, found ", quoted(text)));
-  } else if (!compiled.ok()) {
-    regex.add(absl::StrCat("must be an RE2 pattern, found ", quoted(text), ": ", compiled.error()));
-  }
-  return TextMatcher{TextMatcher::Kind::kRegex, text, false};
+  const RegexVerdict verdict = budget.judge(proto.regex());
+  if (verdict.what.empty()) return TextMatcher{TextMatcher::Kind::kRegex, proto.regex(), false};
+  if (verdict.limit.empty())
+    regex.add(verdict.what);
+  else
+    regex.add_over_limit(verdict.limit, verdict.what);
+  return {};
+}
+
+TextMatcher parse_regex(const RegexMatcher& proto, const Field& field) {
+  RegexBudget alone(field.options().limits);
+  return parse_regex(proto, field, budget_of(field, alone));
 }
 
 TextMatcher parse_text_matcher(const StringMatcher& proto, const Field& field) {

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -35,10 +36,15 @@ namespace signalbox::xds {
 /// is silent meanwhile (DECISIONS 31).
 [[nodiscard]] bool decode(absl::string_view bytes, ::google::protobuf::Message& message);
 
-/// As above, for what stands inside a resource: a failure is an error at `field`.
+/// As above, for what stands inside a resource: a failure is an error at `field`, and so is a
+/// message beyond max_decoded_memory.
 [[nodiscard]] bool decode(absl::string_view bytes,
                           ::google::protobuf::Message& message,
                           const Field& field);
+
+/// Whether the decoded message may take more memory than this: only then is there anything to
+/// weigh().
+bool may_outweigh(absl::string_view bytes, std::size_t most);
 
 /// "must be <what>, found <size> bytes that are not", and the string that is not UTF-8 if that is
 /// the reason. `bytes` are of no message of the type.
@@ -80,7 +86,13 @@ void require_name(absl::string_view name, const Field& field);
 /// At most 100.
 std::uint32_t parse_percent(const ::google::protobuf::UInt32Value& proto, const Field& field);
 
-/// A pattern that RE2 compiles within our limits.
+/// The budget of the field's response; `alone` where there is none.
+RegexBudget& budget_of(const Field& field, RegexBudget& alone);
+
+/// A pattern that RE2 compiles within our limits, and within its response's budget.
+TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto,
+                        const Field& field,
+                        RegexBudget& budget);
 TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field);
 
 /// A63: ignore_case has no effect on a regex.

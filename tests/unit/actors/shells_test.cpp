@@ -165,14 +165,15 @@ class Shells {
     made.reclaimer = std::make_shared<IgnoreRetired>();
     made.instruments = std::make_shared<metrics::Instruments>();
     made.detached_lookups = false;
+    made.detached_streams = false;
     // What the bytes "poison" kill is the actor that reads them.
-    xds::ResponseDecoder decode =
+    xds::ResponseDecoder decode = xds::decode_at_once(
         [decoded = responses](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
-      if (bytes == "poison") throw std::runtime_error("poison");
-      if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
-        return known->second;
-      return xds::DecodedResponse{};  // Of listeners; none.
-    };
+          if (bytes == "poison") throw std::runtime_error("poison");
+          if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
+            return known->second;
+          return xds::DecodedResponse{};  // Of listeners; none.
+        });
     made.make_decoder = [decode = std::move(decode)](ServerId) { return decode; };
     environment = std::make_shared<const Environment>(std::move(made));
   }

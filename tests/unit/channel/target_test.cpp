@@ -22,7 +22,8 @@ actors::EnvironmentPtr environment(const actors::ReclaimerThread& reclaimer) {
   made.instruments = std::make_shared<metrics::Instruments>();
   made.reclaimer = reclaimer.handle();
   made.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-    return [](absl::string_view) { return absl::UnimplementedError("nothing is received"); };
+    return xds::decode_at_once(
+        [](absl::string_view) { return absl::UnimplementedError("nothing is received"); });
   };
   return std::make_shared<const actors::Environment>(std::move(made));
 }

@@ -103,8 +103,10 @@ std::string describe(const AdsSessionEffect& effect) {
 
 class Session {
  public:
-  explicit Session(std::uint64_t seed = 1)
-      : core_(AdsSessionOptions{"cp:1", serialised_node(), seed, decode}) {}
+  explicit Session(std::uint64_t seed = 1, ResponseDecoder decoder = decode_at_once(decode))
+      : Session(AdsSessionOptions{"cp:1", serialised_node(), seed, std::move(decoder)}) {}
+
+  explicit Session(AdsSessionOptions options) : core_(std::move(options)) {}
 
   Lines step(const AdsSessionEvent& event) {
     Lines lines;
@@ -180,7 +182,7 @@ TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",
           "[xds][ads_session][A46]") {
   AdsSessionOptions options;
   options.node = serialised_node();
-  options.decode = [](absl::string_view bytes) { return decode_response(bytes); };
+  options.decode = decode_at_once([](absl::string_view bytes) { return decode_response(bytes); });
   AdsSession session(options);
   session.step(Subscribe{kCds, {"a"}}, {});
   session.step(AdsStreamOpened{1}, {});
@@ -735,6 +737,93 @@ TEST_CASE("ads session: rests when nothing is wanted after a wait", "[xds][ads_s
   session.subscribe(kLds, {});
   CHECK(session.elapse().empty());
   CHECK(session.subscribe(kRds, {"r"}) == Lines{"open 2"});
+}
+
+// --- long responses ---------------------------------------------------------
+
+namespace {
+
+// "long LDS v1 n1" takes three parts.
+Decoding decode_in_three(std::string bytes) {
+  const bool is_long = bytes.rfind("long ", 0) == 0;
+  const std::string text = is_long ? bytes.substr(5) : bytes;
+  return
+      [text, parts = is_long ? 3 : 1]() mutable -> std::optional<absl::StatusOr<DecodedResponse>> {
+        if (--parts > 0) return std::nullopt;
+        return decode(text);
+      };
+}
+
+}  // namespace
+
+TEST_CASE("ads session: a long response is decoded in parts, with pauses", "[xds][ads_session]") {
+  Session session(1, decode_in_three);
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  CHECK(session.bytes(1, "long CDS v1 n1") == Lines{"timer decode"});
+  CHECK(session.timer.delay == Duration::zero());
+  CHECK(session.elapse() == Lines{"timer decode"});
+  SECTION("then it is answered and told") {
+    CHECK(session.elapse() == Lines{"send 1: CDS v1/n1 [a]", "received CDS v1"});
+  }
+  SECTION("responses that come meanwhile wait for their turn") {
+    CHECK(session.bytes(1, "CDS v2 n2").empty());
+    CHECK(session.bytes(1, "long CDS v3 n3").empty());
+    CHECK(session.bytes(1, "CDS v4 n4").empty());
+    CHECK(session.elapse() == Lines{"send 1: CDS v1/n1 [a]",
+                                    "received CDS v1",
+                                    "send 1: CDS v2/n2 [a]",
+                                    "received CDS v2",
+                                    "timer decode"});
+    session.elapse();
+    CHECK(session.elapse() == Lines{"send 1: CDS v3/n3 [a]",
+                                    "received CDS v3",
+                                    "send 1: CDS v4/n4 [a]",
+                                    "received CDS v4"});
+  }
+  SECTION("the stream's end waits, too, and hides nothing") {
+    CHECK(session.closed(1).empty());
+    CHECK(session.elapse() ==
+          Lines{"send 1: CDS v1/n1 [a]", "received CDS v1", "asked CDS []", "timer reopen"});
+  }
+}
+
+TEST_CASE("ads session: a server that floods loses its stream", "[xds][ads_session][B7]") {
+  AdsSessionOptions options{"cp:1", serialised_node(), 1, decode_in_three};
+  options.max_waiting_bytes = 20;
+  Session session(options);
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  session.bytes(1, "long CDS v1 n1");
+  SECTION("one response may wait, however long it is") {
+    CHECK(session.bytes(1, "CDS v2 and-a-long-nonce-of-its-own").empty());
+  }
+  SECTION("several may not be too long together") {
+    CHECK(session.bytes(1, "CDS v2 n2").empty());
+    CHECK(session.bytes(1, "CDS v3 n3").empty());
+    CHECK(session.bytes(1, "CDS v4 n4") ==
+          Lines{"close 1",
+                "asked CDS []",
+                "refused: limit",
+                "UNAVAILABLE: xDS server cp:1: the responses that wait while one is read must not "
+                "be longer than 20 bytes together, found 27",
+                "timer reopen"});
+  }
+}
+
+TEST_CASE("ads session: a long response that is none ends the stream, and what came after it",
+          "[xds][ads_session][B7]") {
+  Session session(1, decode_in_three);
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  session.bytes(1, "long large");
+  session.bytes(1, "CDS v2 n2");
+  session.elapse();
+  const Lines lines = session.elapse();
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] == "close 1");
+  CHECK(lines[2] == "refused: limit");
+  CHECK(lines[4] == "timer reopen");
 }
 
 }  // namespace signalbox::xds

@@ -300,7 +300,7 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
   client.watch(1, cds("a"));
   client.asked({"a"});
   const auto told = [&](absl::Status status) {
-    return client.report(ResourcesReceived{kCds, "v", {}, {}, {{"a", std::move(status)}}});
+    return client.report(ResourcesReceived{kCds, "v", {}, {}, 0, {{"a", std::move(status)}}});
   };
   const absl::Status absent = absl::NotFoundError("not here");
   const std::string text = "NOT_FOUND: CDS resource \"a\": not here";
@@ -329,7 +329,7 @@ TEST_CASE("client core: what the server says of a resource is not waited for",
           Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": busy", "count 0 0"});
   }
   SECTION("of one that nobody watches") {
-    CHECK(client.report(ResourcesReceived{kCds, "v", {}, {}, {{"b", absent}}}) ==
+    CHECK(client.report(ResourcesReceived{kCds, "v", {}, {}, 0, {{"b", absent}}}) ==
           Lines{"count 0 0"});
   }
 }

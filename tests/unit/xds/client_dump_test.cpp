@@ -139,7 +139,7 @@ TEST_CASE("dump: every way not to have a resource has its state", "[xds][client]
     client.watch(1, cds("a"));
     client.receive({good("a")});
     client.report(ResourcesReceived{
-        ResourceType::kCluster, "v", {}, {}, {{"a", absl::PermissionDeniedError("no")}}});
+        ResourceType::kCluster, "v", {}, {}, 0, {{"a", absl::PermissionDeniedError("no")}}});
     const ResourceState state = only(client);
     CHECK(cache_state(state) == (loses ? "received_error" : "received_error_but_cached"));
     CHECK(state.failure->details == "CDS resource \"a\": no");

@@ -7,6 +7,7 @@
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/limits.hpp"
+#include "xds/parse/response_parser.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -195,21 +196,81 @@ TEST_CASE("decode_response: a name that occurs twice is an error for that name",
         "CDS resource \"a\": must occur once in a response, found more than once");
 }
 
-TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
+TEST_CASE("decode_response: a NACK tells the first errors, and how many there are",
+          "[xds][parse][limits]") {
   std::vector<std::string> resources;
   for (std::size_t i = 0; i < 5000; ++i)
     resources.push_back(bad("cluster" + std::to_string(i)));
   const DecodedResponse result = decoded(resources);
   CHECK(result.received.resources.size() == 5000);
-  CHECK(result.nack_detail.size() < kMaxNackDetailLength + 100);
-  CHECK(result.nack_detail.size() > kMaxNackDetailLength - 200);
-  // As many as are not named.
-  std::size_t named = 0;
-  for (auto at = result.nack_detail.find("CDS resource"); at != std::string::npos;
-       at = result.nack_detail.find("CDS resource", at + 1))
-    ++named;
-  CHECK(result.nack_detail.ends_with("; and " + std::to_string(5000 - named) +
-                                     " more invalid resources"));
+  CHECK(result.nack_detail.find("CDS resource \"cluster15\"") != std::string::npos);
+  CHECK(result.nack_detail.find("CDS resource \"cluster16\"") == std::string::npos);
+  CHECK(result.nack_detail.ends_with("; and 4984 more invalid resources"));
+  // A watcher of any of the first thousands hears what is wrong with its resource.
+  CHECK(result.received.resources[2000].resource.status().message() ==
+        "CDS resource \"cluster2000\": " + kTypeError);
+  CHECK(result.received.resources[4999].resource.status().message() ==
+        "must be valid, found an error that is not told: the response has too many of them");
+}
+
+TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 20; ++i) {
+    std::string long_name(1000, 'n');
+    std::string domains;
+    for (std::size_t j = 0; j < 40; ++j)
+      domains += "drop_overloads { category: \"" + std::string(2000, 'c') + "\" } ";
+    resources.push_back("[" + std::string(kClusterLoadAssignmentTypeUrl) + "] { cluster_name: \"" +
+                        long_name + std::to_string(i) + "\" policy { " + domains + " } } ");
+  }
+  std::string text = "type_url: \"" + std::string(kClusterLoadAssignmentTypeUrl) + "\" ";
+  for (const std::string& resource : resources)
+    text += "resources { " + resource + " } ";
+  const auto result = decode_response(serialise<DiscoveryResponse>(text));
+  REQUIRE(result.ok());
+  CHECK(result->received.resources.size() == 20);
+  CHECK(result->nack_detail.size() < kMaxNackDetailLength + 100);
+  CHECK(result->nack_detail.ends_with(" more invalid resources"));
+}
+
+TEST_CASE("decode_response: errors of resources without a name are few, the others are counted",
+          "[xds][parse][limits]") {
+  const DecodedResponse result = decoded(std::vector<std::string>(100, undecodable_cluster()));
+  CHECK(result.received.unnamed_errors.size() == kMaxKeptErrors);
+  CHECK(result.received.more_unnamed == 100 - kMaxKeptErrors);
+  CHECK(result.received.rejected[static_cast<std::size_t>(RejectionReason::kParse)] == 100);
+  CHECK(result.nack_detail.ends_with("; and 84 more invalid resources"));
+}
+
+TEST_CASE("decode_response: a response that is not whole is none, wherever it breaks",
+          "[xds][parse]") {
+  const std::string whole = response({good("a"), good("b")});
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    DiscoveryResponse proto;
+    const std::string part = whole.substr(0, size);
+    INFO(size);
+    // protobuf decides; a part without a type_url yet is a response of no type.
+    const auto result = decode_response(part);
+    CHECK(absl::IsInvalidArgument(result.status()) == !proto.ParseFromString(part));
+  }
+}
+
+TEST_CASE("decode_response: a long one is decoded in parts", "[xds][parse]") {
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 3000; ++i)
+    resources.push_back(good("cluster" + std::to_string(i)));
+  const auto known = std::make_shared<KnownResources>();
+  const Decoding decoding = decode_in_parts(response(resources), {}, known);
+  std::size_t parts = 1;
+  auto result = decoding();
+  for (; !result; result = decoding())
+    ++parts;
+  CHECK(parts > 3);
+  CHECK(parts < 100);
+  REQUIRE(result->ok());
+  CHECK((*result)->nack_detail.empty());
+  CHECK((*result)->received.resources.size() == 3000);
+  CHECK((*result)->nonce == "n3");
 }
 
 TEST_CASE("decode_response: a server's errors are read, and are nothing to refuse",

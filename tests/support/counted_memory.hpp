@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CountedMemory — what a program allocates, counted by its operator new.
+//
+//   CountedMemory counted; work(); counted.most(), counted.allocations()
+//
+// To be included by exactly one source of a program: it defines the operators. Counts are of all
+// threads. No clock is read, so tests that bound them are not flaky.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include <malloc.h>
+
+namespace signalbox::testing {
+
+inline std::atomic<std::size_t> counted_live{0};
+inline std::atomic<std::size_t> counted_most{0};
+inline std::atomic<std::size_t> counted_allocations{0};
+
+/// Counts since it was made. One at a time.
+class CountedMemory {
+ public:
+  CountedMemory() : live_before_(counted_live), allocations_before_(counted_allocations) {
+    counted_most = live_before_;
+  }
+
+  /// The most that was allocated at once, in bytes, beyond what there was before.
+  std::size_t most() const { return counted_most - live_before_; }
+
+  std::size_t allocations() const { return counted_allocations - allocations_before_; }
+
+ private:
+  std::size_t live_before_;
+  std::size_t allocations_before_;
+};
+
+inline void* count_new(std::size_t size) {
+  void* const memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  const std::size_t live = counted_live += ::malloc_usable_size(memory);
+  if (live > counted_most) counted_most = live;
+  ++counted_allocations;
+  return memory;
+}
+
+inline void count_delete(void* memory) noexcept {
+  if (memory == nullptr) return;
+  counted_live -= ::malloc_usable_size(memory);
+  std::free(memory);
+}
+
+}  // namespace signalbox::testing
+
+// NOLINTBEGIN(misc-definitions-in-headers): of one source.
+void* operator new(std::size_t size) {
+  return signalbox::testing::count_new(size);
+}
+
+void* operator new[](std::size_t size) {
+  return signalbox::testing::count_new(size);
+}
+
+void operator delete(void* memory) noexcept {
+  signalbox::testing::count_delete(memory);
+}
+
+void operator delete[](void* memory) noexcept {
+  signalbox::testing::count_delete(memory);
+}
+
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  signalbox::testing::count_delete(memory);
+}
+
+void operator delete[](void* memory, std::size_t /*size*/) noexcept {
+  signalbox::testing::count_delete(memory);
+}
+
+// NOLINTEND(misc-definitions-in-headers)

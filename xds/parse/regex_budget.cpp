@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xds/parse/regex_budget.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include <re2/re2.h>
+
+#include "messages/overloaded.hpp"
+#include "xds/parse/validation_errors.hpp"
+
+namespace signalbox::xds {
+namespace {
+
+// Measured: what RE2 takes for a pattern, and for an instruction of its program.
+constexpr std::size_t kBytesPerRegex = 4096;
+constexpr std::size_t kBytesPerInstruction = 18;
+
+using Visit = absl::FunctionRef<void(const std::string&)>;
+
+void each_regex(const TextMatcher& matcher, Visit see) {
+  if (matcher.kind == TextMatcher::Kind::kRegex) see(matcher.text);
+}
+
+void each_regex(const Route& route, Visit see) {
+  each_regex(route.match.path, see);
+  for (const HeaderMatcher& header : route.match.headers) {
+    if (const auto* text = std::get_if<TextMatcher>(&header.matcher)) each_regex(*text, see);
+  }
+  const auto* forward = std::get_if<ForwardAction>(&route.action);
+  if (forward == nullptr) return;
+  for (const HashPolicy& policy : forward->hash_policies) {
+    const auto* header = std::get_if<HeaderHash>(&policy.what);
+    if (header != nullptr && header->rewrite) see(header->rewrite->pattern);
+  }
+}
+
+void each_regex(const RouteConfig& config, Visit see) {
+  for (const VirtualHost& host : config.virtual_hosts) {
+    for (const Route& route : host.routes)
+      each_regex(route, see);
+  }
+}
+
+void each_regex(const Resource& resource, Visit see) {
+  std::visit(
+      Overloaded{
+          [&](const std::shared_ptr<const Listener>& listener) {
+            const auto* routes = std::get_if<std::shared_ptr<const RouteConfig>>(&listener->routes);
+            if (routes != nullptr) each_regex(**routes, see);
+          },
+          [&](const std::shared_ptr<const RouteConfig>& config) { each_regex(*config, see); },
+          [&](const std::shared_ptr<const Cluster>& cluster) {
+            if (!cluster->tls) return;
+            for (const TextMatcher& name : cluster->tls->subject_alt_names)
+              each_regex(name, see);
+          },
+          [](const EndpointsPtr&) {},
+      },
+      resource);
+}
+
+RegexVerdict beyond(absl::string_view limit, std::string what) {
+  return {limit, std::move(what)};
+}
+
+}  // namespace
+
+RegexVerdict RegexBudget::judge(const std::string& pattern) {
+  if (valid_.contains(pattern)) return {};
+  const auto refused = refused_.find(pattern);
+  if (refused != refused_.end()) return refused->second;
+  RegexVerdict verdict = judge_sum(pattern);
+  if (!verdict.what.empty()) return verdict;
+  RegexFacts facts{.cost = kBytesPerRegex};
+  const auto known = known_.find(pattern);
+  if (known != known_.end())
+    facts = known->second;
+  else
+    verdict = judge_alone(pattern, facts);
+  count(pattern, facts);  // A refused pattern counts too: it took its time.
+  if (!verdict.what.empty()) return refused_.emplace(pattern, std::move(verdict)).first->second;
+  valid_.emplace(pattern, facts);
+  return {};
+}
+
+// RE2 wants a regular expression to judge by, and looks at nothing but the number of its groups.
+std::string RegexBudget::judge_substitution(const std::string& pattern,
+                                            const std::string& substitution) const {
+  constexpr int kMostGroups = 9;  // A substitution has one digit for a group.
+  std::string groups;
+  for (int i = 0; i < std::min(valid_.at(pattern).groups, kMostGroups); ++i)
+    groups += "()";
+  std::string error;
+  return RE2(groups, RE2::Quiet).CheckRewriteString(substitution, &error) ? "" : error;
+}
+
+void RegexBudget::add_parsed(const Resource& resource) {
+  each_regex(resource, [this](const std::string& pattern) {
+    const auto known = known_.find(pattern);
+    const RegexFacts facts = known == known_.end() ? RegexFacts{kBytesPerRegex} : known->second;
+    if (valid_.emplace(pattern, facts).second) count(pattern, facts);
+  });
+}
+
+void RegexBudget::count(const std::string& pattern, const RegexFacts& facts) {
+  ++count_;
+  length_ += std::min(pattern.size(), limits_.max_regex_length);
+  memory_ += facts.cost;
+}
+
+RegexVerdict RegexBudget::judge_alone(const std::string& pattern, RegexFacts& facts) const {
+  if (pattern.size() > limits_.max_regex_length) {
+    return beyond("max_regex_length",
+                  absl::StrCat("must not be longer than ",
+                               limits_.max_regex_length,
+                               " bytes, found ",
+                               pattern.size()));
+  }
+  const std::size_t memory = std::min(limits_.max_regex_memory, kMostRegexMemory);
+  RE2::Options options;
+  options.set_max_mem(static_cast<std::int64_t>(memory));
+  options.set_log_errors(false);
+  const RE2 compiled(pattern, options);
+  if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
+    facts.cost += memory;  // It took the time of a program of that size.
+    return beyond("max_regex_memory",
+                  absl::StrCat("must compile into ", memory, " bytes, found ", quoted(pattern)));
+  }
+  if (!compiled.ok()) {
+    return {
+        "",
+        absl::StrCat("must be an RE2 pattern, found ", quoted(pattern), ": ", compiled.error())};
+  }
+  facts.cost += static_cast<std::size_t>(compiled.ProgramSize()) * kBytesPerInstruction;
+  facts.groups = compiled.NumberOfCapturingGroups();
+  return {};
+}
+
+// Whether there is room for one more. The memory is known only once a pattern is compiled, so the
+// sum may go beyond its limit by one pattern.
+RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
+  if (count_ >= limits_.max_regexes) {
+    return beyond("max_regexes",
+                  absl::StrCat("a response must have at most ",
+                               limits_.max_regexes,
+                               " different patterns, found ",
+                               quoted(pattern),
+                               " beyond them"));
+  }
+  if (length_ + std::min(pattern.size(), limits_.max_regex_length) > limits_.max_regexes_length) {
+    return beyond("max_regexes_length",
+                  absl::StrCat("the patterns of a response must have at most ",
+                               limits_.max_regexes_length,
+                               " bytes together, found ",
+                               quoted(pattern),
+                               " beyond them"));
+  }
+  if (memory_ > limits_.max_regexes_memory) {
+    return beyond("max_regexes_memory",
+                  absl::StrCat("the patterns of a response must compile into ",
+                               limits_.max_regexes_memory,
+                               " bytes together, found ",
+                               quoted(pattern),
+                               " beyond them"));
+  }
+  return {};
+}
+
+}  // namespace signalbox::xds

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ResponseParser — one DiscoveryResponse, part by part.
+//
+//   bytes ─▶ [ResponseParser] ─▶ go_on() … go_on() ─▶ DecodedResponse ─▶ ads_session
+//              │  the envelope is read as views: nothing is built for an entry that is not parsed
+//              └▶ parse_resource, one resource after the other
+//
+// A response of many megabytes is parsed for seconds. Whoever parses it goes on with other work
+// between two parts. A part ends with a resource: the largest resource bounds it.
+//
+// Invariants
+//   P1  Counts and weights are limited before anything is built: max_resources, max_clusters,
+//       max_decoded_memory.
+//   P2  What is beyond a limit is refused by its name where the name can be read: a resource that
+//       the client has is kept, not gone.
+//   P3  Errors are few: the first ones are kept, the others are counted.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "xds/decoded_response.hpp"
+#include "xds/parse/known_resources.hpp"
+#include "xds/parse/parse_options.hpp"
+#include "xds/parse/parse_resource.hpp"
+#include "xds/parse/regex_budget.hpp"
+
+namespace signalbox::xds {
+
+class ResponseParser {
+ public:
+  /// `bytes` and `known`, which may be null, outlive the parser.
+  ResponseParser(absl::string_view bytes, ParseOptions options, KnownResources* known);
+
+  ResponseParser(const ResponseParser&) = delete;
+  ResponseParser& operator=(const ResponseParser&) = delete;
+
+  /// Parses resources of some 256 KiB. The result comes with the last of them; see
+  /// decode_response() for its errors.
+  std::optional<absl::StatusOr<DecodedResponse>> go_on();
+
+ private:
+  absl::Status begin();
+  absl::Status read_envelope();
+  absl::Status undecodable_response() const;
+  void read_error(absl::string_view bytes);
+
+  void parse(std::size_t index);
+  ReceivedResource parse_entry(const AnyView& any, std::size_t index);
+  void add(ReceivedResource resource);
+  void add_unnamed(absl::string_view error);
+  void refuse_rest();
+  void shorten(ReceivedResource& resource);
+  std::string nack_detail() const;
+  DecodedResponse take();
+
+  absl::string_view bytes_;
+  ParseOptions options_;
+  KnownResources* known_;
+  std::optional<ResponseBudget> budget_;
+
+  bool begun_ = false;
+  std::vector<AnyView> entries_;  ///< At most max_resources.
+  std::size_t entry_count_ = 0;
+  std::size_t next_ = 0;
+  std::vector<absl::string_view> errors_;  ///< The server's own; at most max_resources.
+
+  DecodedResponse response_;
+  absl::flat_hash_map<std::string, std::size_t> places_;
+  std::size_t kept_text_ = 0;
+};
+
+/// As ResponseParser, with all that it needs. `known` may be null.
+Decoding decode_in_parts(std::string bytes,
+                         ParseOptions options,
+                         std::shared_ptr<KnownResources> known);
+
+}  // namespace signalbox::xds
