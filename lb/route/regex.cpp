@@ -12,6 +12,7 @@ namespace {
 
 // What one regular expression may cost: as a rule, and where the user's limit allows more.
 constexpr std::int64_t kRegexMemory = 1 << 20;
+constexpr std::int64_t kLeastRegexMemory = 64 << 10;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;
 
 re2::RE2::Options options_with(std::int64_t memory) {
@@ -21,16 +22,38 @@ re2::RE2::Options options_with(std::int64_t memory) {
   return options;
 }
 
-}  // namespace
-
 // The parser has compiled it within the user's max_regex_memory, which is not known here: a pattern
-// that needs more than the rule was allowed more.
-std::unique_ptr<const re2::RE2> compile_regex(const std::string& pattern) {
-  for (std::int64_t memory = kRegexMemory;; memory *= 2) {
-    auto regex = std::make_unique<const re2::RE2>(pattern, options_with(memory));
+// that needs more than what there is to begin with was allowed more.
+RegexPtr compile_from(const std::string& pattern, std::int64_t memory) {
+  for (;; memory *= 2) {
+    auto regex = std::make_shared<const re2::RE2>(pattern, options_with(memory));
     const bool too_large = regex->error_code() == re2::RE2::ErrorPatternTooLarge;
     if (!too_large || memory >= kMostRegexMemory) return regex;
   }
+}
+
+std::int64_t set_memory(std::size_t patterns, double share) {
+  const auto most = static_cast<std::int64_t>(static_cast<double>(kMostRegexMemory) / share);
+  const auto wanted = static_cast<std::int64_t>(patterns) * kRegexMemory;
+  return std::min(wanted, std::max(most, kRegexMemory));
+}
+
+}  // namespace
+
+RegexPtr compile_regex(const std::string& pattern) {
+  return compile_from(pattern, kRegexMemory);
+}
+
+RegexPool::RegexPool(std::size_t patterns)
+    : memory_(std::clamp(
+          kMostRegexMemory / static_cast<std::int64_t>(std::max<std::size_t>(patterns, 1)),
+          kLeastRegexMemory,
+          kRegexMemory)) {}
+
+RegexPtr RegexPool::get(const std::string& pattern) {
+  RegexPtr& regex = compiled_[pattern];
+  if (regex == nullptr) regex = compile_from(pattern, memory_);
+  return regex;
 }
 
 // Letters and escaped signs up to whatever else there is. The last letter goes if it may be
@@ -53,10 +76,8 @@ std::string literal_prefix(absl::string_view pattern) {
   return prefix;
 }
 
-RegexSet::RegexSet(const std::vector<std::string>& patterns)
-    : set_(options_with(std::min(kMostRegexMemory,
-                                 static_cast<std::int64_t>(patterns.size()) * kRegexMemory)),
-           re2::RE2::ANCHOR_BOTH) {
+RegexSet::RegexSet(const std::vector<std::string>& patterns, double share)
+    : set_(options_with(set_memory(patterns.size(), share)), re2::RE2::ANCHOR_BOTH) {
   for (const std::string& pattern : patterns)
     set_.Add(pattern, nullptr);
   fits_ = set_.Compile();

@@ -3,6 +3,7 @@
 // The regular expressions of routes, which the parser has allowed already.
 //
 //   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
+//   patterns of a snapshot's routes             ─▶ [RegexPool]      ─▶ each text compiled once
 //   pattern                                     ─▶ [literal_prefix] ─▶ who begins otherwise is out
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
@@ -10,11 +11,14 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "re2/re2.h"
@@ -22,8 +26,25 @@
 
 namespace signalbox::lb {
 
+using RegexPtr = std::shared_ptr<const re2::RE2>;
+
 /// With as much memory as the pattern needs, up to 64 MiB. Never null; check ok().
-std::unique_ptr<const re2::RE2> compile_regex(const std::string& pattern);
+RegexPtr compile_regex(const std::string& pattern);
+
+/// The regular expressions of one snapshot's routes. Each text is compiled once, and what matching
+/// may make them grow by is 64 MiB together, or 64 KiB each. For one thread.
+class RegexPool {
+ public:
+  /// About so many patterns will be asked for.
+  explicit RegexPool(std::size_t patterns);
+
+  /// As compile_regex().
+  RegexPtr get(const std::string& pattern);
+
+ private:
+  std::int64_t memory_;
+  absl::flat_hash_map<std::string, RegexPtr> compiled_;
+};
 
 /// What every text that the whole pattern matches begins with, as far as it is easily seen; of
 /// patterns with alternatives nothing is.
@@ -33,9 +54,9 @@ std::string literal_prefix(absl::string_view pattern);
 /// on any thread, and allocates what RE2 needs.
 class RegexSet {
  public:
-  /// Every pattern compiles. Together they may take 1 MiB for each of them and 64 MiB in all; in
-  /// these is what match() learns of texts.
-  explicit RegexSet(const std::vector<std::string>& patterns);
+  /// Every pattern compiles. Together they may take 1 MiB for each of them and 64 MiB in all,
+  /// divided by `share`: so many sets share these. What match() learns of texts is within them.
+  explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// Which patterns match the whole text, in ascending order; valid until this thread's next call,
   /// of any set. nullopt: they do not fit into the memory, so each must be tried alone.

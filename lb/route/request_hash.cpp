@@ -11,7 +11,9 @@
 
 namespace signalbox::lb {
 
-RequestHash::RequestHash(const std::vector<HashPolicy>& policies, std::uint64_t channel_id)
+RequestHash::RequestHash(const std::vector<HashPolicy>& policies,
+                         std::uint64_t channel_id,
+                         RegexPool* pool)
     : channel_hash_(draw(channel_id, Salt::kRequestHash)) {
   steps_.reserve(policies.size());
   for (const HashPolicy& policy : policies) {
@@ -20,7 +22,8 @@ RequestHash::RequestHash(const std::vector<HashPolicy>& policies, std::uint64_t 
     if (const auto* header = std::get_if<HeaderHash>(&policy.what)) {
       step.header = header->header;
       if (header->rewrite.has_value()) {
-        step.pattern = compile_regex(header->rewrite->pattern);
+        const std::string& pattern = header->rewrite->pattern;
+        step.pattern = pool == nullptr ? compile_regex(pattern) : pool->get(pattern);
         step.substitution = header->rewrite->substitution;
       }
     }

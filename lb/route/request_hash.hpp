@@ -21,6 +21,7 @@
 
 #include "re2/re2.h"
 
+#include "lb/route/regex.hpp"
 #include "messages/pick.hpp"
 #include "messages/route_config.hpp"
 
@@ -29,14 +30,17 @@ namespace signalbox::lb {
 class RequestHash {
  public:
   /// `channel_id`: the same for all calls of a channel, another one for each channel.
-  RequestHash(const std::vector<HashPolicy>& policies, std::uint64_t channel_id);
+  /// `pool`: of the snapshot; null: each pattern is compiled by itself.
+  RequestHash(const std::vector<HashPolicy>& policies,
+              std::uint64_t channel_id,
+              RegexPool* pool = nullptr);
 
   [[gnu::hot]] std::optional<std::uint64_t> of(const HeaderSource* headers) const;
 
  private:
   struct Step {
-    std::string header;                       ///< Empty: the channel's id.
-    std::unique_ptr<const re2::RE2> pattern;  ///< Null: the value as it is.
+    std::string header;  ///< Empty: the channel's id.
+    RegexPtr pattern;    ///< Null: the value as it is.
     std::string substitution;
     bool terminal = false;
   };

@@ -10,6 +10,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
+#include "lb/route/regex.hpp"
 #include "lb/route/timeout.hpp"
 #include "messages/invariant.hpp"
 #include "messages/named_clusters.hpp"
@@ -75,7 +76,8 @@ class RouteActions::Builder {
         listener_(listener),
         has_sessions_(has_sessions(&listener)),
         channel_id_(channel_id),
-        chains_(listener.filters, faults) {
+        chains_(listener.filters, faults),
+        pool_(host.routes.size()) {
     shares_.reserve(refs.size());
     for (const auto& [name, ref] : refs)
       shares_.emplace(name, RouteCluster{0, ref, shares_.size()});
@@ -120,9 +122,12 @@ class RouteActions::Builder {
     return chains;
   }
 
-  Forward compile(const ForwardAction& action, const Chains& chains) const {
-    Forward forward{
-        {}, {}, RequestHash(action.hash_policies, channel_id_), action.auto_host_rewrite, {}};
+  Forward compile(const ForwardAction& action, const Chains& chains) {
+    Forward forward{{},
+                    {},
+                    RequestHash(action.hash_policies, channel_id_, &pool_),
+                    action.auto_host_rewrite,
+                    {}};
     if (action.retry) forward.retry = RetryRules(*action.retry);
     std::uint64_t end = 0;
     for (const WeightedCluster& choice : action.clusters) {
@@ -162,6 +167,7 @@ class RouteActions::Builder {
   const bool has_sessions_;
   const std::uint64_t channel_id_;
   FilterChains chains_;
+  RegexPool pool_;
   // The clusters that routes may name, each with its place among all of them.
   absl::flat_hash_map<ClusterName, RouteCluster> shares_;
   std::unordered_multimap<std::size_t, Made> made_;

@@ -50,6 +50,22 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
+// Of paths and headers, equal ones included.
+std::size_t count_regexes(const VirtualHost& host) {
+  const auto is_regex = [](const TextMatcher& matcher) {
+    return matcher.kind == TextMatcher::Kind::kRegex;
+  };
+  std::size_t count = 0;
+  for (const Route& route : host.routes) {
+    count += is_regex(route.match.path) ? 1 : 0;
+    for (const HeaderMatcher& header : route.match.headers) {
+      const auto* text = std::get_if<TextMatcher>(&header.matcher);
+      count += text != nullptr && is_regex(*text) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 bool within_fraction(std::optional<std::uint32_t> per_million,
                      std::uint64_t seed,
                      std::size_t position) {
@@ -60,9 +76,10 @@ bool within_fraction(std::optional<std::uint32_t> per_million,
 
 // --- text -----------------------------------------------------------------
 
-CompiledText::CompiledText(const TextMatcher& matcher)
-    : matcher_(matcher),
-      regex_(matcher.kind == TextMatcher::Kind::kRegex ? compile_regex(matcher.text) : nullptr) {}
+CompiledText::CompiledText(const TextMatcher& matcher, RegexPool* pool) : matcher_(matcher) {
+  if (matcher.kind != TextMatcher::Kind::kRegex) return;
+  regex_ = pool == nullptr ? compile_regex(matcher.text) : pool->get(matcher.text);
+}
 
 bool CompiledText::matches(absl::string_view text) const {
   const bool ignore_case = matcher_.ignore_case;
@@ -85,11 +102,13 @@ bool CompiledText::matches(absl::string_view text) const {
 
 // --- headers --------------------------------------------------------------
 
-CompiledHeader::CompiledHeader(const HeaderMatcher& matcher)
+CompiledHeader::CompiledHeader(const HeaderMatcher& matcher, RegexPool* pool)
     : name_(matcher.name),
       matcher_(std::visit(
           Overloaded{
-              [](const TextMatcher& text) -> decltype(matcher_) { return CompiledText(text); },
+              [&](const TextMatcher& text) -> decltype(matcher_) {
+                return CompiledText(text, pool);
+              },
               [](const IntegerRange& range) -> decltype(matcher_) { return range; },
               [](const PresenceMatcher& presence) -> decltype(matcher_) { return presence; },
           },
@@ -121,6 +140,7 @@ struct RouteTable::Asked {
 };
 
 RouteTable::RouteTable(const VirtualHost& host) {
+  RegexPool pool(count_regexes(host));
   std::map<std::string, std::size_t> places;
   entries_.reserve(host.routes.size());
   for (const Route& route : host.routes) {
@@ -128,22 +148,23 @@ RouteTable::RouteTable(const VirtualHost& host) {
     entry.fraction_per_million = route.match.fraction_per_million;
     entry.headers.reserve(route.match.headers.size());
     for (const HeaderMatcher& header : route.match.headers) {
-      entry.headers.push_back(
-          {places.try_emplace(header.name, places.size()).first->second, CompiledHeader(header)});
+      entry.headers.push_back({places.try_emplace(header.name, places.size()).first->second,
+                               CompiledHeader(header, &pool)});
     }
   }
   if (entries_.size() > kFewRoutes) {
-    build_index(host);
+    build_index(host, pool);
     return;
   }
   for (std::size_t position = 0; position < entries_.size(); ++position)
-    entries_[position].path.emplace(host.routes[position].match.path);
+    entries_[position].path.emplace(host.routes[position].match.path, &pool);
 }
 
-void RouteTable::build_index(const VirtualHost& host) {
+void RouteTable::build_index(const VirtualHost& host, RegexPool& pool) {
   std::vector<PathIndex::Entry> as_written;
   std::vector<PathIndex::Entry> in_any_case;
   std::map<std::string, std::vector<std::uint32_t>> alike;
+  std::size_t regexes = 0;
   for (std::uint32_t position = 0; position < entries_.size(); ++position) {
     const TextMatcher& path = host.routes[position].match.path;
     Entry& entry = entries_[position];
@@ -156,10 +177,13 @@ void RouteTable::build_index(const VirtualHost& host) {
     }
     SIGNALBOX_INVARIANT(path.kind == TextMatcher::Kind::kRegex,
                         "a route's path is exact, a prefix or a regex");
-    if (entry.path.emplace(path).can_match()) alike[literal_prefix(path.text)].push_back(position);
+    if (!entry.path.emplace(path, &pool).can_match()) continue;
+    alike[literal_prefix(path.text)].push_back(position);
+    ++regexes;
   }
   for (auto& [prefix, positions] : alike) {
-    if (positions.size() > kFewRegexes) positions = {group(std::move(positions), host)};
+    const double share = static_cast<double>(regexes) / static_cast<double>(positions.size());
+    if (positions.size() > kFewRegexes) positions = {group(std::move(positions), host, share)};
     for (const std::uint32_t position : positions)
       as_written.push_back({prefix, false, mark_of(position, false)});
   }
@@ -168,13 +192,15 @@ void RouteTable::build_index(const VirtualHost& host) {
 }
 
 // The first of the routes, which stands for all of them.
-std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions, const VirtualHost& host) {
+std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions,
+                                const VirtualHost& host,
+                                double share) {
   std::vector<std::string> patterns;
   for (const std::uint32_t position : positions)
     patterns.push_back(host.routes[position].match.path.text);
   const std::uint32_t first = positions.front();
   entries_[first].group =
-      std::make_unique<const Group>(Group{std::move(positions), RegexSet(patterns)});
+      std::make_unique<const Group>(Group{std::move(positions), RegexSet(patterns, share)});
   return first;
 }
 

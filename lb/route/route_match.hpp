@@ -45,7 +45,8 @@ namespace signalbox::lb {
 /// matches nothing.
 class CompiledText {
  public:
-  explicit CompiledText(const TextMatcher& matcher);
+  /// `pool`: of the snapshot; null: the pattern is compiled by itself.
+  explicit CompiledText(const TextMatcher& matcher, RegexPool* pool = nullptr);
 
   [[gnu::hot]] bool matches(absl::string_view text) const;
 
@@ -54,13 +55,13 @@ class CompiledText {
 
  private:
   TextMatcher matcher_;
-  std::unique_ptr<const re2::RE2> regex_;
+  RegexPtr regex_;
 };
 
 /// A HeaderMatcher, ready to compare.
 class CompiledHeader {
  public:
-  explicit CompiledHeader(const HeaderMatcher& matcher);
+  explicit CompiledHeader(const HeaderMatcher& matcher, RegexPool* pool = nullptr);
 
   const std::string& name() const { return name_; }
 
@@ -111,8 +112,8 @@ class RouteTable {
   // A call, with those of its headers that have been read.
   struct Asked;
 
-  void build_index(const VirtualHost& host);
-  std::uint32_t group(std::vector<std::uint32_t> positions, const VirtualHost& host);
+  void build_index(const VirtualHost& host, RegexPool& pool);
+  std::uint32_t group(std::vector<std::uint32_t> positions, const VirtualHost& host, double share);
   template <typename Sink>
   std::optional<std::size_t> find_in_index(Asked& call, const Sink& sink) const;
   template <typename Sink>

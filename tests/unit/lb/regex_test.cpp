@@ -73,6 +73,31 @@ TEST_CASE("literal_prefix: all that a pattern matches begins with it", "[lb][rou
   CHECK(matches > 0);
 }
 
+TEST_CASE("RegexPool: a text is compiled once, and shared", "[lb][route][limits]") {
+  RegexPool pool(2);
+  const RegexPtr one = pool.get("a+");
+  CHECK(one == pool.get("a+"));
+  CHECK(one != pool.get("a*"));
+  CHECK_FALSE(pool.get("(")->ok());
+}
+
+TEST_CASE("RegexPool: many patterns have little memory each, unless a pattern needs more",
+          "[lb][route][limits]") {
+  CHECK(RegexPool(1).get("a")->options().max_mem() == 1 << 20);
+  CHECK(RegexPool(256).get("a")->options().max_mem() == 256 << 10);
+  RegexPool many(100'000);
+  CHECK(many.get("a")->options().max_mem() == 64 << 10);
+  const RegexPtr large = many.get("\\pL{100}");
+  CHECK(large->ok());
+  CHECK(large->options().max_mem() > 64 << 10);
+  // With little memory it is slower, and as right.
+  CHECK(re2::RE2::FullMatch(std::string(100, 'a'), *large));
+}
+
+TEST_CASE("RegexSet: sets that share the memory match as they do alone", "[lb][route][limits]") {
+  CHECK(matched(RegexSet({"b.*", "a", ".*"}, 1000), "a") == Matched{1, 2});
+}
+
 TEST_CASE("RegexSet: tells which patterns match the whole text, in order", "[lb][route][A28]") {
   const RegexSet set({"b.*", "a", ".*", "[ab]+", "a|b", "\\C*a"});
   CHECK(matched(set, "a") == Matched{1, 2, 3, 4, 5});
