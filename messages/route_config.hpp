@@ -44,6 +44,8 @@ struct HeaderMatcher {
   std::string name;  ///< Lower case.
   std::variant<TextMatcher, IntegerRange, PresenceMatcher> matcher;
   bool invert = false;
+  /// An absent header is taken for an empty one: HeaderMatcher.treat_missing_header_as_empty.
+  bool missing_is_empty = false;
 
   friend bool operator==(const HeaderMatcher&, const HeaderMatcher&) = default;
 };

@@ -113,9 +113,11 @@ CompiledHeader::CompiledHeader(const HeaderMatcher& matcher, RegexPool* pool)
               [](const PresenceMatcher& presence) -> decltype(matcher_) { return presence; },
           },
           matcher.matcher)),
-      invert_(matcher.invert) {}
+      invert_(matcher.invert),
+      missing_is_empty_(matcher.missing_is_empty) {}
 
 bool CompiledHeader::matches(const std::optional<absl::string_view>& value) const {
+  if (!value.has_value() && missing_is_empty_) return matches("");
   if (const auto* presence = std::get_if<PresenceMatcher>(&matcher_)) {
     return (value.has_value() == presence->present) != invert_;
   }

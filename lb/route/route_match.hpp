@@ -16,7 +16,8 @@
 //
 // Rules that surprise (gRFC A28, A63, and gRPC's practice)
 //   – Several values of a header are compared as one text, joined by ",".
-//   – A header that is absent matches nothing but a presence matcher, inverted or not.
+//   – A header that is absent matches nothing but a presence matcher, inverted or not, unless the
+//     matcher says that it is to be taken for an empty one (Envoy's; no gRFC has it).
 //   – "-bin" headers count as absent; "content-type" is "application/grpc", whatever was sent.
 //   – ignore_case has no effect on regular expressions.
 
@@ -74,6 +75,7 @@ class CompiledHeader {
   std::string name_;
   std::variant<CompiledText, IntegerRange, PresenceMatcher> matcher_;
   bool invert_ = false;
+  bool missing_is_empty_ = false;
 };
 
 class RouteTable {

@@ -66,7 +66,7 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
            [type.googleapis.com/envoy.config.route.v3.FilterConfig] { config {
              [type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute] {
                disabled: true } } } } }
-         routes { match { path: "/p" } route {
+         routes { match { path: "/p/m" } route {
            weighted_clusters { clusters { name: "a" weight { value: 1 } } clusters { name: "b" weight { value: 2 } } }
            max_stream_duration { grpc_timeout_header_max { seconds: 1 } }
            hash_policy { header { header_name: "h" regex_rewrite { pattern { regex: "a" } substitution: "b" } } }

@@ -82,7 +82,8 @@ inline bool model_range(const IntegerRange& range, const std::string& text) {
 }
 
 inline bool model_header(const HeaderMatcher& header, const TestHeaders& headers) {
-  const auto value = model_value(headers, header.name);
+  auto value = model_value(headers, header.name);
+  if (!value && header.missing_is_empty) value.emplace();
   if (const auto* presence = std::get_if<PresenceMatcher>(&header.matcher))
     return (value.has_value() == presence->present) != header.invert;
   if (!value) return false;

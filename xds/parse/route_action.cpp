@@ -55,7 +55,11 @@ std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Fi
   return clusters;
 }
 
-void parse_timeouts(const ActionProto& proto, ForwardAction& action, const Field& field) {
+// RouteAction.timeout is not used (A31-23), and still has to be a duration: a negative one is a
+// mistake of the control plane.
+void parse_timeouts(const ActionProto& proto, ForwardAction& action, const Field& route) {
+  if (proto.has_timeout()) parse_duration(proto.timeout(), route.at("timeout"));
+  const Field field = route.at("max_stream_duration");
   const auto& limits = proto.max_stream_duration();
   if (limits.has_max_stream_duration()) {
     action.max_stream_duration =
@@ -79,7 +83,7 @@ std::optional<ForwardAction> parse_forward(const ActionProto& proto,
   } else {
     return std::nullopt;
   }
-  parse_timeouts(proto, action, field.at("max_stream_duration"));
+  parse_timeouts(proto, action, field);
   // A route's own policy takes the place of its host's, even if it comes to nothing (A44).
   action.retry = proto.has_retry_policy()
                      ? parse_retry_policy(proto.retry_policy(), field.at("retry_policy"))

@@ -6,7 +6,8 @@
 //   parse_listener, inline route_config ─▶ [to_route_config] ─▶ Listener::routes
 //
 // A route that asks for what we cannot do is left out (query_parameters, other cluster
-// specifiers); one that is wrong is an error. That no route is left is fine.
+// specifiers), and so is a route whose path no gRPC call has; one that is wrong is an error. That
+// no route is left is fine.
 //
 // Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39
 // (overrides), A44 (a host's retry policy).

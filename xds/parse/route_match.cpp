@@ -5,7 +5,9 @@
 #include <variant>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "xds/parse/well_known.hpp"
 
@@ -81,11 +83,26 @@ ValueMatcher parse_header_value(const HeaderProto& proto, const Field& field) {
 
 HeaderMatcher parse_header(const HeaderProto& proto, const Field& field) {
   require_name(proto.name(), field.at("name"));
-  return HeaderMatcher{
-      absl::AsciiStrToLower(proto.name()), parse_header_value(proto, field), proto.invert_match()};
+  return HeaderMatcher{absl::AsciiStrToLower(proto.name()),
+                       parse_header_value(proto, field),
+                       proto.invert_match(),
+                       proto.treat_missing_header_as_empty()};
 }
 
 }  // namespace
+
+// "/service/method": two parts, both of them not empty.
+bool can_match_grpc(const MatchProto& proto) {
+  const bool is_prefix = proto.path_specifier_case() == MatchProto::kPrefix;
+  if (!is_prefix && proto.path_specifier_case() != MatchProto::kPath) return true;
+  absl::string_view rest = is_prefix ? proto.prefix() : proto.path();
+  if (is_prefix && rest.empty()) return true;
+  if (!absl::ConsumePrefix(&rest, "/")) return false;
+  const std::size_t slash = rest.find('/');
+  if (slash == absl::string_view::npos) return is_prefix;
+  const absl::string_view method = rest.substr(slash + 1);
+  return slash > 0 && !absl::StrContains(method, "/") && (is_prefix || !method.empty());
+}
 
 RouteMatch parse_route_match(const MatchProto& proto, const Field& field) {
   RouteMatch match;

@@ -16,6 +16,10 @@
 
 namespace signalbox::xds {
 
+/// Whether some path of a gRPC call, "/service/method", may match, as far as its path or prefix
+/// tells.
+bool can_match_grpc(const envoy::config::route::v3::RouteMatch& proto);
+
 RouteMatch parse_route_match(const envoy::config::route::v3::RouteMatch& proto, const Field& field);
 
 }  // namespace signalbox::xds

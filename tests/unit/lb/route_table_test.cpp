@@ -77,11 +77,12 @@ rc::Gen<decltype(HeaderMatcher::matcher)> any_value_matcher() {
 
 rc::Gen<HeaderMatcher> any_header_matcher() {
   return rc::gen::apply(
-      [](std::string name, decltype(HeaderMatcher::matcher) matcher, bool invert) {
-        return HeaderMatcher{std::move(name), std::move(matcher), invert};
+      [](std::string name, decltype(HeaderMatcher::matcher) matcher, bool invert, bool missing) {
+        return HeaderMatcher{std::move(name), std::move(matcher), invert, missing};
       },
       any_name(),
       any_value_matcher(),
+      rc::gen::arbitrary<bool>(),
       rc::gen::arbitrary<bool>());
 }
 

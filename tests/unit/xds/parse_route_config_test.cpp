@@ -52,7 +52,7 @@ const std::string kFirst = "virtual_hosts[0].routes[0]";
 
 TEST_CASE("parse_route_config: virtual hosts and routes keep their order", "[xds][parse][A28]") {
   const auto received = parse(host(R"(name: "a" domains: "a.example" domains: "*.a.example"
-                    routes { name: "r1" match { path: "/x" } route { cluster: "c1" } }
+                    routes { name: "r1" match { path: "/x/y" } route { cluster: "c1" } }
                     routes { name: "r2" match { prefix: "" } route { cluster: "c2" } })") +
                               host(R"(name: "b" domains: "*")"));
   const RouteConfig& config = value_of<RouteConfig>(received);
@@ -203,12 +203,11 @@ TEST_CASE("parse_route_config: grpc_timeout_header_max of a route", "[xds][parse
             .grpc_timeout_header_max == 0s);
 }
 
-TEST_CASE("parse_route_config: timeout and grpc_timeout_header_offset are ignored, valid or not",
+TEST_CASE("parse_route_config: timeout and grpc_timeout_header_offset are ignored",
           "[xds][parse][A31-23]") {
   const auto seconds = GENERATE(as<std::string>{}, "5", "-5");
   const auto action = action_of(
-      "cluster: \"c\" timeout { seconds: " + seconds +
-      " } max_stream_duration { grpc_timeout_header_offset { seconds: " + seconds + " } }");
+      "cluster: \"c\" timeout { seconds: 5 } max_stream_duration { grpc_timeout_header_offset { seconds: " + seconds + " } }");
   CHECK(action.max_stream_duration == std::nullopt);
   CHECK(action.grpc_timeout_header_max == std::nullopt);
 }

@@ -55,8 +55,8 @@ TEST_CASE("parse_route_match: a path is a prefix, exact or a regex", "[xds][pars
       {R"(safe_regex { regex: "/s/.*" })", {Kind::kRegex, "/s/.*", false}},
       {R"(safe_regex { google_re2 {} regex: "/s/.*" })", {Kind::kRegex, "/s/.*", false}},
       {R"(prefix: "/S" case_sensitive { value: false })", {Kind::kPrefix, "/S", true}},
-      {R"(path: "/S" case_sensitive { value: false })", {Kind::kExact, "/S", true}},
-      {R"(path: "/S" case_sensitive { value: true })", {Kind::kExact, "/S", false}},
+      {R"(path: "/S/M" case_sensitive { value: false })", {Kind::kExact, "/S/M", true}},
+      {R"(path: "/S/M" case_sensitive { value: true })", {Kind::kExact, "/S/M", false}},
       {R"(safe_regex { regex: "/S" } case_sensitive { value: false })",
        {Kind::kRegex, "/S", false}},
   }));
@@ -128,6 +128,48 @@ TEST_CASE("parse_route_match: headers are matched in every way of gRPC", "[xds][
           std::vector<HeaderMatcher>{{"x-user", row.parsed, false}});
     CHECK(match_of(header(row.matcher + " invert_match: true")).headers ==
           std::vector<HeaderMatcher>{{"x-user", row.parsed, true}});
+    CHECK(match_of(header(row.matcher + " treat_missing_header_as_empty: true")).headers ==
+          std::vector<HeaderMatcher>{{"x-user", row.parsed, false, true}});
+  }
+}
+
+TEST_CASE("parse_route_match: a route whose path no gRPC call has is left out",
+          "[xds][parse][A28]") {
+  struct Row {
+    std::string match;
+    bool is_kept;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {R"(prefix: "")", true},
+      {R"(prefix: "/")", true},
+      {R"(prefix: "/s")", true},
+      {R"(prefix: "/s/")", true},
+      {R"(prefix: "/s/m")", true},
+      {R"(prefix: "/S" case_sensitive { value: false })", true},
+      {R"(prefix: "s")", false},
+      {R"(prefix: "//")", false},
+      {R"(prefix: "//m")", false},
+      {R"(prefix: "/s/m/")", false},
+      {R"(prefix: "/api/v1/users")", false},
+      {R"(path: "/s/m")", true},
+      {R"(path: "")", false},
+      {R"(path: "/")", false},
+      {R"(path: "/s")", false},
+      {R"(path: "/s/")", false},
+      {R"(path: "//m")", false},
+      {R"(path: "s/m")", false},
+      {R"(path: "/s/m/")", false},
+      {R"(path: "/healthz")", false},
+      // Of a regular expression nothing is known.
+      {R"(safe_regex { regex: "x" })", true},
+      // What is left out is not judged.
+      {R"(path: "/s" headers { name: "" })", false},
+  }));
+  DYNAMIC_SECTION(row.match) {
+    const auto received = parse(row.match);
+    CHECK(value_of<RouteConfig>(received).virtual_hosts.at(0).routes.size() ==
+          (row.is_kept ? 1 : 0));
   }
 }
 
