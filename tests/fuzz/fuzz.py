@@ -30,6 +30,7 @@ TARGETS = {
     "cluster": 4096,
     "endpoints": 4096,
     "response": 16384,
+    "flood": 256,
     "bootstrap": 2048,
     "resource_file": 2048,
     "route_match": 256,
@@ -41,6 +42,8 @@ TARGETS = {
 AT_A_TIME = min(2, os.cpu_count() or 1)
 INPUT_SECONDS = 1  # An input that takes longer is a hang.
 RSS_MB = 512
+MALLOC_MB = 64  # Of one allocation.
+BUDGET = [f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={RSS_MB}", f"-malloc_limit_mb={MALLOC_MB}"]
 PROGRESS_SECONDS = 10.0
 
 # Freed memory is kept back so that its use is seen; by default so much (256 MB) that it would look like growth.
@@ -76,7 +79,7 @@ def outcome_of(target: str, program: Path, log: str, status: int, seconds: float
     outcome.new_units = max(last(r"^stat::new_units_added:\s*(\d+)"), len(re.findall(r"^#\d+\s+NEW\s", log, re.MULTILINE)))
     if status not in (0, INTERRUPTED):
         units = re.findall(r"Test unit written to (\S+)", log)
-        outcome.findings = [f"{program} -timeout={INPUT_SECONDS} -rss_limit_mb={RSS_MB} {unit}" for unit in units] or [f"exit status {status}, no input was kept"]
+        outcome.findings = [" ".join([str(program), *BUDGET, unit]) for unit in units] or [f"exit status {status}, no input was kept"]
     return outcome
 
 
@@ -117,7 +120,7 @@ class Fuzzing:
             folder.mkdir(parents=True, exist_ok=True)
         return [
             str(self.build / "tests" / "fuzz" / f"fuzz_{target}"), str(grown), str(HERE / "corpus" / target),
-            f"-max_total_time={max(1, round(seconds))}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={RSS_MB}",
+            f"-max_total_time={max(1, round(seconds))}", *BUDGET,
             f"-max_len={TARGETS[target]}", f"-seed={self.seed}", "-detect_leaks=1", "-print_final_stats=1",
             f"-artifact_prefix={found}/{target}-"]
 
@@ -172,7 +175,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(
         prog="./run fuzz", description="The fuzz targets under libFuzzer with sanitizers, two at a time.",
-        epilog=f"Targets: {', '.join(TARGETS)}. Exit status: 0 nothing was found, 1 something was, 2 wrong arguments.")
+        epilog=f"Targets: {', '.join(TARGETS)}. Each input may take {INPUT_SECONDS} s, and a target {RSS_MB} MB of memory, {MALLOC_MB} MB of them at once. Exit status: 0 nothing was found, 1 something was, 2 wrong arguments.")
     parser.add_argument("seconds", type=positive, metavar="SECONDS", help="how long, all targets together")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="by default all of them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table to this file as data")

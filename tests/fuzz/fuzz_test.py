@@ -67,7 +67,7 @@ class FuzzTest(unittest.TestCase):
     def test_hangs_memory_and_leaks_are_findings_and_the_corpus_is_read(self) -> None:
         self.run_it("1", "ads")
         arguments = self.arguments_of("ads")
-        for wanted in ("-timeout=1", "-rss_limit_mb=512", "-detect_leaks=1", "-max_len=512"):
+        for wanted in ("-timeout=1", "-rss_limit_mb=512", "-malloc_limit_mb=64", "-detect_leaks=1", "-max_len=512"):
             self.assertIn(wanted, arguments)
         self.assertEqual(arguments[:2], [str(self.build / "fuzz-corpus" / "ads"), str(fuzz.HERE / "corpus" / "ads")])
 
@@ -75,7 +75,7 @@ class FuzzTest(unittest.TestCase):
         program = self.program("cluster", BROKEN)
         status, said, told = self.run_it("1", "cluster", "listener")
         self.assertEqual(status, 1)
-        self.assertIn(f"  {program} -timeout=1 -rss_limit_mb=512 found/cluster-crash-1\n", said)
+        self.assertIn(f"  {program} -timeout=1 -rss_limit_mb=512 -malloc_limit_mb=64 found/cluster-crash-1\n", said)
         self.assertRegex(said, r"(?m)^cluster +9 +\S+ +1 +1$")
         self.assertIn("fuzz: BROKEN: R1", told)
 
