@@ -7,8 +7,16 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/io/connection_arguments.hpp"
+#include "messages/header_rules.hpp"
 
 namespace signalbox::channel {
+
+absl::Status check_authority(const std::string& authority) {
+  if (is_header_value(":authority", authority)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the default authority: ", unprintable_in(authority)));
+}
+
 namespace {
 
 absl::Status wrong(absl::string_view option, absl::string_view why) {
@@ -54,7 +62,8 @@ absl::Status check_throttling(const std::optional<RetryThrottling>& throttling) 
 }
 
 absl::Status check_channel_arguments(const grpc::ChannelArguments& arguments) {
-  const absl::Status status = actors::check_arguments(arguments);
+  absl::Status status = actors::check_arguments(arguments);
+  status.Update(check_authority(actors::default_authority(arguments)));
   return status.ok() ? status : wrong("channel_arguments", status.message());
 }
 

@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 
 #include "signalbox/runtime.hpp"
@@ -17,5 +19,8 @@ namespace signalbox::channel {
 
 /// INVALID_ARGUMENT: the first option that is wrong, what it must be, and what was found.
 absl::Status check_options(const RuntimeOptions& options);
+
+/// INVALID_ARGUMENT for a default authority that no request may carry.
+absl::Status check_authority(const std::string& authority);
 
 }  // namespace signalbox::channel

@@ -209,6 +209,7 @@ struct DecoderTerms {
   std::shared_ptr<const xds::CustomFilters> filters;
   xds::NameSet certificate_providers;
   bool health_checks = true;
+  bool grpc_paths_only = true;
 };
 
 using DecoderTermsPtr = std::shared_ptr<const DecoderTerms>;
@@ -220,6 +221,7 @@ DecoderTermsPtr decoder_terms(const RuntimeOptions& options,
   auto terms = std::make_shared<DecoderTerms>();
   terms->limits = options.limits;
   terms->health_checks = options.active_health_checks;
+  terms->grpc_paths_only = options.transport == EndpointTransport::kGrpc;
   terms->custom = custom.parsers;
   terms->filters = std::move(filters);
   for (const auto& [name, files] : bootstrap.certificate_providers)
@@ -236,6 +238,7 @@ xds::ParseOptions parse_options(const DecoderTerms& terms, bool trusted_server) 
   options.custom_http_filters = terms.filters;
   options.certificate_providers = terms.certificate_providers;
   options.health_checks = terms.health_checks;
+  options.grpc_paths_only = terms.grpc_paths_only;
   return options;
 }
 

@@ -504,8 +504,8 @@ std::vector<Family> Instruments::collect_calls() const {
 // Every cluster that has series.
 std::set<std::string> Instruments::clusters_in_use() const {
   std::set<std::string> clusters = series_.values_of_label(kCluster.name);
-  for (const auto& [pair, stats] : call_stats_)
-    clusters.insert(pair.second.str());
+  for (const auto& [key, stats] : call_stats_)
+    clusters.insert({key.cluster.str(), key.aggregate.str()});
   for (const auto& [key, count] : drops_)
     clusters.insert(key.first.str());
   for (const auto& [cluster, count] : breaker_drops_)
@@ -513,6 +513,7 @@ std::set<std::string> Instruments::clusters_in_use() const {
   for (const auto& [cluster, gates] : gates_)
     clusters.insert(cluster.str());
   clusters.erase(std::string(kOther));
+  clusters.erase("");  // No aggregate.
   return clusters;
 }
 
@@ -536,7 +537,7 @@ void Instruments::forget_gone() const {
     return overdue.contains(cluster.str());
   };
   std::erase_if(call_stats_, [&](const auto& entry) {
-    return is_overdue(entry.first.second) && entry.second.use_count() == 1;
+    return is_overdue(entry.first.cluster) && entry.second.use_count() == 1;
   });
   std::erase_if(drops_, [&](const auto& entry) {
     return is_overdue(entry.first.first) && entry.second.use_count() == 1;

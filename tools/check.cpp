@@ -62,8 +62,10 @@ void add_certificate_providers(const std::string& text, xds::ParseOptions& optio
 
 void add_warnings(const std::string& text,
                   const std::vector<xds::ResourceBytes>& resources,
+                  const xds::ParseOptions& options,
                   Finding& finding) {
-  const auto places = xds::resource_places(text, xds::format_of(finding.file), finding.file);
+  const auto places =
+      xds::resource_places(text, xds::format_of(finding.file), finding.file, options.limits);
   if (!places.ok()) return;
   for (const xds::LintWarning& warning : xds::lint(resources))
     finding.warnings.push_back(absl::StrCat((*places)[warning.resource], warning.text));
@@ -90,7 +92,7 @@ void check_resources(const std::string& text, const xds::ParseOptions& options, 
     finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
   }
   finding.summary = counted(resources->size(), "resource");
-  if (finding.errors.empty()) add_warnings(text, *resources, finding);
+  if (finding.errors.empty()) add_warnings(text, *resources, options, finding);
 }
 
 void check_bootstrap(const std::string& text, Finding& finding) {

@@ -53,6 +53,7 @@ absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_vie
 /// Where each resource of a good text stands, as errors say it: "FILE: line 3: resources[0]: ".
 absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
                                                          Format format,
-                                                         absl::string_view file_name);
+                                                         absl::string_view file_name,
+                                                         const Limits& limits = {});
 
 }  // namespace signalbox::xds

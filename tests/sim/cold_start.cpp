@@ -156,7 +156,8 @@ class ColdWorld {
     environment.reclaimer = setting_.reclaimer;
     environment.instruments = instruments_;
     environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-      return [](absl::string_view bytes) { return xds::decode_response(bytes); };
+      return xds::decode_at_once(
+          [](absl::string_view bytes) { return xds::decode_response(bytes); });
     };
     environment.node_bytes = node_bytes();
     environment.node_id = "simulated";

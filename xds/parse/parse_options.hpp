@@ -86,6 +86,9 @@ struct ParseOptions {
   bool http_connect = false;
   /// auto_host_rewrite, which only servers that the bootstrap trusts may ask for (A81).
   bool authority_rewrite = false;
+  /// All calls have gRPC's paths: a route that matches none of these is left out, so that no
+  /// configuration waits for its clusters. Other data planes have other paths.
+  bool grpc_paths_only = true;
 
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };

@@ -63,7 +63,7 @@ std::optional<Route> parse_route(const RouteProto& proto,
   // Query parameters never match a gRPC call (A28).
   if (proto.match().query_parameters_size() > 0) return std::nullopt;
   // No cluster is watched, and waited for, that no call can go to.
-  if (!can_match_grpc(proto.match())) return std::nullopt;
+  if (field.options().grpc_paths_only && !can_match_grpc(proto.match())) return std::nullopt;
   Route route;
   require_name_length(proto.name(), field.at("name"));
   route.name = proto.name();

@@ -295,10 +295,10 @@ class Runtime {
   ///   method or an authority that is not printable ASCII fails its call, too.
   /// - A call that no server has looked at is picked again at once: its connection died before the
   ///   call was sent, or the server left it out with a GOAWAY or refused it with REFUSED_STREAM
-  ///   (once). Others are made again by their route's retry policy. Both hold for calls of one batch
-  ///   and of several (streams, a ClientUnaryReactor), until the server has answered or what was
-  ///   sent is more than retry_buffer_bytes. A call that fails because its connection breaks off
-  ///   says target, cluster and endpoint before gRPC's reason.
+  ///   (once). Others are made again by their route's retry policy. Both hold for calls of one
+  ///   batch and of several (streams, a ClientUnaryReactor), until the server has answered or what
+  ///   was sent is more than retry_buffer_bytes. A call that fails because its connection breaks
+  ///   off says target, cluster and endpoint before gRPC's reason.
   /// - A retry that would begin after the call's deadline is not waited for: the call ends at once,
   ///   as its last attempt did.
   /// - Of a call that is made again, gRPC's global interceptor sees the end of the first attempt;

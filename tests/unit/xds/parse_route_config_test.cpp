@@ -207,7 +207,9 @@ TEST_CASE("parse_route_config: timeout and grpc_timeout_header_offset are ignore
           "[xds][parse][A31-23]") {
   const auto seconds = GENERATE(as<std::string>{}, "5", "-5");
   const auto action = action_of(
-      "cluster: \"c\" timeout { seconds: 5 } max_stream_duration { grpc_timeout_header_offset { seconds: " + seconds + " } }");
+      "cluster: \"c\" timeout { seconds: 5 } max_stream_duration { grpc_timeout_header_offset { "
+      "seconds: " +
+      seconds + " } }");
   CHECK(action.max_stream_duration == std::nullopt);
   CHECK(action.grpc_timeout_header_max == std::nullopt);
 }

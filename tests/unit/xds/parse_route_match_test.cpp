@@ -19,8 +19,8 @@ RouteConfiguration config_with(const std::string& match) {
       R"( } route { cluster: "c" } } })");
 }
 
-ReceivedResource parse(const std::string& match) {
-  return parse_route_config(config_with(match).SerializeAsString());
+ReceivedResource parse(const std::string& match, const ParseOptions& options = {}) {
+  return parse_route_config(config_with(match).SerializeAsString(), options);
 }
 
 RouteMatch match_of(const std::string& match) {
@@ -170,6 +170,16 @@ TEST_CASE("parse_route_match: a route whose path no gRPC call has is left out",
     const auto received = parse(row.match);
     CHECK(value_of<RouteConfig>(received).virtual_hosts.at(0).routes.size() ==
           (row.is_kept ? 1 : 0));
+  }
+}
+
+TEST_CASE("parse_route_match: a data plane with other paths keeps all routes",
+          "[xds][parse][A28]") {
+  ParseOptions options;
+  options.grpc_paths_only = false;
+  for (const char* match : {R"(path: "/healthz")", R"(prefix: "/api/v1/users")"}) {
+    const auto received = parse(match, options);
+    CHECK(value_of<RouteConfig>(received).virtual_hosts.at(0).routes.size() == 1);
   }
 }
 
