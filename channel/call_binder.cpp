@@ -308,7 +308,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
       intent.retry.after(end, intent.pick.retry(), intent.seed, options_.throttle.get());
   const bool is_over = !ended.is_wanted || !decision.delay;
   if (had_connection && is_over) name_endpoint(intent, reach, ended);
-  if (!end.is_unsent && !decision.is_transparent) intent.pick.end(code);
+  const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
+  if (!end.is_unsent && !is_no_attempt) intent.pick.end(code);
   if (!ended.is_wanted) return std::nullopt;
   if (decision.result) intent.pick.stats().count_retry(*decision.result);
   if (!decision.delay) return std::nullopt;

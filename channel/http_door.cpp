@@ -31,16 +31,18 @@ void watch(int events, int descriptor, std::uint32_t what) {
 }
 
 // What has come is read first: a socket that is closed with bytes in it takes the answer back.
-void refuse(int descriptor, absl::string_view why) {
+void refuse(int descriptor, absl::string_view status, absl::string_view why) {
   std::array<char, 4096> ignored;
   while (::recv(descriptor, ignored.data(), ignored.size(), MSG_DONTWAIT) > 0) {
   }
-  const std::string answer = absl::StrCat(
-      "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
-      why.size() + 1,
-      "\r\nConnection: close\r\n\r\n",
-      why,
-      "\n");
+  const std::string answer =
+      absl::StrCat("HTTP/1.1 ",
+                   status,
+                   "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
+                   why.size() + 1,
+                   "\r\nConnection: close\r\n\r\n",
+                   why,
+                   "\n");
   [[maybe_unused]] const auto sent =
       ::send(descriptor, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   ::shutdown(descriptor, SHUT_WR);
@@ -49,16 +51,22 @@ void refuse(int descriptor, absl::string_view why) {
 }  // namespace
 
 std::optional<std::size_t> end_of_headers(absl::string_view bytes) {
-  const std::size_t strict = bytes.find("\r\n\r\n");
+  const std::size_t strict = bytes.find("\n\r\n");
   const std::size_t lenient = bytes.find("\n\n");
   if (strict == absl::string_view::npos && lenient == absl::string_view::npos) return std::nullopt;
-  return std::min(strict == absl::string_view::npos ? strict : strict + 4,
+  return std::min(strict == absl::string_view::npos ? strict : strict + 3,
                   lenient == absl::string_view::npos ? lenient : lenient + 2);
 }
 
 std::optional<std::string> flaw_of_headers(absl::string_view headers) {
   if (absl::StrContains(headers, absl::string_view("\0", 1)))
     return "a request must have no NUL in its headers";
+  // The library ends a header at a CR alone, too: a second Host could hide behind one.
+  for (std::size_t at = headers.find('\r'); at != absl::string_view::npos;
+       at = headers.find('\r', at + 1)) {
+    if (at + 1 == headers.size() || headers[at + 1] != '\n')
+      return "a request must have no CR without LF in its headers";
+  }
   std::size_t hosts = 0;
   for (const absl::string_view line : absl::StrSplit(headers, '\n')) {
     const absl::string_view name = line.substr(0, line.find(':'));
@@ -76,12 +84,14 @@ HttpDoor::HttpDoor(int listener, Enter enter)
   ::fcntl(listener_, F_SETFL, ::fcntl(listener_, F_GETFL) | O_NONBLOCK);
   watch(events_, listener_, EPOLLIN);
   watch(events_, stop_, EPOLLIN);
-  thread_ = std::thread([this] { run(); });
+  if (is_open()) thread_ = std::thread([this] { run(); });
 }
 
 HttpDoor::~HttpDoor() {
-  ::eventfd_write(stop_, 1);
-  thread_.join();
+  if (thread_.joinable()) {
+    ::eventfd_write(stop_, 1);
+    thread_.join();
+  }
   while (!waiting_.empty())
     close_waiting(waiting_.begin());
   for (const int descriptor : {listener_, events_, stop_})
@@ -127,7 +137,8 @@ void HttpDoor::accept_all() {
                                  &fresh.peer_size,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fresh.descriptor < 0) {
-      const bool is_short = errno == EMFILE || errno == ENFILE;
+      const bool is_short =
+          errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (!is_short) return;
       if (waiting_.empty()) return pause();
       close_waiting(waiting_.begin());  // Its descriptor is for the one that comes.
@@ -166,13 +177,22 @@ void HttpDoor::look(Place place) {
   if (size <= 0) return close_waiting(place);
   const absl::string_view seen(bytes.data(), static_cast<std::size_t>(size));
   const auto end = end_of_headers(seen);
-  if (end) {
-    if (const auto flaw = flaw_of_headers(seen.substr(0, *end))) {
-      refuse(descriptor, *flaw);
-      return close_waiting(place);
-    }
+  absl::string_view status = "400 Bad Request";
+  std::optional<std::string> flaw;
+  if (seen.front() == '\r' || seen.front() == '\n') {
+    // The library would skip empty lines, and wait for more as long as they come.
+    flaw = "a request must begin with its request line";
+  } else if (end) {
+    flaw = flaw_of_headers(seen.substr(0, *end));
+  } else if (seen.size() == bytes.size()) {
+    status = "431 Request Header Fields Too Large";
+    flaw = absl::StrCat("the headers must not be longer than ", bytes.size(), " bytes");
   }
-  if (end || seen.size() == bytes.size()) enter_(take(place));
+  if (flaw) {
+    refuse(descriptor, status, *flaw);
+    return close_waiting(place);
+  }
+  if (end) enter_(take(place));
 }
 
 void HttpDoor::close_expired() {

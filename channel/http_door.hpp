@@ -48,7 +48,7 @@ class HttpDoor {
  public:
   static constexpr std::size_t kMost = 256;
   static constexpr std::chrono::seconds kPatience{2};
-  /// Longer headers enter before they are whole: the library says how it refuses them.
+  /// Longer headers are refused.
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
   /// Called on the door's thread; the descriptor is the callee's.
@@ -59,6 +59,10 @@ class HttpDoor {
 
   /// Closes all that wait.
   ~HttpDoor();
+
+  /// False: the system had no descriptors for the door, and it lets nothing in.
+  bool is_open() const { return events_ >= 0 && stop_ >= 0; }
+
   HttpDoor(const HttpDoor&) = delete;
   HttpDoor& operator=(const HttpDoor&) = delete;
 

@@ -89,7 +89,7 @@ std::unique_ptr<HttpServer> HttpServer::start(int listener, Handler handler) {
                        reinterpret_cast<const sockaddr*>(&connection.peer),
                        connection.peer_size);
   });
-  return server;
+  return server->door_->is_open() ? std::move(server) : nullptr;
 }
 
 // The door first: it adds connections to the daemon.

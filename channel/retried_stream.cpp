@@ -227,6 +227,9 @@ bool RetriedStream::go_out(Lock lock, Methods& methods) {
   if (entering_ > 0) --entering_;
   const FilledOps filled = filled_ops();
   if (current_.call() == nullptr && filled.is_of(context_.c_call())) current_ = *filled.call;
+  // A batch may come back when a cancelled call has forgotten its transport.
+  if (state_ == State::kOpen && current_.call() != nullptr)
+    was_taken_ = was_taken_ || !actors::has_no_transport(current_.call());
   is_blind_ = current_.call() == nullptr || !filled.is_of(current_.call());
   if (!is_blind_) remember(methods, filled.ops);
   if (is_blind_ || (is_large_ && state_ == State::kOpen)) settle(std::move(lock));

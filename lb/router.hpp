@@ -165,6 +165,7 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
+  bool auto_host_rewrite_ = false;  // Once routed it stays, as the cluster does.
   Use cluster_;
   Use connection_;
   Use leaf_;
@@ -172,7 +173,6 @@ class Pick {
   std::optional<Duration> timeout_;
   // Once routed they stay, as the cluster does.
   std::optional<std::uint64_t> hash_;
-  bool auto_host_rewrite_ = false;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // What filters said; null: nothing.
   SessionPtr session_;                  // Null: it is of none.

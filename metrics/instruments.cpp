@@ -537,7 +537,8 @@ void Instruments::forget_gone() const {
     return overdue.contains(cluster.str());
   };
   std::erase_if(call_stats_, [&](const auto& entry) {
-    return is_overdue(entry.first.cluster) && entry.second.use_count() == 1;
+    const bool is_gone = is_overdue(entry.first.cluster) || is_overdue(entry.first.aggregate);
+    return is_gone && entry.second.use_count() == 1;
   });
   std::erase_if(drops_, [&](const auto& entry) {
     return is_overdue(entry.first.first) && entry.second.use_count() == 1;

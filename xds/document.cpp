@@ -160,7 +160,7 @@ class CountingHandler final : public YAML::EventHandler {
       return;
     }
     if (!open_.empty() && open_.back() == Next::kValue) open_.back() = Next::kKey;
-    if (++count_ > most_) text_.rdbuf()->pubseekoff(0, std::ios::end);
+    if (++count_ > most_) text_.rdbuf()->pubseekoff(0, std::ios::end, std::ios::in);
   }
 
   void close() {

@@ -144,8 +144,7 @@ GrpcConnection::GrpcConnection(Address address,
       channel_(std::move(channel)) {}
 
 bool GrpcConnection::is_ready() const {
-  return !is_going_away_.load(std::memory_order_relaxed) &&
-         state_of(c_channel_) == GRPC_CHANNEL_READY;
+  return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
 std::string grpc_target(const Address& address) {
@@ -163,12 +162,17 @@ bool has_no_transport(grpc_call* call) {
 
 namespace {
 
-// gRPC tells calls of a GOAWAY a moment before it tells the channel.
+// gRPC tells calls of a GOAWAY a moment before it tells the channel. A server that writes the same
+// text itself is waited for once.
 bool leaves_ready(const GrpcConnection& connection) {
+  if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);
   const auto limit = std::chrono::steady_clock::now() + kMoment;
   while (connection.is_ready()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
+    if (std::chrono::steady_clock::now() > limit) {
+      connection.note_server_says_goaway();
+      return false;
+    }
     std::this_thread::yield();
   }
   return true;
@@ -192,8 +196,7 @@ Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, b
   const bool looks_left_out = says("GOAWAY received") || says("Transport closed");
   if (has_no_transport(context.c_call())) {
     if (!absl::StrContains(error, "Error received from peer")) return Reach::kNowhere;
-    if (!looks_left_out) return Reach::kServer;
-    connection.note_going_away();
+    if (!looks_left_out || !leaves_ready(connection)) return Reach::kServer;
     return entries > 1 || !was_taken ? Reach::kNowhere : Reach::kServer;
   }
   const bool is_left_out = looks_left_out && entries == 2 && leaves_ready(connection);

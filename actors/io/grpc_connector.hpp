@@ -60,14 +60,18 @@ class GrpcConnection final : public Connection {
   /// Whether the connection is up, as gRPC knows it at this moment: sooner than the snapshot.
   [[gnu::hot]] bool is_ready() const;
 
-  /// A call was told that the connection takes no more calls. gRPC tells channels of that after it
-  /// has told calls: a call that is picked again meanwhile must not come back here.
-  void note_going_away() const { is_going_away_.store(true, std::memory_order_relaxed); }
+  /// The server has written the text of a GOAWAY in a status of its own: calls that end with this
+  /// text do not wait for the connection to go away any more.
+  void note_server_says_goaway() const {
+    server_says_goaway_.store(true, std::memory_order_relaxed);
+  }
+
+  bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
 
  private:
   // What a call reads, to which it is one of a thousand, stands in one line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
-  mutable std::atomic<bool> is_going_away_{false};
+  mutable std::atomic<bool> server_says_goaway_{false};
   const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
 };

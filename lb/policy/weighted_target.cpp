@@ -124,11 +124,17 @@ class WeightedPicker final : public Picker {
                                           const PickArgs& args,
                                           PickResult back,
                                           const Sink& sink) const {
+    if (back.ask) return back;  // A picker asks once: an ask must not be lost.
     for (std::size_t step = 1; step < shares_.size(); ++step) {
       const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);
       if (std::holds_alternative<Complete>(result.outcome) && !leads_back(result, args))
         return result;
+      if (result.ask) {
+        back.ask = std::move(result.ask);
+        back.ask_target = result.ask_target;
+        return back;
+      }
     }
     return back;
   }

@@ -26,6 +26,11 @@ class Books {
   /// Over the series whose first labels have these values.
   double sum(metrics::Metric metric, const metrics::LabelValues& first_labels = {}) const;
 
+  /// The same for calls that routes sent to `cluster`, whichever leaf below it took them.
+  double sum_routed(metrics::Metric metric,
+                    const std::string& cluster,
+                    const std::string& second_label = "") const;
+
   /// How many series there are.
   std::size_t count(metrics::Metric metric) const;
 

@@ -163,6 +163,7 @@ class ColdWorld {
     environment.node_id = "simulated";
     environment.seed = seed;
     environment.detached_lookups = false;
+    environment.detached_streams = false;
     environment.policy.request_limits = request_limits_;
     supervisor_ = actors::spawn_supervisor(
         stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));

@@ -297,6 +297,7 @@ SCENARIO("A61: pick_first as the cluster's own policy does not mind an ejection"
          "[spec][lb][outlier_detection][A61]") {
   OutlierDetection all = detection();
   all.max_ejection_percent = 100;
+  all.failure_percentage->minimum_hosts = 1;  // Only one endpoint has calls.
   Orders orders({"east:a,b,c"}, all, kPickFirst);
   orders.tree.answer_badly("a");
   orders.call(60);

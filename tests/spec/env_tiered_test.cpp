@@ -794,9 +794,10 @@ SCENARIO("ENV: a session that no leaf can keep is drawn, or fails where it is st
                  {"complete secondary/0 (unknown host)", 30}});
     CHECK(
         orders.visits("10.9.9.9:1", true) ==
-        Shares{{"drop UNAVAILABLE: the session is strict, and its host 10.9.9.9:1 cannot be used: "
-                "no endpoint of the cluster has this address (unknown host)",
-                100}});
+        Shares{
+            {"drop UNAVAILABLE: the session is strict, and the host of its cookie cannot be used: "
+             "no endpoint of the cluster has this address (unknown host)",
+             100}});
   }
   WHEN("it cannot be reached") {
     orders.down("secondary/0.0");

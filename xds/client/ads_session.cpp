@@ -93,8 +93,20 @@ void AdsSession::go_on_decoding(Instant now) {
   auto later = std::move(decoded->later);
   decoded.reset();
   take(*std::move(response), now);
-  for (const auto& what : later)
-    std::visit([&](const auto& event) { on(event, now); }, what);
+  while (!later.empty()) {
+    const auto next = std::move(later.front());
+    later.pop_front();
+    std::visit([&](const auto& event) { on(event, now); }, next);
+    auto* live = std::get_if<Live>(&state_);
+    if (live == nullptr) return;  // The rest was of that stream.
+    if (!live->decoded) continue;
+    for (const auto& rest : later) {
+      if (const auto* bytes = std::get_if<AdsBytesReceived>(&rest))
+        live->decoded->later_bytes += bytes->bytes.size();
+    }
+    live->decoded->later = std::move(later);
+    return;
+  }
 }
 
 void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
@@ -345,6 +357,7 @@ void AdsSession::note_answer(Live& live) {
 // Nothing is asked of any server while there is no stream.
 void AdsSession::report_lost(const Live& live) {
   for (const auto& [type, asked] : live.asked) {
+    if (asked.was_empty) versions_.erase(type);  // S6: no request will say so any more.
     if (!asked.names.empty()) effects_.emplace_back(SubscriptionSent{type, {}});
   }
 }

@@ -427,7 +427,7 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
   const Hosts hosts({HealthStatus::kHealthy});
   const auto row = GENERATE(values<Row>({
       {"nobody",
-       "the host that its cookie names cannot be used: no endpoint of the cluster has this address",
+       "the host of its cookie cannot be used: no endpoint of the cluster has this address",
        AffinityResult::kUnknownHost},
       {"failed", "its host failed cannot be used: refused"},
       {"ejected", "its host ejected cannot be used: it was ejected"},

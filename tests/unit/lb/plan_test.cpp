@@ -182,8 +182,8 @@ TEST_CASE("plan: healthy 10/20/10, degraded 20/10/0 percent, to the integer",
   const Plan plan = planned(aggregate({with_priorities("primary", 3)}), assumptions);
   CHECK(of_priorities(plan, kTieredThen) == percents({16 + 28, 28 + 14, 14}));
   const auto& priorities = plan.leaves[0].priorities;
-  CHECK(priorities[0].then == PlannedHealth{14, 28, false});
-  CHECK(priorities[2].then == PlannedHealth{14, 0, false});
+  CHECK(priorities[0].then == PlannedHealth{14, 28, 100'000, 140, false});
+  CHECK(priorities[2].then == PlannedHealth{14, 0, 100'000, 140, false});
 }
 
 TEST_CASE("plan: a zone that dies, in either mode", "[lb][plan][A56][A75-1][ENV-7]") {
@@ -230,7 +230,8 @@ TEST_CASE("plan: EDS health counts, and drains and the unhealthy take no calls",
   const Plan plan = planned(aggregate({leaf("primary", {first}), with_priorities("secondary", 1)}));
   const auto& priority = plan.leaves[0].priorities[0];
   CHECK(priority.localities.size() == 1);
-  CHECK(priority.now == PlannedHealth{35, 35, false});  // 1 of 4, twice: a drain does not count.
+  CHECK(priority.now ==
+        PlannedHealth{35, 35, 250'000, 140, false});  // 1 of 4, twice: a drain does not count.
   const auto tiered = of_endpoints(plan, kTieredNow);
   CHECK(tiered == std::map<std::string, CallShare>{{"h:1", 35 * kPercent},
                                                    {"g:1", 0},

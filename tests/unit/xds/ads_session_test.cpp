@@ -287,6 +287,20 @@ TEST_CASE(
                                    "asked RDS [r]"});
 }
 
+TEST_CASE("ads session: a version does not survive a stream that ended before it was given up",
+          "[xds][ads_session][A27]") {
+  Session session;
+  session.subscribe(kRds, {"r"});
+  session.opened(1);
+  session.bytes(1, "RDS v1 n1");
+  session.subscribe(kRds, {"r", "s"});                           // Sent, and never answered:
+  CHECK(session.subscribe(kRds, {}) == Lines{"timer request"});  // so this waits,
+  session.closed(1);                                             // and is never sent.
+  session.subscribe(kRds, {"r"});
+  session.elapse();
+  CHECK(session.opened(2) == Lines{"send 2: RDS / [r] node=node-1", "asked RDS [r]"});
+}
+
 TEST_CASE("ads session: what was never asked for on this stream is not answered",
           "[xds][ads_session]") {
   Session session;
@@ -771,14 +785,14 @@ TEST_CASE("ads session: a long response is decoded in parts, with pauses", "[xds
     CHECK(session.bytes(1, "long CDS v3 n3").empty());
     CHECK(session.bytes(1, "CDS v4 n4").empty());
     CHECK(session.elapse() == Lines{"send 1: CDS v1/n1 [a]",
-                                    "received CDS v1",
                                     "send 1: CDS v2/n2 [a]",
+                                    "received CDS v1",
                                     "received CDS v2",
                                     "timer decode"});
     session.elapse();
     CHECK(session.elapse() == Lines{"send 1: CDS v3/n3 [a]",
-                                    "received CDS v3",
                                     "send 1: CDS v4/n4 [a]",
+                                    "received CDS v3",
                                     "received CDS v4"});
   }
   SECTION("the stream's end waits, too, and hides nothing") {
