@@ -122,6 +122,10 @@ class Weighing {
   std::size_t weight() const { return weight_; }
 
  private:
+  void add_unknown(const WireValue& value) {
+    weight_ += kUnknownValue + (value.content ? size_of_text(value.content->size()) : 0);
+  }
+
   void add_value(const WireValue& value, const Shape& shape, int depth) {
     const auto number = static_cast<std::size_t>(value.field);
     const bool is_known = !value.in_group && number < shape.fields.size();
@@ -129,9 +133,11 @@ class Weighing {
     const std::size_t length = value.content ? value.content->size() : 0;
     switch (field.kind) {
       case Shape::Kind::kUnknown:
-        weight_ += kUnknownValue + (value.content ? size_of_text(length) : 0);
+        add_unknown(value);
         return;
       case Shape::Kind::kNumber:
+        // A text in the place of a number is kept as an unknown value.
+        if (value.content) add_unknown(value);
         return;
       case Shape::Kind::kNumbers:
         weight_ += value.content ? length * kListedNumber : kListedNumber;
@@ -140,8 +146,9 @@ class Weighing {
         weight_ += kListEntry + size_of_text(length);
         return;
       case Shape::Kind::kMessage:
+        if (!value.content) return add_unknown(value);
         weight_ += kListEntry;
-        if (value.content) add(*value.content, field.message, depth + 1);
+        add(*value.content, field.message, depth + 1);
         return;
     }
   }

@@ -84,7 +84,7 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_enforcing_success_rate()->set_value(0);
   settings.mutable_enforcing_failure_percentage()->set_value(100);
   settings.mutable_failure_percentage_threshold()->set_value(50);
-  settings.mutable_failure_percentage_minimum_hosts()->set_value(2);
+  settings.mutable_failure_percentage_minimum_hosts()->set_value(1);
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
