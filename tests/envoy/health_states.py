@@ -18,6 +18,9 @@ from sides import Backends, OurSide, Programs, plan
 
 REQUESTS = 4000
 SIGMAS = 5
+# The tree of a target grows while it is picked from: the first counts may come before its last host is connected. A share
+# that is wrong stays wrong.
+MOST_TRIES = 5
 AT_LEAST_STATES = 30
 FAILED = "failed"
 
@@ -71,8 +74,11 @@ def run(programs: Programs) -> list[str]:
         port = envoy.listener_ports()["states"]
         for state in states.STATES:
             shares = planned_shares(state, plan(programs, resources, state.name))
-            answer = ours.ask("count", target=f"xds:///{state.name}", picks=REQUESTS)
-            picks = by_group(state, {**answer["backends"], FAILED: answer["failed"]})
+            for _ in range(MOST_TRIES):
+                answer = ours.ask("count", target=f"xds:///{state.name}", picks=REQUESTS)
+                picks = by_group(state, {**answer["backends"], FAILED: answer["failed"]})
+                if not differs(shares, picks):
+                    break
             if differs(shares, picks):
                 judge.complain(state.name, f"picks are not as planned {answer['error']}\n"
                                            f"  plan:      {shares}\n  signalbox: {percent(picks)}")

@@ -168,12 +168,15 @@ def compare_world(judge: Judge, world: World, ours: list[str], envoys: list[str]
 
 def compare_shares(judge: Judge, name: str, ours: OurSide, port: int, cluster_of: dict) -> None:
     shares = SHARES[name][1]
+    ours_of = ours.ask("count", target=f"xds:///{name}.test", picks=REQUESTS)
     counts = {
-        "signalbox": ours.ask("count", target=f"xds:///{name}.test", picks=REQUESTS)["backends"],
+        "signalbox": {**ours_of["backends"], NO_CLUSTER: ours_of["failed"]},
         "Envoy": count_answers(port, "/", REQUESTS),
     }
     for side, by_backend in counts.items():
-        by_cluster = {cluster_of.get(backend, NO_CLUSTER): number for backend, number in by_backend.items()}
+        by_cluster = collections.Counter()
+        for backend, number in by_backend.items():
+            by_cluster[cluster_of.get(backend, NO_CLUSTER)] += number
         if differs(shares, by_cluster):
             judge.complain(name, f"{side} has {percent(by_cluster)} of {REQUESTS} calls instead of {shares}")
 
