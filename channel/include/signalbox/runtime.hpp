@@ -191,8 +191,8 @@ struct RuntimeOptions {
   /// their call is not retried: signalbox_retries_total says too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// A retry passes over the endpoints that the call has tried, while there are others: those of
-  /// round_robin, least_request and the localities do. What chooses by hash, by session or as
-  /// pick_first does stays. Off, as in gRPC: each retry is led where a new call would be, unless
+  /// round_robin, least_request and the localities do. A hash, a session or pick_first binds a
+  /// call within its locality. Off, as in gRPC: each retry is led where a new call would be, unless
   /// its route's retry policy says otherwise (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6): a failure that could
@@ -275,8 +275,8 @@ class Runtime {
     /// The channel's, as in grpc::experimental::CreateCustomChannelWithInterceptors; null ones are
     /// left out.
     Interceptors interceptors;
-    /// The :authority of the channel's calls, as GRPC_ARG_DEFAULT_AUTHORITY of one grpc::Channel;
-    /// empty: the runtime's. Printable ASCII, or every call fails.
+    /// The :authority of the channel's calls; empty: the runtime's. TLS handshakes name the
+    /// target's host all the same, as connections are shared. Printable ASCII, or every call fails.
     std::string authority;
   };
 
