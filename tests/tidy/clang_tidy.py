@@ -20,13 +20,15 @@ from pathlib import Path
 TOOL = "clang-tidy-14"
 # GCC's precompiled headers are nothing that clang can read.
 PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
+# The launcher before the compiler: ccache, with what it is told.
+LAUNCHER = re.compile(r"^.*?\bccache ")
 
 
 def read_commands(database: Path, root: Path) -> dict:
     """The compile command of each source, by its path in the checkout."""
     commands = {}
     for entry in json.loads(database.read_text(encoding="utf-8")):
-        entry["command"] = PCH.sub("", entry["command"])
+        entry["command"] = LAUNCHER.sub("", PCH.sub("", entry["command"]))
         commands[os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)] = entry
     return commands
 
@@ -34,8 +36,6 @@ def read_commands(database: Path, root: Path) -> dict:
 def key_of(entry: dict, checks: bytes) -> str:
     """What this source is to clang-tidy, as a hash."""
     words = shlex.split(entry["command"])
-    if os.path.basename(words[0]) == "ccache":
-        words = words[1:]
     output = words.index("-o")
     words = [word for word in words[:output] + words[output + 2:] if word not in ("-c", "-MD")]
     if "-MF" in words:

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Precompiled headers, one for each of conf/pch/*.hpp: they save a third of a build from scratch.
+# With SIGNALBOX_FAST_BUILD=OFF the compiler sees only what a source includes itself. CI builds the release preset so.
+option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
+
+# One header serves all targets only if all are compiled alike.
+add_compile_options(-pthread)
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE "${CMAKE_CXX_COMPILE_OPTIONS_PIC}")
+
+# ccache caches a source with a precompiled header only under these two assumptions: no source uses __TIME__, and the
+# macros that a source defines do not change its precompiled header.
+if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL SIGNALBOX_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${SIGNALBOX_CCACHE}")
+endif()
+
+# signalbox_precompiled(NAME LIBRARY...): conf/pch/NAME.hpp, which includes headers of these libraries.
+function(signalbox_precompiled name)
+  if(NOT SIGNALBOX_FAST_BUILD)
+    return()
+  endif()
+  set(source "${PROJECT_BINARY_DIR}/pch/${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "// A target with a precompiled header has a source.\n")
+  add_library(signalbox_pch_${name} OBJECT EXCLUDE_FROM_ALL "${source}")
+  target_compile_features(signalbox_pch_${name} PRIVATE cxx_std_20)
+  target_include_directories(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(signalbox_pch_${name} PRIVATE ${ARGN})
+  target_precompile_headers(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}/conf/pch/${name}.hpp")
+endfunction()
+
+# signalbox_use_precompiled(TARGET NAME)
+function(signalbox_use_precompiled target name)
+  if(SIGNALBOX_FAST_BUILD)
+    target_precompile_headers(${target} REUSE_FROM signalbox_pch_${name})
+  endif()
+endfunction()

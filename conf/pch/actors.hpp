@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precompiled for the shells: CAF beside the core.
+#pragma once
+
+#include "conf/pch/core.hpp"
+
+#include "messages/protocol/registration.hpp"
