@@ -16,7 +16,7 @@ namespace {
 using protocol::AdsStreamActor;
 
 struct AdsStreamState {
-  AdsStreamState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  AdsStreamState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
   static constexpr const char* name = "signalbox.ads_stream";
 
   using Self = protocol::SelfOf<AdsStreamActor, AdsStreamState>;

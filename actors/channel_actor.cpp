@@ -56,7 +56,7 @@ EnvironmentPtr environment_of(const Environment& all, const std::string& target)
 }
 
 struct ChannelState {
-  ChannelState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  ChannelState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~ChannelState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

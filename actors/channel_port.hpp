@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 #include "messages/connectivity.hpp"
 
 namespace signalbox::actors {

@@ -12,7 +12,7 @@ namespace {
 using protocol::DnsActor;
 
 struct DnsState {
-  DnsState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  DnsState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
   static constexpr const char* name = "signalbox.dns";
 };
 

@@ -17,7 +17,7 @@
 #include "actors/reclaimer.hpp"
 #include "lb/policy.hpp"
 #include "lb/route/fault.hpp"
-#include "lb/subchannel_core.hpp"
+#include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/client_options.hpp"
 #include "xds/client/discovery_codec.hpp"

@@ -13,7 +13,7 @@
 
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
-#include "lb/health/health_check_core.hpp"
+#include "lb/subchannel/health_check_core.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using protocol::HealthCheckerActor;
 
 struct HealthCheckerState {
-  HealthCheckerState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  HealthCheckerState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   static constexpr const char* name = "signalbox.health_checker";
 

@@ -13,7 +13,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/child_set.hpp"
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
@@ -41,7 +41,7 @@ class PostAsks final : public AskTarget {
 };
 
 struct PolicyState {
-  PolicyState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  PolicyState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~PolicyState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

@@ -17,8 +17,8 @@
 #include <thread>
 #include <utility>
 
-#include "lb/snapshot_cell.hpp"
-#include "messages/tracked.hpp"
+#include "lb/pick/snapshot_cell.hpp"
+#include "messages/counting/tracked.hpp"
 
 namespace signalbox::actors {
 

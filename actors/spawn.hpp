@@ -9,7 +9,17 @@
 
 #include "actors/channel_port.hpp"
 #include "actors/environment.hpp"
-#include "messages/protocol/actors.hpp"
+#include "actors/protocol/ads_stream.hpp"
+#include "actors/protocol/channel.hpp"
+#include "actors/protocol/dns.hpp"
+#include "actors/protocol/health_checker.hpp"
+#include "actors/protocol/policy.hpp"
+#include "actors/protocol/subchannel.hpp"
+#include "actors/protocol/subchannel_map.hpp"
+#include "actors/protocol/supervisor.hpp"
+#include "actors/protocol/sweeper.hpp"
+#include "actors/protocol/watcher.hpp"
+#include "actors/protocol/xds_client.hpp"
 
 namespace signalbox::actors {
 

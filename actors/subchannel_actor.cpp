@@ -8,7 +8,7 @@
 
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
-#include "lb/subchannel_core.hpp"
+#include "lb/subchannel/subchannel_core.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using protocol::SubchannelActor;
 
 struct SubchannelState {
-  SubchannelState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  SubchannelState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~SubchannelState() {
     if (!environment) return;

@@ -16,7 +16,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
-#include "lb/subchannel_map_core.hpp"
+#include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::actors {
@@ -35,7 +35,7 @@ const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 
 struct MapState {
-  MapState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  MapState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~MapState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

@@ -30,7 +30,7 @@ using protocol::XdsClientReplaced;
 const char kClientName[] = "xds_client";
 
 struct SupervisorState {
-  SupervisorState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  SupervisorState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~SupervisorState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "actors/spawn.hpp"
-#include "lb/sweep.hpp"
+#include "lb/subchannel/sweep.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using protocol::SweeperActor;
 
 struct SweeperState {
-  SweeperState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  SweeperState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   static constexpr const char* name = "signalbox.sweeper";
 

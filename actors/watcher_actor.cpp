@@ -23,7 +23,7 @@ using protocol::XdsClientActor;
 using protocol::XdsClientReplaced;
 
 struct WatcherState {
-  WatcherState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  WatcherState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~WatcherState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

@@ -28,7 +28,7 @@ using protocol::StopReason;
 using protocol::XdsClientActor;
 
 struct XdsClientState {
-  XdsClientState() = default;  // Never an aggregate: see messages/protocol/caf_version.hpp.
+  XdsClientState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
 
   ~XdsClientState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;

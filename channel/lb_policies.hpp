@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "lb/policy/custom.hpp"
+#include "lb/leaf/custom.hpp"
 #include "metrics/instruments.hpp"
 #include "signalbox/policy.hpp"
 #include "xds/parse/parse_options.hpp"

@@ -20,11 +20,11 @@
 
 #include "actors/channel_port.hpp"
 #include "actors/reclaimer.hpp"
-#include "channel/connectivity_source.hpp"
+#include "channel/grpc/connectivity_source.hpp"
 #include "channel/host_link.hpp"
-#include "channel/wait_list.hpp"
+#include "channel/pick/wait_list.hpp"
+#include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
-#include "lb/router.hpp"
 
 namespace signalbox::channel {
 

@@ -27,8 +27,8 @@
 #include <variant>
 #include <vector>
 
+#include "lb/pick/snapshot_cell.hpp"
 #include "lb/route/config_selector.hpp"
-#include "lb/snapshot_cell.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "lb/pickers.hpp"
-#include "lb/state_sum.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/state_sum.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {

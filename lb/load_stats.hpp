@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "messages/call_tracker.hpp"
-#include "messages/drop_counts.hpp"
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/drop_counts.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 

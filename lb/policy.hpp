@@ -26,15 +26,15 @@
 #include <memory_resource>
 #include <string>
 
-#include "messages/drop_counts.hpp"
+#include "messages/counting/drop_counts.hpp"
+#include "messages/counting/leaf_calls.hpp"
 #include "messages/lb_events.hpp"
-#include "messages/leaf_calls.hpp"
 
 namespace signalbox::lb {
 
 class LoadStore;
 class RequestLimits;
-struct CustomPolicy;  ///< lb/policy/custom.hpp
+struct CustomPolicy;  ///< lb/leaf/custom.hpp
 /// By the name that configurations have for them.
 using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
 

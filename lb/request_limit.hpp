@@ -28,10 +28,10 @@
 #include <string>
 #include <utility>
 
-#include "messages/call_tracker.hpp"
-#include "messages/drop_counts.hpp"
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/drop_counts.hpp"
+#include "messages/counting/striped.hpp"
 #include "messages/ids.hpp"
-#include "messages/striped.hpp"
 
 namespace signalbox::lb {
 

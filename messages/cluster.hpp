@@ -2,7 +2,7 @@
 //
 // Cluster — a validated CDS resource.
 //
-//   xds/parse/cluster ─▶ [Cluster] ─▶ cluster graph ─▶ XdsConfig ─▶ lb/cluster_tree
+//   xds/parse/cluster ─▶ [Cluster] ─▶ cluster graph ─▶ XdsConfig ─▶ lb/tree/cluster_tree
 //
 // Source: gRFC A27, A37 (LOGICAL_DNS, aggregate), A75 (the LB policy is the leaf's own;
 // idle_timeout), A29 (TLS), A32 (circuit breaker), A50 (outlier detection), A55

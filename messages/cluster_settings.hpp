@@ -2,7 +2,7 @@
 //
 // What a cluster is told beside its discovery and its LB policy, one struct per concern.
 //
-//   xds/parse/{outlier_detection,tls,…} ─▶ [these] ─▶ Cluster ─▶ lb/cluster_tree, transports
+//   xds/parse/{outlier_detection,tls,…} ─▶ [these] ─▶ Cluster ─▶ lb/tree/cluster_tree, transports
 //
 // Defaults are the gRFCs'. Percentages are at most 100.
 // Source: gRFC A50 (outlier detection), A29 (TLS).

@@ -2,7 +2,7 @@
 //
 // CookieKey — 128 bits by which a session's cookie is known at sight.
 //
-//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/seats: whose it is
+//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/session/seats: whose it is
 
 #pragma once
 

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 
-#include "messages/call_stats.hpp"
+#include "messages/counting/call_stats.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 

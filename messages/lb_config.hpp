@@ -2,7 +2,7 @@
 //
 // LbConfig — the policy tree as data: one struct per policy, LbConfig a variant of them.
 //
-//   xds/parse, lb/cluster_tree ─▶ [LbConfig] ─▶ lb::make_policy, Policy::step(ConfigUpdated)
+//   xds/parse, lb/tree/cluster_tree ─▶ [LbConfig] ─▶ lb::make_policy, Policy::step(ConfigUpdated)
 //
 // A node names its children's configurations; the endpoints travel beside it (ConfigUpdated),
 // cut into the slice that each child may use. Names are the gRFCs', without xds_ and

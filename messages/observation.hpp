@@ -10,7 +10,7 @@
 #include <optional>
 #include <variant>
 
-#include "messages/call_tracker.hpp"
+#include "messages/counting/call_tracker.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {

@@ -2,7 +2,8 @@
 //
 // The pick contract of control and data plane: what a picker is asked, and what it may answer.
 //
-//   lb/router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the ask
+//   lb/pick/router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the
+//   ask
 //
 // Pickers are immutable and are read by any thread at once, inside a read section of the snapshot
 // cell: pointers in a PickResult are valid until that section ends. A picker may own atomics only
@@ -24,11 +25,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include "messages/call_tracker.hpp"
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/tracked.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 #include "messages/session.hpp"
-#include "messages/tracked.hpp"
 
 namespace signalbox {
 
@@ -185,8 +186,8 @@ struct Drop {
   absl::Status status;
 };
 
-class LeafCalls;  ///< messages/leaf_calls.hpp
-class Seats;      ///< lb/seats.hpp
+class LeafCalls;  ///< messages/counting/leaf_calls.hpp
+class Seats;      ///< lb/session/seats.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};

@@ -2,7 +2,8 @@
 //
 // Sessions — what a call's cookie wishes, and what keeps the host that it wishes for.
 //
-//   lb/route/stateful_session: cookie ─▶ Session ─▶ router ─▶ SessionArgs ─▶ override_host's picker
+//   lb/session/stateful_session: cookie ─▶ Session ─▶ router ─▶ SessionArgs ─▶ override_host's
+//   picker
 //                                                   router ◀─ Affinity    ◀─┘
 //   override_host ─▶ SessionMarks ─▶ subchannel map: who was used lately keeps its connection
 //
@@ -26,8 +27,8 @@
 
 namespace signalbox {
 
-struct Session;  ///< lb/route/session.hpp
-struct Seat;     ///< lb/seats.hpp
+struct Session;  ///< lb/session/session.hpp
+struct Seat;     ///< lb/session/seats.hpp
 
 /// What became of a call's wish for its host. Strict ones that name hosts fail, not fall back.
 enum class AffinityResult : std::uint8_t {

@@ -26,9 +26,9 @@
 
 #include "absl/strings/string_view.h"
 
-#include "messages/call_stats.hpp"
 #include "messages/connectivity.hpp"
-#include "messages/drop_counts.hpp"
+#include "messages/counting/call_stats.hpp"
+#include "messages/counting/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "metrics/series.hpp"

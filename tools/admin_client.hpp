@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "channel/admin_address.hpp"
+#include "channel/admin/admin_address.hpp"
 
 namespace signalbox::tools {
 

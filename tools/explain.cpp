@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/io/watched_file.hpp"
-#include "channel/explain_page.hpp"
+#include "channel/admin/explain_page.hpp"
 #include "signalbox/runtime.hpp"
 #include "tools/admin_client.hpp"
 #include "tools/commands.hpp"

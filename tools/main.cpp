@@ -18,8 +18,8 @@
 #include "absl/strings/str_format.h"
 #include <CLI/CLI.hpp>
 
-#include "channel/admin_address.hpp"
-#include "channel/explain_page.hpp"
+#include "channel/admin/admin_address.hpp"
+#include "channel/admin/explain_page.hpp"
 #include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
 #include "tools/stop_signals.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "lb/policy/round_robin.hpp"
+#include "lb/leaf/round_robin.hpp"
 #include "lb/trace.hpp"
 
 namespace signalbox::tools {

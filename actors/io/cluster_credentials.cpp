@@ -14,7 +14,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "actors/io/peer_certificate.hpp"
-#include "lb/peer_names.hpp"
+#include "lb/subchannel/peer_names.hpp"
 
 namespace signalbox::actors {
 namespace {

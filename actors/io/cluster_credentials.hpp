@@ -8,7 +8,7 @@
 //
 //   roots      whom the server must be certified by: the provider's ca_certificate_file
 //   identity   what we show where the server asks for it: its certificate_file and private_key_file
-//   names      lb/peer_names; gRPC's own check of the server's name is off
+//   names      lb/subchannel/peer_names; gRPC's own check of the server's name is off
 //
 // Files are read again for new connections, a second after the last time or, if that is sooner,
 // after refresh_interval; connections that stand are not touched. While a file cannot be used, the

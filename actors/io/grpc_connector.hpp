@@ -18,7 +18,7 @@
 //   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
 //       go, together cost neither all CPU nor the memory of ten thousand half-made channels.
 //   G4  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
-//       be proved to have never reached a transport (channel/retried_call).
+//       be proved to have never reached a transport (channel/grpc/retried_call).
 //   G5  A connection that says nothing for keepalive's time and timeout is closed like one that was
 //       reset; an attempt that is taken but never answered fails when its own time is over.
 //   G6  Where TLS is asked for there is TLS as asked for, or no connection: `credentials` are never
@@ -41,7 +41,7 @@
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
-#include "messages/striped.hpp"
+#include "messages/counting/striped.hpp"
 
 namespace signalbox::actors {
 

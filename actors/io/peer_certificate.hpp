@@ -2,13 +2,14 @@
 //
 // The names in a certificate, read by us: gRPC hands them on as C strings, which end at a NUL.
 //
-//   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb::PeerNames ─▶ lb/peer_names
+//   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb::PeerNames ─▶
+//   lb/subchannel/peer_names
 
 #pragma once
 
 #include "absl/strings/string_view.h"
 
-#include "lb/peer_names.hpp"
+#include "lb/subchannel/peer_names.hpp"
 
 namespace signalbox::actors {
 

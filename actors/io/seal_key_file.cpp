@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 
 namespace signalbox::actors {
 namespace {

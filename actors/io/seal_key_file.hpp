@@ -8,7 +8,7 @@
 //
 // A file that others of the machine can write is not used: they could make cookies.
 //
-// Source: lb/route/sealed_cookie.hpp (what is in the file).
+// Source: lb/session/sealed_cookie.hpp (what is in the file).
 
 #pragma once
 
@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 
 #include "actors/io/watched_file.hpp"
-#include "lb/route/sealed_cookie.hpp"
+#include "lb/session/sealed_cookie.hpp"
 
 namespace signalbox::actors {
 

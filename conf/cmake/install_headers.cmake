@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the public headers and exactly those of ours that they include, all of them below signalbox/: here they say
-# "lb/router.hpp", installed "signalbox/lb/router.hpp", so that no other project's lb/ or messages/ is ever in the way.
+# "lb/pick/router.hpp", installed "signalbox/lb/router.hpp", so that no other project's lb/ or messages/ is ever in the way.
 #
-#   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/router.hpp ──▶ signalbox/lb/router.hpp
+#   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/pick/router.hpp ──▶ signalbox/lb/router.hpp
 #
 # Run by `cmake --install` with source, staging and destination (from the prefix) set.
 cmake_minimum_required(VERSION 3.25)

@@ -4,4 +4,4 @@
 
 #include "conf/pch/core.hpp"
 
-#include "messages/protocol/registration.hpp"
+#include "actors/protocol/registration.hpp"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/endpoint_weights.hpp"
+#include "lb/health/endpoint_weights.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {

@@ -25,7 +25,7 @@
 
 #include "lb/route/filter_chain.hpp"
 #include "lb/route/retry.hpp"
-#include "messages/call_stats.hpp"
+#include "messages/counting/call_stats.hpp"
 #include "messages/pick.hpp"
 #include "messages/xds_config.hpp"
 

@@ -21,7 +21,7 @@
 
 #include "lb/request_limit.hpp"
 #include "messages/call_filter.hpp"
-#include "messages/drop_counts.hpp"
+#include "messages/counting/drop_counts.hpp"
 #include "messages/http_filter.hpp"
 
 namespace signalbox::lb {

@@ -27,7 +27,7 @@
 #include "absl/container/inlined_vector.h"
 
 #include "lb/route/fault.hpp"
-#include "lb/route/stateful_session.hpp"
+#include "lb/session/stateful_session.hpp"
 #include "messages/call_filter.hpp"
 #include "messages/http_filter.hpp"
 

@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 
 #include "lb/route/config_selector.hpp"
-#include "lb/route/session.hpp"
+#include "lb/session/session.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 

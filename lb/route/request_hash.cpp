@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "lb/route/header_value.hpp"
+#include "lb/header_value.hpp"
 #include "lb/route/regex.hpp"
 #include "lb/xx_hash.hpp"
 

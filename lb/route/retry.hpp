@@ -25,7 +25,7 @@
 
 #include "absl/strings/string_view.h"
 
-#include "messages/call_stats.hpp"
+#include "messages/counting/call_stats.hpp"
 #include "messages/route_config.hpp"
 
 namespace signalbox::lb {

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-#include "lb/route/header_value.hpp"
+#include "lb/header_value.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 

@@ -11,8 +11,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "lb/policy/cluster_impl_picker.hpp"
-#include "lb/policy/cluster_manager_picker.hpp"
+#include "lb/tree/cluster_impl_picker.hpp"
+#include "lb/tree/cluster_manager_picker.hpp"
 #include "tests/bench/cold_loop.hpp"
 #include "tests/bench/round_robin_cluster.hpp"
 #include "tests/support/router_fixture.hpp"

@@ -7,7 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "lb/route/sealed_cookie.hpp"
+#include "lb/session/sealed_cookie.hpp"
 
 namespace signalbox::bench {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 
 namespace signalbox::lb {
 namespace {

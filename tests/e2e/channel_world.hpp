@@ -18,7 +18,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/io/grpc_connector.hpp"
-#include "channel/grpc_channel.hpp"
+#include "channel/grpc/grpc_channel.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/scripted_picker.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 
-#include "channel/queued_call.hpp"
+#include "channel/grpc/queued_call.hpp"
 #include "tests/e2e/channel_world.hpp"
 
 namespace signalbox::test {

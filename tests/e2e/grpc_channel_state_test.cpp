@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/state_watch.hpp"
+#include "channel/grpc/state_watch.hpp"
 #include "tests/e2e/channel_world.hpp"
 
 namespace signalbox::test {

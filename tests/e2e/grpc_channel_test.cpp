@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/grpc_channel.hpp"
+#include "channel/grpc/grpc_channel.hpp"
 
 #include <atomic>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call that fails says, whole: a row for each way to fail. One form (lb/router.hpp), the
-// target, the cluster and the node once each, and no more than a reader needs.
+// What a call that fails says, whole: a row for each way to fail. One form (lb/pick/router.hpp),
+// the target, the cluster and the node once each, and no more than a reader needs.
 #include <string>
 #include <vector>
 

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "lb/route/sealed_cookie.hpp"
-#include "lb/route/session_cookie.hpp"
+#include "lb/session/sealed_cookie.hpp"
+#include "lb/session/session_cookie.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
 namespace signalbox::fuzz {

@@ -214,7 +214,7 @@ class PackageTest(unittest.TestCase):
     def test_consumers_call_and_pick(self) -> None:
         source = self.folder / "consumer"
         shutil.copytree(HERE / "consumer", source)
-        for name in ("lb/router.hpp", "messages/ids.hpp", "messages/pick.hpp"):
+        for name in ("lb/pick/router.hpp", "messages/ids.hpp", "messages/pick.hpp"):
             trap = source / "own" / name
             trap.parent.mkdir(parents=True, exist_ok=True)
             trap.write_text("#error included by signalbox\n", encoding="utf-8")

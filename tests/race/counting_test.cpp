@@ -7,8 +7,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "messages/tracked.hpp"
-#include "messages/use_counter.hpp"
+#include "messages/counting/tracked.hpp"
+#include "messages/counting/use_counter.hpp"
 #include "metrics/exporter.hpp"
 #include "metrics/instruments.hpp"
 

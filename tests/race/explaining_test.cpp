@@ -12,7 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/reclaimer.hpp"
-#include "lb/router.hpp"
+#include "lb/pick/router.hpp"
 #include "tests/support/router_fixture.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"

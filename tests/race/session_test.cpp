@@ -17,8 +17,8 @@
 
 #include "actors/io/large_pages.hpp"
 #include "actors/reclaimer.hpp"
-#include "lb/pickers.hpp"
-#include "lb/policy/override_host_picker.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/override_host_picker.hpp"
 #include "tests/support/session_fixture.hpp"
 
 namespace signalbox {

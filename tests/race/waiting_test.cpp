@@ -12,8 +12,8 @@
 
 #include "actors/reclaimer.hpp"
 #include "actors/waker.hpp"
-#include "channel/once_waiter.hpp"
-#include "lb/router.hpp"
+#include "channel/pick/once_waiter.hpp"
+#include "lb/pick/router.hpp"
 
 namespace signalbox {
 namespace {
@@ -40,7 +40,7 @@ class Sleeper final : public channel::Waiter {
   bool woken_ = false;
 };
 
-// As Router::wait() and channel/queued_call.cpp wait: in the list first, then another look.
+// As Router::wait() and channel/grpc/queued_call.cpp wait: in the list first, then another look.
 bool wait_for_newer(channel::WaitList& waiting, const lb::Router& router, std::uint64_t seen) {
   bool arrived = true;
   while (arrived && router.sequence() == seen && !waiting.is_closed()) {

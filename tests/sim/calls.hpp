@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "lb/router.hpp"
+#include "lb/pick/router.hpp"
 #include "tests/sim/setting.hpp"
 
 namespace signalbox::sim {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/topology.hpp"
 

@@ -10,7 +10,7 @@
 #include <caf/send.hpp>
 #include <cxxabi.h>
 
-#include "messages/protocol/registration.hpp"
+#include "actors/protocol/registration.hpp"
 
 namespace signalbox::sim {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/peer_names.hpp"
+#include "lb/subchannel/peer_names.hpp"
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "tests/unit/xds/parse_support.hpp"

@@ -2,7 +2,7 @@
 // gRFC A56, in the order of its own headings.
 #include <catch2/catch.hpp>
 
-#include "lb/policy/priority.hpp"
+#include "lb/tree/priority.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/tree_harness.hpp"

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/route/session_cookie.hpp"
+#include "lb/session/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/tiered_tree.hpp"
 #include "tests/support/tree_drawing.hpp"

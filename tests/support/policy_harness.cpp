@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::test {

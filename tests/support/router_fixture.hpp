@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "lb/router.hpp"
+#include "lb/pick/router.hpp"
 #include "messages/xds_config.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/scripted_picker.hpp"

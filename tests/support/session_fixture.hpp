@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "lb/route/session.hpp"
-#include "lb/seats.hpp"
+#include "lb/session/seats.hpp"
+#include "lb/session/session.hpp"
 #include "tests/support/filter_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "lb/child_set.hpp"
 #include "lb/policy_registry.hpp"
-#include "lb/subchannel_map_core.hpp"
-#include "lb/sweep.hpp"
+#include "lb/subchannel/subchannel_map_core.hpp"
+#include "lb/subchannel/sweep.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 

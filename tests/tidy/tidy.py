@@ -122,10 +122,19 @@ class IncludeTable:
                 self.extras[path.strip()] = allowed.split()
             else:
                 raise RulesError(f"includes.txt:{number}: neither `let`, `folder | …` nor `path + …`")
+        for table in (self.folders, self.extras):
+            for place, allowed in table.items():
+                table[place] = [folder for word in allowed for folder in self.spelled_out(word)]
         known = {"*", "std", *self.words, *self.folders}
         for place, allowed in [*self.folders.items(), *self.extras.items()]:
             if not known.issuperset(allowed):
                 raise RulesError(f"includes.txt: {place}: unknown {set(allowed) - known}")
+
+    def spelled_out(self, word: str) -> list[str]:
+        """`folder/*`: a folder and the rows of the folders in it."""
+        if not word.endswith("/*"):
+            return [word]
+        return [folder for folder in self.folders if f"{folder}/".startswith(word[:-1])] or [word]
 
     @functools.lru_cache(maxsize=None)
     def folder_of(self, path: str) -> str | None:

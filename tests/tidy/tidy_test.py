@@ -15,9 +15,9 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 CLEAN = {
     "CMakeLists.txt": f"# {SPDX}\nadd_subdirectory(lb)\n",
-    "lb/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_lb\n  snapshot_cell.cpp\n  policy/priority.cpp)\n",
-    "lb/policy/priority.hpp": f"""// {SPDX}
-// lb/policy/priority.hpp
+    "lb/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_lb\n  pick/snapshot_cell.cpp\n  tree/priority.cpp)\n",
+    "lb/tree/priority.hpp": f"""// {SPDX}
+// lb/tree/priority.hpp
 //
 // priority — it never throws, and std::mutex is but a word in a comment.
 
@@ -28,17 +28,17 @@ CLEAN = {
 #include "absl/strings/string_view.h"
 #include "messages/ids.hpp"
 """,
-    "lb/policy/priority.cpp": f"""// {SPDX}
-#include "lb/policy/priority.hpp"
+    "lb/tree/priority.cpp": f"""// {SPDX}
+#include "lb/tree/priority.hpp"
 
-#include <re2/re2.h>
+#include <map>
 
 const char* said() {{ return "throw std::mutex"; }}  // 1'000
 int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
 """,
-    "lb/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
+    "lb/pick/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
     "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n",
-    "messages/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
+    "actors/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
     "actors/io/dns.hpp": f"// {SPDX}\n// Names.\n\n#pragma once\n\n#include <grpcpp/grpcpp.h>\n#include <netdb.h>\n",
     "xds/parse.hpp": f'// {SPDX}\n// Bytes.\n\n#pragma once\n\n#include "signalbox/envoy/lds.pb.h"\n',
     "conf/word.txt": "build/tmp/ and https://example.com/home/ are no machine paths\n",
@@ -59,27 +59,30 @@ VIOLATIONS = [
     ("lb includes xds", "lb/a.hpp", header('#include "xds/parse.hpp"\n'), "6: lb/ may not include xds/parse.hpp"),
     ("xds includes lb", "xds/a.hpp", header('#include "lb/a.hpp"\n'), "6: xds/ may not include lb/a.hpp"),
     ("messages includes lb", "messages/a.hpp", header('#include "lb/a.hpp"\n'), "6: messages/ may not include"),
+    ("a leaf climbs into the tree", "lb/leaf/a.hpp", header('#include "lb/tree/priority.hpp"\n'), "6: lb/leaf/ may not"),
+    ("pick climbs into the tree", "lb/pick/a.hpp", header('#include "lb/tree/priority.hpp"\n'), "6: lb/pick/ may not"),
+    ("a session climbs into pick", "lb/session/a.hpp", header('#include "lb/pick/a.hpp"\n'), "6: lb/session/ may not"),
     ("lb includes CAF", "lb/a.hpp", header('#include "caf/all.hpp"\n'), "6: lb/ may not include caf/all.hpp; cores"),
     ("lb includes CAF in brackets", "lb/a.hpp", header("#include <caf/all.hpp>\n"), "6: lb/ may not include caf/"),
     ("messages includes CAF", "messages/a.hpp", header("#include <caf/all.hpp>\n"), "6: messages/ may not include"),
     ("channel includes CAF", "channel/a.hpp", header("#include <caf/all.hpp>\n"), "6: channel/ may not include"),
     ("tools includes CAF", "tools/a.hpp", header("#include <caf/all.hpp>\n"), "6: tools/ may not include"),
-    ("lb includes the protocol", "lb/a.hpp", header('#include "messages/protocol/caf.hpp"\n'), "6: lb/ may not"),
+    ("lb includes the protocol", "lb/a.hpp", header('#include "actors/protocol/caf.hpp"\n'), "6: lb/ may not"),
     ("lb includes protobuf", "lb/a.hpp", header("#include <google/protobuf/any.h>\n"), "6: lb/ may not"),
     ("messages includes a .pb.h", "messages/a.hpp", header('#include "xds/proto/a.pb.h"\n'), "6: messages/ may not"),
     ("actors include a .pb.h", "actors/a.hpp", header('#include "xds/proto/a.pb.h"\n'), "6: actors/ may not include"),
     ("actors/io includes a .pb.h", "actors/io/a.hpp", header('#include "a/b.grpc.pb.h"\n'), "6: actors/io/ may not"),
     ("actors include gRPC", "actors/a.hpp", header("#include <grpcpp/grpcpp.h>\n"), "6: actors/ may not include"),
     ("xds includes gRPC", "xds/a.hpp", header("#include <grpc/grpc.h>\n"), "6: xds/ may not include grpc/grpc.h; gRPC"),
-    ("lb includes urcu", "lb/a.hpp", header("#include <urcu-bp.h>\n"), "6: lb/ may not include urcu-bp.h; only lb/snap"),
+    ("lb includes urcu", "lb/a.hpp", header("#include <urcu-bp.h>\n"), "6: lb/ may not include urcu-bp.h; only lb/pick"),
     ("metrics include lb", "metrics/a.hpp", header('#include "lb/a.hpp"\n'), "6: metrics/ may not include"),
     ("lb includes logging", "lb/a.hpp", header("#include <spdlog/spdlog.h>\n"), "6: lb/ may not include spdlog"),
     ("actors include the face", "actors/a.hpp", header('#include "signalbox/runtime.hpp"\n'), "6: actors/ may not"),
     ("an unknown library", "lb/a.hpp", header("#include <boost/any.hpp>\n"), "6: lb/ may not include boost/any.hpp"),
     ("an include not from the root", "lb/a.hpp", header('#include "policy.hpp"\n'), '6: "policy.hpp" is not written'),
     ("C++ in conf", "conf/a.hpp", header(""), "1: C++ outside of the layers"),
-    ("its own header is not first", "lb/policy/priority.cpp",
-     source('#include <vector>\n#include "lb/policy/priority.hpp"\n'), "2: the first include is vector"),
+    ("its own header is not first", "lb/tree/priority.cpp",
+     source('#include <vector>\n#include "lb/tree/priority.hpp"\n'), "2: the first include is vector"),
     ("a clock in a core", "lb/a.hpp", header("auto t = std::chrono::steady_clock::now();\n"), "6: 'steady_clock::now'"),
     ("a mutex in a core", "xds/a.hpp", header("std::mutex mutex_;\n"), "6: 'std::mutex' is banned here; a core has"),
     ("chance in a shell", "actors/a.hpp", header("std::random_device dice;\n"), "6: 'std::random_device'"),
@@ -106,8 +109,8 @@ VIOLATIONS = [
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
-    ("a folder too deep", "lb/policy/more/a.hpp", header(""), "1: a folder too deep"),
-    ("a source in no list", "lb/policy/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
+    ("a folder too deep", "lb/tree/more/a.hpp", header(""), "1: a folder too deep"),
+    ("a source in no list", "lb/tree/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
     ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
 ]
 

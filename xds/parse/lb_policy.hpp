@@ -2,7 +2,7 @@
 //
 // The LB policy of a leaf cluster: load_balancing_policy where it is set, else lb_policy.
 //
-//   xds/parse/cluster ─▶ [parse_lb_policy] ─▶ Cluster::lb_policy ─▶ lb/cluster_tree
+//   xds/parse/cluster ─▶ [parse_lb_policy] ─▶ Cluster::lb_policy ─▶ lb/tree/cluster_tree
 //
 //   lb_policy ROUND_ROBIN     wrr_locality ─▶ round_robin
 //             LEAST_REQUEST   wrr_locality ─▶ least_request

@@ -37,7 +37,7 @@
 //
 // Errors. What parse returns as an error refuses the cluster: the NACK names the field and has the
 // error's message, the cluster's last good version stays in use. A parse that throws is the same.
-// A policy that throws, or orders what it may not (lb/policy/custom.hpp, I1 to I6), dies: its last
+// A policy that throws, or orders what it may not (lb/leaf/custom.hpp, I1 to I6), dies: its last
 // picker serves on, it is counted (signalbox_actor_deaths_total), RuntimeOptions::log is told, and
 // it is made anew after a back-off of 100 ms to 10 s with the last configuration that it had
 // processed, never the one that killed it. If there is none, its calls fail until another comes. A
@@ -61,9 +61,9 @@
 #include "absl/status/statusor.h"
 
 #include "lb/child_set.hpp"
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/policy.hpp"
-#include "lb/published.hpp"
+#include "lb/tree/published.hpp"
 #include "messages/invariant.hpp"
 #include "messages/lb_config.hpp"
 #include "messages/lb_events.hpp"

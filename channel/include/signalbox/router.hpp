@@ -57,7 +57,7 @@
 
 #include "absl/status/status.h"
 
-#include "lb/router.hpp"
+#include "lb/pick/router.hpp"
 
 namespace signalbox {
 

@@ -17,10 +17,10 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "actors/protocol/policy.hpp"
 #include "actors/spawn.hpp"
-#include "lb/pickers.hpp"
-#include "lb/policy/custom.hpp"
-#include "messages/protocol/actors.hpp"
+#include "lb/leaf/custom.hpp"
+#include "lb/pick/pickers.hpp"
 #include "metrics/exporter.hpp"
 
 namespace signalbox::actors {

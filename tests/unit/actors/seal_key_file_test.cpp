@@ -12,7 +12,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 #include "tests/support/happened.hpp"
 #include "tests/support/no_descriptors.hpp"
 #include "tests/support/process.hpp"

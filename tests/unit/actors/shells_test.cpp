@@ -18,9 +18,13 @@
 #include <catch2/catch.hpp>
 
 #include "actors/dump_reply.hpp"
+#include "actors/protocol/channel.hpp"
+#include "actors/protocol/policy.hpp"
+#include "actors/protocol/subchannel_map.hpp"
+#include "actors/protocol/watcher.hpp"
+#include "actors/protocol/xds_client.hpp"
 #include "actors/spawn.hpp"
 #include "messages/overloaded.hpp"
-#include "messages/protocol/actors.hpp"
 #include "metrics/exporter.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"

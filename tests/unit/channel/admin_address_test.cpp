@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/admin_address.hpp"
+#include "channel/admin/admin_address.hpp"
 
 #include <string>
 

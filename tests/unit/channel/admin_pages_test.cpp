@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/admin_pages.hpp"
+#include "channel/admin/admin_pages.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/admin_server.hpp"
+#include "channel/admin/admin_server.hpp"
 
 #include <barrier>
 #include <chrono>
@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "channel/admin_listener.hpp"
+#include "channel/admin/admin_listener.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
 

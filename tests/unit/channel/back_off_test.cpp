@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The time between two attempts, without calls.
-#include "channel/back_off.hpp"
+#include "channel/grpc/back_off.hpp"
 
 #include <chrono>
 #include <future>

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/route/session_cookie.hpp"
+#include "lb/session/session_cookie.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/http_door.hpp"
+#include "channel/admin/http_door.hpp"
 
 #include <chrono>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "channel/metrics_server.hpp"
+#include "channel/admin/metrics_server.hpp"
 #include "tests/unit/channel/http_peer.hpp"
 
 namespace signalbox::channel {

@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 
 namespace signalbox::channel {

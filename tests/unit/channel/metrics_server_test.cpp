@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/metrics_server.hpp"
+#include "channel/admin/metrics_server.hpp"
 
 #include <memory>
 #include <string>

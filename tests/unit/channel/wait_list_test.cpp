@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/wait_list.hpp"
+#include "channel/pick/wait_list.hpp"
 
 #include <atomic>
 #include <chrono>

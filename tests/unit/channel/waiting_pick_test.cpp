@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/waiting_pick.hpp"
+#include "channel/pick/waiting_pick.hpp"
 
 #include <optional>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/address_order.hpp"
+#include "lb/leaf/address_order.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/cds.hpp"
+#include "lb/tree/cds.hpp"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/seats.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/session/seats.hpp"
 #include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::lb {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "tests/support/policy_harness.hpp"
 
 using namespace signalbox;

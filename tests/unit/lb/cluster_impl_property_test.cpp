@@ -7,8 +7,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/policy/cluster_impl_picker.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/cluster_impl_picker.hpp"
 #include "messages/pick.hpp"
 #include "tests/support/property.hpp"
 

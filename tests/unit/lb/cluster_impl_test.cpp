@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/cluster_impl.hpp"
+#include "lb/tree/cluster_impl.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/load_stats.hpp"
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/support/policy_harness.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/cluster_manager.hpp"
+#include "lb/tree/cluster_manager.hpp"
 
 #include <set>
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/policy/cluster_manager_picker.hpp"
-#include "lb/seats.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/session/seats.hpp"
+#include "lb/tree/cluster_manager_picker.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/scripted_picker.hpp"
 #include "tests/support/xds_world.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/cluster_tree.hpp"
+#include "lb/tree/cluster_tree.hpp"
 
 #include <catch2/catch.hpp>
 

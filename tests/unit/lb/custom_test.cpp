@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A policy of the user's: what is passed on, and which promise is broken by which order.
-#include "lb/policy/custom.hpp"
+#include "lb/leaf/custom.hpp"
 
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"

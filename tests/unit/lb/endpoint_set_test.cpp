@@ -2,7 +2,7 @@
 //
 // What round_robin's own tests do not reach: localities by pointer, what is said of a member, who
 // counts its calls.
-#include "lb/policy/endpoint_set.hpp"
+#include "lb/leaf/endpoint_set.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/endpoint_weights.hpp"
+#include "lb/health/endpoint_weights.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/route/envoy_cookie.hpp"
+#include "lb/session/envoy_cookie.hpp"
 
 #include <string>
 #include <vector>

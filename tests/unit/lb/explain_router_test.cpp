@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/support/session_fixture.hpp"
 #include "tests/support/step_log.hpp"

@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/policy/cluster_impl_picker.hpp"
-#include "lb/policy/override_host_picker.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
+#include "lb/tree/cluster_impl_picker.hpp"
+#include "lb/tree/override_host_picker.hpp"
 #include "tests/support/session_fixture.hpp"
 #include "tests/support/session_tree.hpp"
 #include "tests/support/step_log.hpp"

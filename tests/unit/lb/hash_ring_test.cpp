@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/hash_ring.hpp"
+#include "lb/leaf/hash_ring.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Health checks as tables: what each probe says, and what the endpoint is from then on.
-#include "lb/health/health_check_core.hpp"
+#include "lb/subchannel/health_check_core.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -8,9 +8,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/weighted_target.hpp"
-#include "lb/policy/wrr_locality.hpp"
 #include "lb/policy_registry.hpp"
+#include "lb/tree/weighted_target.hpp"
+#include "lb/tree/wrr_locality.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"

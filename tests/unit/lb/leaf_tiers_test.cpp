@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/leaf_tiers.hpp"
+#include "lb/tree/leaf_tiers.hpp"
 
 #include <algorithm>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "lb/child_set.hpp"
 #include "lb/health/host_count.hpp"
-#include "lb/policy/leaf_tiers_picker.hpp"
+#include "lb/tree/leaf_tiers_picker.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/least_request.hpp"
+#include "lb/leaf/least_request.hpp"
 
 #include <algorithm>
 #include <cmath>

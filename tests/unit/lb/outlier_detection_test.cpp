@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/outlier_detection.hpp"
+#include "lb/tree/outlier_detection.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/outlier_endpoints.hpp"
+#include "lb/tree/outlier_endpoints.hpp"
 
 #include <string>
 #include <thread>

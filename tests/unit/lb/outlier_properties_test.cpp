@@ -7,9 +7,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/outlier_detection.hpp"
-#include "lb/policy/outlier_endpoints.hpp"
-#include "lb/policy/outlier_rules.hpp"
+#include "lb/tree/outlier_detection.hpp"
+#include "lb/tree/outlier_endpoints.hpp"
+#include "lb/tree/outlier_rules.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/property.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The numbers are worked out by hand in the rows' comments.
-#include "lb/policy/outlier_rules.hpp"
+#include "lb/tree/outlier_rules.hpp"
 
 #include <limits>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/override_host_picker.hpp"
+#include "lb/tree/override_host_picker.hpp"
 
 #include <array>
 #include <string>
@@ -9,8 +9,8 @@
 #include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/route/session.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/session/session.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/route_fixture.hpp"
 

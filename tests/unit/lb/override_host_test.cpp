@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/override_host.hpp"
+#include "lb/tree/override_host.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/seats.hpp"
+#include "lb/session/seats.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/pass_through.hpp"
+#include "lb/tree/pass_through.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/override_host.hpp"
+#include "lb/tree/override_host.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

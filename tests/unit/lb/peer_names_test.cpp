@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/peer_names.hpp"
+#include "lb/subchannel/peer_names.hpp"
 
 #include <string>
 #include <vector>

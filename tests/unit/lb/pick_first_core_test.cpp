@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stories of PickFirst: each line is an event and what it led to.
-#include "lb/policy/pick_first_core.hpp"
+#include "lb/leaf/pick_first_core.hpp"
 
 #include <map>
 #include <string>

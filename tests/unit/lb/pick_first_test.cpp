@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/pick_first.hpp"
+#include "lb/leaf/pick_first.hpp"
 
 #include <algorithm>
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/pick_first_core.hpp"
+#include "lb/leaf/pick_first_core.hpp"
 #include "messages/invariant.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/pickers.hpp"
+#include "lb/pick/pickers.hpp"
 
 #include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "lb/seats.hpp"
+#include "lb/session/seats.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {

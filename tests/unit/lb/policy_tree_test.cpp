@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/route/session_cookie.hpp"
-#include "lb/seats.hpp"
+#include "lb/session/seats.hpp"
+#include "lb/session/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/session_tree.hpp"
 #include "tests/support/tree_harness.hpp"

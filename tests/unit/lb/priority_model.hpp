@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PriorityModel — gRFC A56 and A115 as the documents tell them, step by step, and nothing of how
-// lb/policy/priority does it: what the policy is compared with.
+// lb/tree/priority does it: what the policy is compared with.
 //
 //   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
 //

@@ -8,8 +8,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/priority.hpp"
-#include "lb/policy/priority_rules.hpp"
+#include "lb/tree/priority.hpp"
+#include "lb/tree/priority_rules.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/property.hpp"
 

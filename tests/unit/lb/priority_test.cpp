@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/priority.hpp"
+#include "lb/tree/priority.hpp"
 
 #include <algorithm>
 
 #include <catch2/catch.hpp>
 
-#include "lb/policy/priority_rules.hpp"
-#include "lb/policy/priority_watch.hpp"
+#include "lb/tree/priority_rules.hpp"
+#include "lb/tree/priority_watch.hpp"
 #include "tests/support/policy_harness.hpp"
 
 using namespace signalbox;

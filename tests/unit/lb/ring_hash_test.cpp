@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/ring_hash.hpp"
+#include "lb/leaf/ring_hash.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/hash_ring.hpp"
+#include "lb/leaf/hash_ring.hpp"
 #include "lb/xx_hash.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/route_fixture.hpp"

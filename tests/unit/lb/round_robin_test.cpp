@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/round_robin.hpp"
+#include "lb/leaf/round_robin.hpp"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/route/header_value.hpp"
+#include "lb/header_value.hpp"
 #include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb {

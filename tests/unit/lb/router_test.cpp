@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/router.hpp"
+#include "lb/pick/router.hpp"
 
 #include <cstdlib>
 #include <new>
@@ -11,10 +11,10 @@
 #include <catch2/catch.hpp>
 
 #include "lb/load_stats.hpp"
-#include "lb/pickers.hpp"
-#include "lb/policy/cluster_impl_picker.hpp"
-#include "lb/policy/override_host_picker.hpp"
+#include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
+#include "lb/tree/cluster_impl_picker.hpp"
+#include "lb/tree/override_host_picker.hpp"
 #include "lb/xx_hash.hpp"
 #include "tests/support/filter_fixture.hpp"
 #include "tests/support/route_fixture.hpp"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
-#include "lb/policy/round_robin.hpp"
+#include "lb/leaf/round_robin.hpp"
 #include "lb/route/config_selector.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/tree_harness.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/route/sealed_cookie.hpp"
+#include "lb/session/sealed_cookie.hpp"
 
 #include <set>
 
 #include "absl/strings/escaping.h"
 #include <catch2/catch.hpp>
 
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 
 namespace signalbox::lb {
 namespace {

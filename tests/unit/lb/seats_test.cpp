@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/seats.hpp"
+#include "lb/session/seats.hpp"
 
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/route/session_cookie.hpp"
+#include "lb/session/session_cookie.hpp"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/subchannel_map_core.hpp"
+#include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 #include "tests/support/property.hpp"
 

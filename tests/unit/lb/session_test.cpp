@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/route/session.hpp"
+#include "lb/session/session.hpp"
 
 #include <algorithm>
 #include <optional>

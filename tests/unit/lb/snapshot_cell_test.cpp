@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/snapshot_cell.hpp"
+#include "lb/pick/snapshot_cell.hpp"
 
 #include <atomic>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/subchannel_core.hpp"
+#include "lb/subchannel/subchannel_core.hpp"
 
 #include <algorithm>
 #include <map>

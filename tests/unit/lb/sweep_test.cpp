@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/sweep.hpp"
+#include "lb/subchannel/sweep.hpp"
 
 #include <map>
 #include <optional>

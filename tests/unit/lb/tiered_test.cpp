@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/tiered.hpp"
+#include "lb/tree/tiered.hpp"
 
 #include <string>
 #include <utility>
@@ -7,10 +7,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/policy/cds.hpp"
-#include "lb/policy/tiered_picker.hpp"
-#include "lb/policy/tiered_rules.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/cds.hpp"
+#include "lb/tree/tiered_picker.hpp"
+#include "lb/tree/tiered_rules.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/tiered_tree.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lb/policy/weighted_target.hpp"
+#include "lb/tree/weighted_target.hpp"
 
 #include <cmath>
 #include <set>
@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/pickers.hpp"
-#include "lb/policy/wrr_locality.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/wrr_locality.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/xds_world.hpp"

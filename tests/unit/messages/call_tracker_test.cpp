@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/call_tracker.hpp"
+#include "messages/counting/call_tracker.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/striped.hpp"
+#include "messages/counting/striped.hpp"
 
 #include <barrier>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "messages/call_stats.hpp"
+#include "messages/counting/call_stats.hpp"
 
 namespace signalbox {
 namespace {

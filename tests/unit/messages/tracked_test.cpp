@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/tracked.hpp"
+#include "messages/counting/tracked.hpp"
 
 #include <algorithm>
 #include <bit>

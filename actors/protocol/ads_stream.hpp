@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ADS session with one server.
+
+#pragma once
+
+#include "actors/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+using AdsStreamActor = ActorOf<Subscribe,
+                               AdsStreamOpened,
+                               AdsBytesReceived,
+                               AdsBytesWritten,
+                               AdsStreamClosed,
+                               TimerFired>;
+
+}  // namespace signalbox::protocol

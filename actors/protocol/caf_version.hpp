@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only header that knows which version of CAF this is: typed actor signatures, sending,
+// delayed messages, death watches, clocks. A later CAF touches this file and no other.
+//
+// Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
+// registered in actors/protocol/registration.hpp. A state struct is never an aggregate
+// (`State() = default;`): an aggregate may be initialised from the self pointer in silence.
+
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <caf/config.hpp>
+
+#if CAF_VERSION < 1700 || CAF_VERSION >= 1800
+#error "signalbox is written for CAF 0.17; teach actors/protocol/caf_version.hpp the new API"
+#endif
+
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::protocol {
+
+/// A typed actor that understands the given one-way messages.
+template <typename... Messages>
+using ActorOf = caf::typed_actor<caf::reacts_to<Messages>...>;
+
+template <typename Handle, typename State>
+using SelfOf = typename Handle::template stateful_pointer<State>;
+
+template <typename Handle>
+using BehaviorOf = typename Handle::behavior_type;
+
+template <typename Self>
+Instant now_of(Self* self) {
+  return Instant(self->home_system().scheduler().clock().now().time_since_epoch());
+}
+
+template <typename Self, typename Handle, typename Message>
+void send(Self* self, const Handle& to, Message message) {
+  self->send(to, std::move(message));
+}
+
+/// From a thread that is no actor's.
+template <typename Handle, typename Message>
+void post(const Handle& to, Message message) {
+  caf::anon_send(to, std::move(message));
+}
+
+template <typename Self, typename Handle, typename Message>
+void send_after(Self* self, const Handle& to, Duration delay, Message message) {
+  self->delayed_send(to, delay, std::move(message));
+}
+
+/// The scheduler of a runtime: work sharing idles at no cost.
+inline void configure_scheduler(caf::actor_system_config& config, std::size_t threads) {
+  config.set("scheduler.policy", caf::atom("sharing"));
+  config.set("scheduler.max-threads", threads);
+}
+
+/// How an actor ends: told to, or because one it belonged to died.
+enum class StopReason { kOrderly, kParentDied };
+
+template <typename Handle>
+void stop(const Handle& actor, StopReason reason = StopReason::kOrderly) {
+  caf::anon_send_exit(
+      actor,
+      reason == StopReason::kOrderly ? caf::exit_reason::user_shutdown : caf::exit_reason::kill);
+}
+
+/// Whether an actor that ended so was told to.
+inline bool ended_orderly(const caf::error& reason) {
+  return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
+}
+
+/// How an actor ended, as a metric's label.
+inline const char* reason_text(const caf::error& reason) {
+  if (ended_orderly(reason)) return "stopped";
+  if (reason == caf::exit_reason::kill) return "parent_died";
+  return reason == caf::sec::runtime_error ? "exception" : "other";
+}
+
+/// Whether the message that is handled now came from `actor`.
+template <typename Self, typename Handle>
+bool sent_by(Self* self, const Handle& actor) {
+  return self->current_sender() != nullptr && actor &&
+         self->current_sender()->address() == actor.address();
+}
+
+/// Death watches of one actor; lives in that actor's state. Monitors, never links.
+class Watches {
+ public:
+  using Action = std::function<void(const caf::error& reason)>;
+
+  /// Who is watched already is monitored once, with the new action.
+  template <typename Self, typename Handle>
+  void add(Self* self, const Handle& watched, Action action) {
+    if (!installed_) {
+      installed_ = true;
+      self->set_down_handler([this](caf::down_msg& down) { run(down); });
+    }
+    const auto [place, is_new] = actions_.insert_or_assign(watched.address(), std::move(action));
+    if (is_new) self->monitor(watched);
+  }
+
+  template <typename Self, typename Handle>
+  void remove(Self* self, const Handle& watched) {
+    actions_.erase(watched.address());
+    self->demonitor(watched.address());
+  }
+
+ private:
+  void run(const caf::down_msg& down) {
+    const auto found = actions_.find(down.source);
+    if (found == actions_.end()) return;
+    const Action action = std::move(found->second);
+    actions_.erase(found);
+    action(down.reason);
+  }
+
+  bool installed_ = false;
+  std::map<caf::actor_addr, Action> actions_;
+};
+
+/// Notes whether the actor was told to stop; its state stops its own children in the same way.
+template <typename Self>
+void note_orderly_exit(Self* self, bool& orderly) {
+  self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
+    orderly = ended_orderly(exit.reason);
+    self->quit(exit.reason);
+  });
+}
+
+/// Tells `told` what was thrown when a message, or its own making, kills the actor. It ends as it
+/// would have without.
+template <typename Self>
+void note_exception(Self* self, std::function<void(const std::string& what)> told) {
+  self->set_exception_handler([told = std::move(told)](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      told(error.what());
+    } catch (...) {
+      told("something that is no std::exception");
+    }
+    return caf::sec::runtime_error;
+  });
+}
+
+}  // namespace signalbox::protocol

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The probes of one address.
+
+#pragma once
+
+#include "actors/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+/// One beside each subchannel whose cluster has health checks.
+using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
+
+}  // namespace signalbox::protocol

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection to one address.
+
+#pragma once
+
+#include "actors/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+using SubchannelActor =
+    ActorOf<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
+
+}  // namespace signalbox::protocol

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The owner of the subchannels of one leaf cluster.
+
+#pragma once
+
+#include "actors/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+using SubchannelMapActor = ActorOf<SubchannelAcquired,
+                                   SubchannelReleased,
+                                   SubchannelConnectAsked,
+                                   HolderSettled,
+                                   MapGenerationStarted,
+                                   MapGenerationApplied,
+                                   EndpointHealthChanged,
+                                   EndpointsTracked,
+                                   SessionsKept,
+                                   SweepAsked,
+                                   HealthChecked,
+                                   SubchannelStateChanged,
+                                   RestartDue>;
+
+}  // namespace signalbox::protocol

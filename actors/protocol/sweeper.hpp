@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a subchannel map looks for connections that no session uses any more.
+
+#pragma once
+
+#include "actors/protocol/registration.hpp"
+
+namespace signalbox::protocol {
+
+/// One beside each subchannel map that keeps sessions.
+using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;
+
+}  // namespace signalbox::protocol

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HttpServer — answers the HTTP requests of one listening socket.
+//
+//   listening socket ─▶ HttpDoor ─▶ [HttpServer] ─▶ handler(AdminRequest) ─▶ AdminResponse
+//
+// Two threads, the door's and the one that answers, one request after another. Both sleep when
+// nothing is asked. Ends at once: what is connected is cut off. Bounded: the door's limits, and
+// behind it kMaxConnections at a time, each with kMaxConnectionBytes for all that it sends. A
+// connection that takes nothing of its answer is closed after kIdleSeconds, and a request that is
+// larger is refused (414, 431). Each server has limits of its own.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "channel/admin/admin_pages.hpp"
+#include "channel/admin/http_door.hpp"
+
+struct MHD_Daemon;
+
+namespace signalbox::channel {
+
+class HttpServer {
+ public:
+  static constexpr unsigned kMaxConnections = 64;
+  static constexpr std::size_t kMaxConnectionBytes = HttpDoor::kLongestHeaders;
+  static constexpr unsigned kIdleSeconds = 10;
+
+  /// Called on the server's thread.
+  using Handler = std::function<AdminResponse(AdminRequest request)>;
+
+  /// Takes the listening socket, also where it fails; null: the HTTP library does not start.
+  static std::unique_ptr<HttpServer> start(int listener, Handler handler);
+
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  AdminResponse respond(AdminRequest request) const { return handler_(std::move(request)); }
+
+ private:
+  explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
+
+  const Handler handler_;
+  MHD_Daemon* daemon_ = nullptr;
+  std::optional<HttpDoor> door_;
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/grpc/call_binder.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "actors/io/grpc_connector.hpp"
+#include "channel/grpc/call_observer.hpp"
+#include "messages/header_rules.hpp"
+#include "signalbox/router.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using grpc::internal::Call;
+
+// The application's metadata, where gRPC keeps it. Its keys are lower case: gRPC refuses others.
+class ContextHeaders final : public HeaderSource {
+ public:
+  explicit ContextHeaders(const grpc::ClientContext& context)
+      : metadata_(GrpcAccess::metadata(context)) {}
+
+  [[gnu::hot]] void each(absl::string_view name,
+                         absl::FunctionRef<void(absl::string_view value)> visit) const override {
+    if (metadata_.empty()) return;
+    thread_local std::string key;  // A long name is not to allocate in each call.
+    key.assign(name.data(), name.size());
+    const auto [first, last] = metadata_.equal_range(key);
+    for (auto header = first; header != last; ++header)
+      visit(header->second);
+  }
+
+ private:
+  const std::multimap<std::string, std::string>& metadata_;
+};
+
+thread_local CallIntent* resumed_intent = nullptr;
+
+const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
+  return static_cast<const actors::GrpcConnection&>(*pick.connection());
+}
+
+// Under the target's own name, which is what peer() says of a call that has reached nobody. gRPC
+// would resolve it only when it connects. One that it cannot read gets another: on a lame channel
+// no call can wait.
+std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  const auto named = [&](const std::string& name) {
+    return grpc::CreateCustomChannel(name, grpc::InsecureChannelCredentials(), arguments);
+  };
+  auto anchor = named(target);
+  const bool is_lame = anchor->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_IDLE;
+  return is_lame ? named("unix:signalbox") : anchor;
+}
+
+// gRPC's codes are absl's. The first end of a call wins, so no batch of it will do anything.
+void end(grpc_call* call, const absl::Status& status) {
+  grpc_call_cancel_with_status(call,
+                               static_cast<grpc_status_code>(status.code()),
+                               std::string(status.message()).c_str(),
+                               nullptr);
+}
+
+Duration until(gpr_timespec deadline) {
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
+  if (left.tv_sec < 0) return Duration::zero();  // How long ago may be more than a Duration holds.
+  if (left.tv_sec >= kMost.count()) return Duration::max();
+  return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
+}
+
+// gRPC's other languages end the call with INTERNAL, too.
+// A value may be secret: nothing of it is told.
+absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
+  constexpr std::size_t kLongestTold = 64;
+  const std::string told = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestTold)), "\"");
+  if (!is_header_name(name)) {
+    return absl::InternalError(
+        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", told));
+  }
+  if (!is_header_value(name, value)) {
+    return absl::InternalError(absl::StrCat("metadata ",
+                                            told,
+                                            ": a value must be printable ASCII, or the name end "
+                                            "with -bin: ",
+                                            unprintable_in(value)));
+  }
+  return absl::OkStatus();
+}
+
+// What stands in a header of its own.
+absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) {
+  if (is_header_value(what, text)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
+}
+
+// What keeps the pick of a call that nobody observes: it goes with the call's context.
+struct UnobservedCall {
+  std::shared_ptr<void> channel;
+  CallIntent intent;
+};
+
+}  // namespace
+
+CallBinder::CallBinder(GrpcChannelOptions options)
+    : creators_(with_observer(std::move(options.interceptors))),
+      options_(std::move(options)),
+      anchor_(make_anchor(options_.target)) {}
+
+AttemptScope::AttemptScope(CallIntent intent) : intent_(std::move(intent)) {
+  resumed_intent = &intent_;
+}
+
+AttemptScope::~AttemptScope() {
+  resumed_intent = nullptr;
+}
+
+CallIntent CallBinder::begin(grpc::ClientContext& context) {
+  if (resumed_intent != nullptr) return std::move(*std::exchange(resumed_intent, nullptr));
+  CallIntent intent;
+  intent.seed = next_seed();
+  intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
+  // The flag is read when the first batch is made, which is after this.
+  if (intent.wait_for_ready) context.set_wait_for_ready(false);
+  const gpr_timespec deadline = context.raw_deadline();
+  if (deadline.clock_type != GPR_CLOCK_REALTIME)
+    context.set_deadline(gpr_convert_clock_type(deadline, GPR_CLOCK_REALTIME));
+  return intent;
+}
+
+absl::Status CallBinder::refuse_unsendable(const char* method, grpc::ClientContext& context) {
+  absl::Status refused = what_is_wrong_with("method", method);
+  const absl::Status authority = what_is_wrong_with("authority", GrpcAccess::authority(context));
+  if (!authority.ok()) context.set_authority("");
+  refused.Update(authority);
+  const auto is_wrong = [&](const auto& header) {
+    absl::Status wrong = what_is_wrong(header.first, header.second);
+    refused.Update(wrong);
+    return !wrong.ok();
+  };
+  bool has_wrong = false;
+  for (const auto& header : GrpcAccess::metadata(context)) {
+    has_wrong = is_wrong(header);
+    if (has_wrong) break;
+  }
+  if (has_wrong) GrpcAccess::erase_metadata(context, is_wrong);
+  return refused;
+}
+
+bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
+  const ContextHeaders headers(context);
+  const lb::CallArgs args{.path = path,
+                          .headers = &headers,
+                          .seed = intent.seed,
+                          .authority = &intent.authority,
+                          .tried = intent.tried.empty() ? nullptr : &intent.tried};
+  intent.is_put_off = false;
+  if (intent.is_picked) {
+    options_.router.repick(intent.pick, args);
+  } else {
+    intent.pick = options_.router.pick(args);
+    intent.is_picked = true;
+    // The clock is read only for those who may need it.
+    if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
+      intent.started = gpr_now(GPR_CLOCK_REALTIME);
+    }
+  }
+  for (const auto& [name, value] : intent.pick.take_headers())
+    context.AddMetadata(name, value);
+  if (intent.is_limited || !intent.pick.timeout()) return false;
+  intent.is_limited = true;
+  const gpr_timespec limit = gpr_time_add(
+      intent.started, gpr_time_from_nanos(intent.pick.timeout()->count(), GPR_TIMESPAN));
+  if (gpr_time_cmp(limit, context.raw_deadline()) >= 0) return false;
+  context.set_deadline(limit);
+  return true;
+}
+
+Verdict CallBinder::judge(CallIntent& intent) {
+  switch (intent.pick.outcome()) {
+    case PickOutcome::kComplete:
+      if (is_alive(intent)) return Verdict::kBind;
+      put_off(intent);
+      return Verdict::kWait;
+    case PickOutcome::kQueue:
+      return Verdict::kWait;
+    case PickOutcome::kFail:
+      return intent.wait_for_ready ? Verdict::kWait : Verdict::kFail;
+    case PickOutcome::kDrop:
+      return Verdict::kFail;
+  }
+  return Verdict::kFail;
+}
+
+void CallBinder::put_off(CallIntent& intent) {
+  intent.pick.put_off();
+  intent.is_put_off = true;
+}
+
+bool CallBinder::is_alive(const CallIntent& intent) {
+  return connection_of(intent.pick).is_ready();
+}
+
+Call CallBinder::bind(CallIntent intent, CallSite&& site) {
+  grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
+  const Interception made = intercept(intent, site);
+  GrpcAccess::set_call(site.context, call, std::move(site.channel));
+  const bool is_attempt = intent.attempt != nullptr;
+  hand_over(intent, made.observer);
+  if (made.observer != nullptr) {
+    const Call real(call, made.observer, site.cq, made.info);
+    if (!is_callback_cq(site.cq)) return real;
+    return made.observer->stand_behind(
+        GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
+  }
+  if (!is_attempt) {
+    auto unobserved = std::make_shared<UnobservedCall>();
+    *unobserved = {GrpcAccess::owned(site.context), std::move(intent)};
+    GrpcAccess::own(site.context, std::move(unobserved));
+  }
+  return {call, this, site.cq, made.info};
+}
+
+Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const CallSite& site) {
+  grpc_call* const call = GrpcAccess::make_call(
+      GrpcAccess::c_channel(*anchor_), site.method.name(), site.context, site.cq->cq());
+  const Interception made = intercept(intent, site);
+  GrpcAccess::set_call(site.context, call, site.channel);
+  end(call, status);
+  hand_over_failed(intent, made.observer);
+  if (made.observer != nullptr) return {call, &made.observer->filler(), site.cq, made.info};
+  return {call, this, site.cq, made.info};
+}
+
+bool CallBinder::observes(const CallIntent& intent, const CallSite& site) const {
+  return intent.attempt == nullptr && site.position < creators_.size();
+}
+
+Interception CallBinder::intercept(const CallIntent& intent, const CallSite& site) const {
+  const bool none = intent.attempt != nullptr;
+  return channel::intercept(site, creators_, none ? creators_.size() + 1 : site.position);
+}
+
+grpc_call* CallBinder::connect(const CallIntent& intent,
+                               const char* method,
+                               const grpc::ClientContext& context,
+                               grpc::CompletionQueue& cq) const {
+  const actors::GrpcConnection& connection = connection_of(intent.pick);
+  const std::string& own = options_.authority.empty() ? connection.authority() : options_.authority;
+  const std::string& authority = intent.authority.empty() ? own : intent.authority;
+  return GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
+}
+
+grpc_call* CallBinder::refuse(const absl::Status& status,
+                              const char* method,
+                              grpc::CompletionQueue& cq) const {
+  grpc_call* const call = GrpcAccess::make_bare_call(*anchor_, method, cq);
+  end(call, status);
+  return call;
+}
+
+void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
+  if (std::optional<CallIntent>* const attempt = intent.attempt) {
+    if (stats(intent) != nullptr) stats(intent)->count_started();
+    *attempt = std::move(intent);
+  } else if (observer != nullptr) {
+    observer->observe(*this, std::move(intent));
+  }
+}
+
+void CallBinder::hand_over_failed(CallIntent& intent, CallObserver* observer) {
+  if (intent.pick.outcome() == PickOutcome::kFail && !intent.pick.retry().is_none())
+    hand_over(intent, observer);
+}
+
+const CallStats* CallBinder::stats(const CallIntent& intent) {
+  const bool has_connection = intent.pick.outcome() == PickOutcome::kComplete;
+  return has_connection ? &intent.pick.stats() : nullptr;
+}
+
+std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt& ended) const {
+  const bool had_connection = stats(intent) != nullptr;
+  const grpc::StatusCode code = ended.status.error_code();
+  lb::AttemptEnd end{.code = code};
+  auto reach = actors::Reach::kServer;
+  if (code != grpc::StatusCode::OK) {
+    if (had_connection && code == grpc::StatusCode::UNAVAILABLE)
+      reach = actors::reach_of(ended.context, connection_of(intent.pick), ended.was_taken);
+    end.is_unsent = ended.request_bytes && reach == actors::Reach::kNowhere;
+    end.is_refused = ended.request_bytes && reach == actors::Reach::kRefused;
+    end.is_committed = had_connection && GrpcAccess::has_headers(ended.context);
+    end.is_kept = ended.request_bytes && *ended.request_bytes <= options_.retry_buffer_bytes;
+    end.time_left = until(ended.context.raw_deadline());
+    const auto& trailers = ended.context.GetServerTrailingMetadata();
+    const auto pushback = trailers.find("grpc-retry-pushback-ms");
+    if (pushback != trailers.end())
+      end.pushback.emplace(pushback->second.data(), pushback->second.size());
+  }
+  const auto decision =
+      intent.retry.after(end, intent.pick.retry(), intent.seed, options_.throttle.get());
+  const bool is_over = !ended.is_wanted || !decision.delay;
+  if (had_connection && is_over) name_endpoint(intent, reach, ended);
+  const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
+  if (!end.is_unsent && !is_no_attempt) intent.pick.end(code);
+  if (!ended.is_wanted) return std::nullopt;
+  if (decision.result) intent.pick.stats().count_retry(*decision.result);
+  if (!decision.delay) return std::nullopt;
+  if (decision.is_transparent) {
+    counts().count_repicked();
+  } else {  // A6: every retry has a chance of another endpoint.
+    intent.seed = draw(intent.seed, Salt::kRetryPick);
+  }
+  const bool elsewhere = options_.retry_elsewhere || intent.pick.retry().avoids_tried();
+  if (elsewhere && had_connection) intent.tried.push_back(intent.pick.connection()->address());
+  intent.pick.put_off();
+  return decision.delay;
+}
+
+// What gRPC says of a connection that broke off names neither the connection nor the call's target.
+// A server's own words stay as they are, and so do those of deadlines and cancellation.
+void CallBinder::name_endpoint(const CallIntent& intent,
+                               actors::Reach reach,
+                               const EndedAttempt& ended) const {
+  const grpc::StatusCode code = ended.status.error_code();
+  const bool may_be_the_connection = code == grpc::StatusCode::UNAVAILABLE ||
+                                     code == grpc::StatusCode::INTERNAL ||
+                                     code == grpc::StatusCode::UNKNOWN;
+  if (!may_be_the_connection || actors::is_from_server(ended.context, reach)) return;
+  const absl::Status why(static_cast<absl::StatusCode>(code),
+                         absl::StrCat("endpoint ",
+                                      connection_of(intent.pick).address().str(),
+                                      ": ",
+                                      ended.status.error_message()));
+  ended.status = grpc::Status(
+      code, std::string(describe(why, intent).message()), ended.status.error_details());
+}
+
+absl::Status CallBinder::describe(const absl::Status& why, const CallIntent& intent) const {
+  return options_.router.describe(why, intent.pick.cluster());
+}
+
+absl::Status CallBinder::closed() const {
+  const lb::Pick last = options_.router.pick({});
+  if (last.outcome() == PickOutcome::kFail) return last.status();
+  return options_.router.describe(
+      absl::UnavailableError("the signalbox runtime has been shut down"));
+}
+
+grpc::CompletionQueue* CallBinder::callback_cq() {
+  grpc::CompletionQueue* const cq = lasting_callback_cq(*anchor_);
+  callback_cq_ = cq;
+  return cq;
+}
+
+void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {
+  const OpsScope scope(ops, *call);
+  ops->FillOps(call);
+}
+
+}  // namespace signalbox::channel

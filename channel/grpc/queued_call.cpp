@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/grpc/queued_call.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/io/grpc_poller.hpp"
+#include "channel/grpc/call_observer.hpp"
+
+namespace signalbox::channel {
+
+using grpc::internal::Call;
+using grpc::internal::CallOpSetInterface;
+using grpc::internal::RpcMethod;
+
+// Lives in the application's context, and dies with it.
+struct QueuedCall::ContextOwner {
+  ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
+      : call(std::move(owned)), rest(std::move(more)) {}
+
+  ~ContextOwner() { call->context_gone(); }
+
+  ContextOwner(const ContextOwner&) = delete;
+  ContextOwner& operator=(const ContextOwner&) = delete;
+
+  std::shared_ptr<QueuedCall> call;
+  std::shared_ptr<void> rest;  ///< What the context owns besides.
+};
+
+QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
+                       CallIntent intent,
+                       const RpcMethod& method,
+                       grpc::ClientContext& context,
+                       grpc::CompletionQueue* cq)
+    : binder_(std::move(binder)),
+      name_(method.name()),
+      context_(context),
+      cq_(cq),
+      intent_(std::move(intent)) {}
+
+QueuedCall::~QueuedCall() {
+  for (grpc_call* const call : earlier_)
+    grpc_call_unref(call);
+}
+
+Call QueuedCall::hold(std::shared_ptr<CallBinder> binder, CallIntent intent, const CallSite& site) {
+  const auto self = std::make_shared<QueuedCall>(
+      std::move(binder), std::move(intent), site.method, site.context, site.cq);
+  self->count();
+  self->make_holding_call();
+  self->interception_ = self->binder_->intercept(self->intent_, site);
+  GrpcAccess::set_call(
+      site.context, self->holding_, std::make_shared<ContextOwner>(self, site.channel));
+  self->watch_holding_call();
+  return {self->holding_, self.get(), site.cq, self->interception_.info};
+}
+
+std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
+                                                   const RpcMethod& method,
+                                                   grpc::ClientContext& context,
+                                                   CallObserver& observer,
+                                                   std::shared_ptr<CallBinder> binder,
+                                                   CallIntent intent) {
+  auto self = std::make_shared<QueuedCall>(
+      std::move(binder), std::move(intent), method, context, call.cq());
+  if (self->intent_.is_put_off) self->count();
+  self->make_holding_call();
+  self->interception_ = {call.client_rpc_info(), &observer};
+  GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
+  self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
+  // Cancelled before that, it was the call before that was cancelled.
+  if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
+  self->watch_holding_call();
+  return self;
+}
+
+void QueuedCall::count() {
+  binder_->counts().count_queued();
+  if (intent_.is_put_off) binder_->counts().count_repicked();
+}
+
+void QueuedCall::make_holding_call() {
+  holding_ = GrpcAccess::make_call(GrpcAccess::c_channel(binder_->anchor()),
+                                   name_.c_str(),
+                                   context_,
+                                   actors::GrpcPoller::callback_queue());
+}
+
+void QueuedCall::watch_holding_call() {
+  const auto self = shared_from_this();
+  actors::watch_end(holding_, /*send=*/false, [self](const absl::Status& status) {
+    self->holding_ended(status);
+  });
+}
+
+void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kBound) {
+    lock.unlock();
+    return real_.PerformOps(ops);
+  }
+  GrpcAccess::hold_cq(cq_);
+  stored_.push_back(ops);
+  if (state_ != State::kPrepared) return;
+  // In the list before it can be claimed: whoever binds it takes it out again.
+  const auto self = shared_from_this();
+  binder_->waiting().add(self);
+  state_ = State::kWaiting;
+  lock.unlock();
+  try_bind();
+}
+
+void QueuedCall::wake() {
+  try_bind();
+}
+
+// --- waiting ----------------------------------------------------------------
+
+void QueuedCall::try_bind() {
+  while (claim()) {
+    const Verdict verdict = pick_again();
+    if (verdict != Verdict::kWait) return bind(verdict);
+    if (keep_waiting()) return;
+  }
+}
+
+bool QueuedCall::claim() {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kWaiting) return false;
+  state_ = State::kClaimed;
+  return true;
+}
+
+// Precondition: claimed.
+Verdict QueuedCall::pick_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return Verdict::kFail;
+  }
+  if (binder_->waiting().is_closed()) return Verdict::kFail;
+  if (intent_.pick.delay() > Duration::zero()) {
+    if (!has_waited()) return Verdict::kWait;
+    intent_.pick.end_delay();
+  } else if (binder_->sequence() == intent_.pick.sequence()) {
+    return intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
+  }
+  if (binder_->pick(intent_, name_.c_str(), context_)) limit();
+  return CallBinder::judge(intent_);
+}
+
+// Gives the claim back. False: there is news that found the call claimed, and went by.
+bool QueuedCall::keep_waiting() {
+  const std::uint64_t seen = intent_.pick.sequence();  // Others may own the pick in a moment.
+  const bool is_delayed = intent_.pick.delay() > Duration::zero();
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::kWaiting;
+    if (ended_) return false;
+    if (is_delayed && delay_ != Delay::kRunning) return false;
+  }
+  return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
+}
+
+// Precondition: claimed, and delayed. The delay begins when this is asked first: with the call's
+// first batch, or when its route becomes known after that.
+bool QueuedCall::has_waited() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (delay_ != Delay::kNone) return delay_ == Delay::kOver;
+    delay_ = Delay::kRunning;
+  }
+  const gpr_timespec due = gpr_time_add(
+      gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_nanos(intent_.pick.delay().count(), GPR_TIMESPAN));
+  const std::weak_ptr<QueuedCall> weak = weak_from_this();
+  delay_alarm_.Set(due, [weak](bool is_over) {
+    const auto self = weak.lock();
+    if (!is_over || self == nullptr) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->delay_ = Delay::kOver;
+    }
+    self->try_bind();
+  });
+  return false;
+}
+
+// The holding call's deadline was fixed when nothing was known of the route.
+void QueuedCall::limit() {
+  const std::weak_ptr<QueuedCall> weak = weak_from_this();
+  alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {
+    const auto self = weak.lock();
+    if (is_over && self != nullptr) {
+      self->holding_ended(absl::DeadlineExceededError("the route's timeout is over"));
+    }
+  });
+}
+
+void QueuedCall::holding_ended(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::kGone) return;
+    if (state_ == State::kReplaying || state_ == State::kBound) {
+      if (absl::IsCancelled(status)) grpc_call_cancel(real_.call(), nullptr);
+      return;
+    }
+  }
+  end_early(status);
+  try_bind();
+}
+
+bool QueuedCall::is_cancelled() const {
+  return interception_.observer != nullptr && interception_.observer->is_cancelled();
+}
+
+// Precondition: claimed. With what a call that does not wait would have been told.
+absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
+  const lb::Pick& last = intent_.pick;
+  const bool is_delayed = last.delay() > Duration::zero();
+  const char* const doing = is_delayed                  ? "delayed by a filter"
+                            : last.cluster() == nullptr ? "waiting for a configuration"
+                                                        : "waiting for a connection";
+  const std::string error =
+      last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
+  return binder_->describe({how.code(), absl::StrCat(how.message(), " while ", doing, error)},
+                           intent_);
+}
+
+void QueuedCall::end_early(const absl::Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) ended_ = status;
+}
+
+// --- bound ------------------------------------------------------------------
+
+// Precondition: claimed.
+void QueuedCall::bind(Verdict verdict) {
+  const auto self = shared_from_this();
+  binder_->waiting().remove(this);
+  // The holding call's watch says so too, but perhaps later.
+  if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
+  std::unique_lock lock(mutex_);
+  const std::optional<absl::Status> ended = ended_;
+  lock.unlock();
+  if (ended) verdict = Verdict::kFail;
+  const bool is_closed = binder_->waiting().is_closed();
+  const absl::Status failure = ended       ? why_waiting_ended(*ended)
+                               : is_closed ? binder_->closed()
+                                           : intent_.pick.status();
+  grpc_call* real = nullptr;
+  if (verdict == Verdict::kBind) {
+    real = binder_->connect(intent_, name_.c_str(), context_, *cq_);
+    GrpcAccess::apply_credentials(context_, real);
+    binder_->hand_over(intent_, interception_.observer);
+  } else {
+    real = binder_->refuse(failure, name_.c_str(), *cq_);
+    if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.observer);
+    intent_.pick = lb::Pick();
+  }
+  grpc::internal::CallHook* hook = binder_.get();
+  if (interception_.observer != nullptr) hook = &interception_.observer->filler();
+  real_ = Call(real, hook, cq_, interception_.info);
+  grpc_call_ref(real);  // For holding_ended(): the context may be going meanwhile.
+  earlier_.push_back(real);
+  earlier_.push_back(GrpcAccess::rebind(context_, real));
+  lock.lock();
+  state_ = State::kReplaying;
+  // Whoever cancelled between the choice above and this saw no real call to cancel. A deadline is
+  // the real call's own as well.
+  if (is_cancelled() || (ended_ && absl::IsCancelled(*ended_))) {
+    grpc_call_cancel(real_.call(), nullptr);
+  }
+  replay(std::move(lock));
+}
+
+void QueuedCall::replay(std::unique_lock<std::mutex> lock) {
+  while (!stored_.empty()) {
+    CallOpSetInterface* const ops = stored_.front();
+    stored_.pop_front();
+    lock.unlock();
+    fill(ops);
+    lock.lock();
+  }
+  if (state_ == State::kReplaying) state_ = State::kBound;
+}
+
+void QueuedCall::fill(CallOpSetInterface* ops) {
+  if (interception_.observer != nullptr) return interception_.observer->fill(ops, &real_, cq_);
+  const OpsScope scope(ops, real_, cq_);
+  ops->FillOps(&real_);
+}
+
+// With the last references gRPC cancels the holding call, whose watch lets go of this.
+void QueuedCall::context_gone() {
+  std::vector<grpc_call*> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::kGone;
+    earlier.swap(earlier_);
+  }
+  for (grpc_call* const call : earlier)
+    grpc_call_unref(call);
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QueuedCall — a call that has no connection yet (drawn below), as the application sees it: it can
+// be started, cancelled, and run into its deadline. One that a filter delays (A33) waits as well,
+// for the end of the delay instead of for a publication.
+//
+//            first op              a pick, or its end          all ops replayed
+//   Prepared ────────▶ Waiting ──────────────────▶ Replaying ──────────────▶ Bound ─▶ Gone
+//                        ▲   │ claimed, by one thread                               (context)
+//                        └───┘ not yet
+//
+// The application's context gets a *holding call* on the anchor channel, which never connects; of
+// it only RECV_STATUS is started, so that gRPC reports its cancellation and its deadline. Op sets
+// are stored. When the call is bound, the *real call* is made on the application's own queue, takes
+// the holding call's place in the context, and the op sets are filled into it: only then do they
+// run the interceptors, which the context has had from the beginning.
+//
+// Invariants
+//   Q1  Only the thread that has claimed the call touches the application's context and the pick;
+//       the call cannot complete meanwhile. No lock is held while ops are filled: they may run
+//       the application's code, and then this, the context and the queue may be gone.
+//   Q2  The calls that the context had before live until ~ClientContext: what the application
+//       reads is in their arenas.
+//   Q3  The queue is held once per stored op set, and released when that has its own hold.
+
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include "channel/grpc/call_binder.hpp"
+
+namespace signalbox::channel {
+
+class QueuedCall final : public grpc::internal::CallHook,
+                         public Waiter,
+                         public std::enable_shared_from_this<QueuedCall> {
+ public:
+  /// A new call, which waits.
+  static grpc::internal::Call hold(std::shared_ptr<CallBinder> binder,
+                                   CallIntent intent,
+                                   const CallSite& site);
+
+  /// Takes over from a call that was bound, and whose connection died before its first batch.
+  static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
+                                                const grpc::internal::RpcMethod& method,
+                                                grpc::ClientContext& context,
+                                                CallObserver& observer,
+                                                std::shared_ptr<CallBinder> binder,
+                                                CallIntent intent);
+
+  QueuedCall(std::shared_ptr<CallBinder> binder,
+             CallIntent intent,
+             const grpc::internal::RpcMethod& method,
+             grpc::ClientContext& context,
+             grpc::CompletionQueue* cq);
+  ~QueuedCall() override;
+
+  void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
+                        grpc::internal::Call* call) override;
+  void wake() override;
+
+ private:
+  enum class State { kPrepared, kWaiting, kClaimed, kReplaying, kBound, kGone };
+  enum class Delay { kNone, kRunning, kOver };
+  struct ContextOwner;
+
+  void count();
+  void make_holding_call();
+  void watch_holding_call();
+  void try_bind();
+  bool claim();
+  Verdict pick_again();
+  bool keep_waiting();
+  bool has_waited();
+  void bind(Verdict verdict);
+  void replay(std::unique_lock<std::mutex> lock);
+  void fill(grpc::internal::CallOpSetInterface* ops);
+  void limit();
+  void holding_ended(const absl::Status& status);
+  bool is_cancelled() const;
+  absl::Status why_waiting_ended(const absl::Status& how) const;
+  void end_early(const absl::Status& status);
+  void context_gone();
+
+  const std::shared_ptr<CallBinder> binder_;
+  const std::string name_;
+  grpc::ClientContext& context_;
+  grpc::CompletionQueue* const cq_;
+  CallIntent intent_;
+  Interception interception_;
+  grpc::Alarm alarm_;  ///< For a route's timeout that was learnt only while waiting.
+  grpc::Alarm delay_alarm_;
+
+  std::mutex mutex_;  ///< Guards all below.
+  State state_ = State::kPrepared;
+  Delay delay_ = Delay::kNone;
+  std::optional<absl::Status> ended_;  ///< Cancelled, or out of time, before it was bound.
+  std::deque<grpc::internal::CallOpSetInterface*> stored_;
+  grpc_call* holding_ = nullptr;
+  std::vector<grpc_call*> earlier_;  ///< What the context had before (Q2), and the real one.
+  grpc::internal::Call real_;
+};
+
+}  // namespace signalbox::channel

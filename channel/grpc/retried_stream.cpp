@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/grpc/retried_stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/impl/codegen/interceptor_common.h>
+
+#include "actors/io/grpc_connector.hpp"
+#include "channel/grpc/call_observer.hpp"
+#include "messages/invariant.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::internal::Call;
+using grpc::internal::CallOpClientRecvStatus;
+using grpc::internal::CallOpClientSendClose;
+using grpc::internal::CallOpGenericRecvMessage;
+using grpc::internal::CallOpRecvInitialMetadata;
+using grpc::internal::CallOpSendInitialMetadata;
+using grpc::internal::CallOpSendMessage;
+using grpc::internal::CallOpSetInterface;
+using grpc::internal::InterceptorBatchMethodsImpl;
+
+constexpr char kPreviousAttempts[] = "grpc-previous-rpc-attempts";
+
+bool has(grpc::experimental::InterceptorBatchMethods& batch, InterceptionHookPoints point) {
+  return batch.QueryInterceptionHookPoint(point);
+}
+
+void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
+  const grpc_call_error error = grpc_call_start_batch(call, ops, count, tag, nullptr);
+  SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
+}
+
+// As if gRPC had said that the operations failed: reactors take that for a response without
+// headers. An interceptor goes on with the batch.
+void fail(CallOpSetInterface* ops) {
+  void* tag = nullptr;
+  bool ok = false;
+  ops->FinalizeResult(&tag, &ok);
+}
+
+// The context has the headers already: they are not to be asked for.
+void have_headers(CallOpSetInterface* ops) {
+  if (auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(ops); op != nullptr)
+    *op = CallOpRecvInitialMetadata();
+}
+
+// Each holds the queue once, and gives that back when it has a hold of its own.
+void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
+  for (CallOpSetInterface* const ops : stored) {
+    const OpsScope scope(ops, call, call.cq());
+    ops->FillOps(&call);
+  }
+}
+
+// A batch that receives a message of a type that only it knows, which it forgets when it completes:
+// so it receives bytes, and the message is made of them in the end.
+class Reply final : private CallOpGenericRecvMessage {
+ public:
+  explicit Reply(CallOpGenericRecvMessage& op) : CallOpGenericRecvMessage(std::move(op)) {
+    arm(op);
+  }
+
+  void arm(CallOpGenericRecvMessage& op) { op.RecvMessage(&bytes_); }
+
+  /// The bytes have come.
+  bool make() {
+    grpc_op op{};
+    std::size_t count = 0;
+    AddOp(&op, &count);
+    std::vector<grpc::Slice> slices;
+    bool is_made = bytes_.Dump(&slices).ok();
+    std::vector<grpc_slice> parts;
+    parts.reserve(slices.size());
+    for (const grpc::Slice& slice : slices)
+      parts.push_back(slice.c_slice());
+    *op.data.recv_message.recv_message = grpc_raw_byte_buffer_create(parts.data(), parts.size());
+    for (const grpc_slice& part : parts)
+      grpc_slice_unref(part);
+    FinishOp(&is_made);
+    return is_made;
+  }
+
+ private:
+  grpc::ByteBuffer bytes_;
+};
+
+}  // namespace
+
+// A batch that has come to the innermost interceptor, and has not gone on from there for good.
+struct RetriedStream::Batch {
+  enum class Where {
+    kOut,       ///< Its operations run.
+    kHeld,      ///< They have ended, and nobody knows.
+    kCarrying,  ///< Held, and operations of ours run under its tag.
+    kRepeated,  ///< It completes once more, and well.
+    kRefilled,  ///< It is on its way out again.
+    kFailing,   ///< It completes once more, and not well.
+  };
+
+  Methods* methods = nullptr;
+  CallOpSetInterface* ops = nullptr;
+  grpc_call* call = nullptr;  ///< Which it was filled into, and has a reference on.
+  Where where = Where::kOut;
+  bool is_sent = false;  ///< It sent a message.
+  bool has_headers = false;
+  bool has_message = false;
+  grpc::Status* status = nullptr;
+  std::unique_ptr<Reply> reply;
+};
+
+// How an attempt ended; also the operation that asks for it.
+struct RetriedStream::End : CallOpClientRecvStatus {
+  using CallOpClientRecvStatus::AddOp;
+  using CallOpClientRecvStatus::FinishOp;
+
+  grpc::Status status;
+  bool is_asked = false;
+};
+
+struct RetriedStream::Sends : CallOpSendInitialMetadata, CallOpSendMessage, CallOpClientSendClose {
+  ~Sends() {
+    bool ok = true;
+    CallOpSendInitialMetadata::FinishOp(&ok);
+  }
+
+  std::size_t add(grpc_op* ops) {
+    std::size_t count = 0;
+    CallOpSendInitialMetadata::AddOp(ops, &count);
+    CallOpSendMessage::AddOp(ops, &count);
+    CallOpClientSendClose::AddOp(ops, &count);
+    return count;
+  }
+};
+
+// What queued_call fills into the next attempt.
+class RetriedStream::Replay final : public CallOpSetInterface {
+ public:
+  explicit Replay(RetriedStream& stream) : stream_(stream) {}
+
+  // The batches that are held have holds on the queue of their own, and may end, and the queue with
+  // them, as soon as anything is started.
+  void FillOps(Call* call) override {
+    release_held_queue();
+    stream_.replay(*call);
+  }
+
+  // Its operations have others' tags.
+  bool FinalizeResult(void**, bool*) override { return false; }
+
+  void* core_cq_tag() override { return nullptr; }
+
+  void SetHijackingState() override {}
+
+  void ContinueFillOpsAfterInterception() override {}
+
+  void ContinueFinalizeResultAfterInterception() override {}
+
+ private:
+  RetriedStream& stream_;
+};
+
+RetriedStream::RetriedStream(CallObserver& observer,
+                             grpc::ClientContext& context,
+                             std::size_t most_kept,
+                             int entering)
+    : observer_(observer),
+      context_(context),
+      most_kept_(most_kept),
+      replay_(std::make_unique<Replay>(*this)),
+      entering_(entering) {}
+
+RetriedStream::~RetriedStream() {
+  if (refused_ != nullptr) grpc_call_unref(refused_);
+}
+
+void RetriedStream::cancel() {
+  const Lock lock(mutex_);
+  if (back_off_ != nullptr) back_off_->cancel();
+}
+
+std::optional<std::size_t> RetriedStream::kept_bytes() {
+  const Lock lock(mutex_);
+  return is_large_ ? std::nullopt : std::optional(log_bytes_);
+}
+
+bool RetriedStream::is_observed() {
+  const Lock lock(mutex_);
+  return !is_blind_;
+}
+
+// --- batches --------------------------------------------------------------------
+
+void RetriedStream::fill(CallOpSetInterface* ops, const Call& call, grpc::CompletionQueue* held) {
+  Call target = call;
+  if (ops != replay_.get()) {
+    Lock lock(mutex_, std::defer_lock);
+    if (!is_quiet_) lock.lock();
+    if (state_ == State::kEnding || state_ == State::kAgain) {
+      if (held == nullptr) GrpcAccess::hold_cq(call.cq());
+      stored_.push_back(ops);
+      return;
+    }
+    if (state_ == State::kOpen) ++entering_;
+    if (are_ours_) have_headers(ops);
+    if (current_.call() == nullptr) current_ = call;
+    target = current_;
+  }
+  const OpsScope scope(ops, target, held);
+  ops->FillOps(&target);
+}
+
+bool RetriedStream::intercept(Methods& methods) {
+  if (is_quiet_) return false;
+  Lock lock(mutex_);
+  if (Batch* const batch = find(methods)) return come_back(std::move(lock), *batch);
+  return state_ != State::kSettled && go_out(std::move(lock), methods);
+}
+
+bool RetriedStream::go_out(Lock lock, Methods& methods) {
+  if (entering_ > 0) --entering_;
+  const FilledOps filled = filled_ops();
+  if (current_.call() == nullptr && filled.is_of(context_.c_call())) current_ = *filled.call;
+  // A batch may come back when a cancelled call has forgotten its transport.
+  if (state_ == State::kOpen && current_.call() != nullptr)
+    was_taken_ = was_taken_ || !actors::has_no_transport(current_.call());
+  is_blind_ = current_.call() == nullptr || !filled.is_of(current_.call());
+  if (!is_blind_) remember(methods, filled.ops);
+  if (is_blind_ || (is_large_ && state_ == State::kOpen)) settle(std::move(lock));
+  return false;
+}
+
+void RetriedStream::remember(Methods& methods, CallOpSetInterface* ops) {
+  Batch& batch = batches_.emplace_back();
+  batch.methods = &methods;
+  batch.ops = ops;
+  batch.call = current_.call();
+  has_begun_ |= has(methods, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA);
+  is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
+  if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+    batch.is_sent = true;
+    log_.push_back(*methods.GetSerializedSendMessage());
+    log_bytes_ += log_.back().Length();
+    is_large_ = log_bytes_ > most_kept_;
+    if (is_large_) log_.clear();
+  }
+  auto* const op = dynamic_cast<CallOpGenericRecvMessage*>(ops);
+  if (op != nullptr && methods.GetRecvMessage() != nullptr)
+    batch.reply = std::make_unique<Reply>(*op);
+}
+
+bool RetriedStream::come_back(Lock lock, Batch& batch) {
+  switch (batch.where) {
+    case Batch::Where::kOut:
+      return judge(std::move(lock), batch);
+    case Batch::Where::kCarrying:
+      batch.where = Batch::Where::kHeld;
+      stepped(std::move(lock));
+      return true;
+    case Batch::Where::kRefilled:
+      batch.where = Batch::Where::kOut;
+      return false;
+    case Batch::Where::kRepeated:
+    case Batch::Where::kFailing:
+      tell_sent(batch);
+      forget(batch);
+      return false;
+    case Batch::Where::kHeld:
+      break;
+  }
+  SIGNALBOX_INVARIANT(false, "a held batch is seen by nobody");
+}
+
+// The batch's operations have ended.
+bool RetriedStream::judge(Lock lock, Batch& batch) {
+  Methods& methods = *batch.methods;
+  batch.has_headers = has(methods, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
+  batch.has_message = has(methods, InterceptionHookPoints::POST_RECV_MESSAGE);
+  const bool has_status = has(methods, InterceptionHookPoints::POST_RECV_STATUS);
+  batch.status = has_status ? methods.GetRecvStatus() : nullptr;
+  has_headers_ |= batch.has_headers;
+  was_taken_ = was_taken_ || state_ == State::kSettled ||
+               (batch.is_sent && methods.GetSendMessageStatus()) ||
+               !actors::has_no_transport(batch.call);
+  const bool receives = batch.has_headers || batch.has_message || has_status;
+  const bool has_come = batch.has_message && methods.GetRecvMessage() != nullptr;
+  if (has_come && batch.reply != nullptr && !batch.reply->make() && has_status)
+    *batch.status = {grpc::StatusCode::INTERNAL, "Unable to parse the response"};
+
+  if (state_ == State::kSettled && is_without_headers(batch)) {
+    batch.where = Batch::Where::kFailing;
+    CallOpSetInterface* const ops = batch.ops;
+    lock.unlock();
+    fail(ops);
+    return true;
+  }
+  if (state_ == State::kSettled) {
+    tell_sent(batch);
+    forget(batch);
+    return false;
+  }
+  if (has_come || (has_status && batch.status->ok()) || (receives && is_answered())) {
+    tell_sent(batch);
+    forget(batch);
+    settle(std::move(lock));
+    return false;
+  }
+  if (receives || (batch.is_sent && !methods.GetSendMessageStatus())) {
+    batch.where = Batch::Where::kHeld;
+    state_ = State::kEnding;
+    if (has_status) {
+      end_ = std::make_unique<End>();
+      end_->status = *batch.status;
+    }
+    advance(std::move(lock));
+    return true;
+  }
+  // A call that the application has cancelled is not made again: it hears how the batch ended.
+  if (batch.is_sent || observer_.is_cancelled()) {
+    tell_sent(batch);
+    forget(batch);
+    advance(std::move(lock));
+    return false;
+  }
+  // How it ended is not said here. What it sent is remembered: so it ends well.
+  batch.where = Batch::Where::kRepeated;
+  grpc_call* const call = batch.call;
+  void* const tag = batch.ops->core_cq_tag();
+  advance(std::move(lock));
+  start(call, nullptr, 0, tag);
+  return true;
+}
+
+// Whoever serializes a message early, as we do, takes this hook from the others.
+void RetriedStream::tell_sent(const Batch& batch) {
+  if (!batch.is_sent) return;
+  static_cast<InterceptorBatchMethodsImpl*>(batch.methods)
+      ->AddInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE);
+}
+
+// Of the attempt that runs, when something of it has been received.
+bool RetriedStream::is_answered() {
+  return observer_.has_connection() && GrpcAccess::has_headers(context_);
+}
+
+// Whether a reactor is to hear from the batch that there is no initial metadata.
+bool RetriedStream::is_without_headers(const Batch& batch) {
+  return batch.has_headers && observer_.is_callback(current_) && !GrpcAccess::has_headers(context_);
+}
+
+RetriedStream::Batch* RetriedStream::find(const Methods& methods) {
+  for (Batch& batch : batches_)
+    if (batch.methods == &methods) return &batch;
+  return nullptr;
+}
+
+void RetriedStream::forget(const Batch& batch) {
+  batches_.remove_if([&](const Batch& other) { return &other == &batch; });
+  rest();
+}
+
+void RetriedStream::rest() {
+  is_quiet_ = state_ == State::kSettled && batches_.empty() && !are_ours_;
+}
+
+// --- the end of an attempt --------------------------------------------------------
+
+// Whatever happens to it from now on, the call is not made again.
+void RetriedStream::settle(Lock lock) {
+  state_ = State::kSettled;
+  log_.clear();
+  std::vector<Methods*> held;
+  std::vector<CallOpSetInterface*> failing;
+  for (Batch& batch : batches_) {
+    if (batch.where != Batch::Where::kHeld) continue;
+    if (is_without_headers(batch)) {
+      batch.where = Batch::Where::kFailing;
+      failing.push_back(batch.ops);
+      continue;
+    }
+    tell_sent(batch);
+    observer_.deliver_cookie(*batch.methods);
+    held.push_back(batch.methods);
+  }
+  batches_.remove_if([](const Batch& batch) { return batch.where == Batch::Where::kHeld; });
+  const auto stored = std::exchange(stored_, {});
+  for (CallOpSetInterface* const ops : stored)
+    if (are_ours_) have_headers(ops);
+  const Call call = current_;
+  rest();
+  lock.unlock();
+  for (CallOpSetInterface* const ops : failing)
+    fail(ops);
+  for (Methods* const methods : held)
+    methods->Proceed();
+  fill_stored(stored, call);
+}
+
+// Goes on with the end of an attempt once all of its batches are back (S1).
+void RetriedStream::advance(Lock lock) {
+  if (state_ != State::kEnding || entering_ > 0) return;
+  for (const Batch& batch : batches_) {
+    const auto where = batch.where;
+    if (where != Batch::Where::kHeld && where != Batch::Where::kRepeated) return;
+  }
+  if (end_ != nullptr) return decide(std::move(lock));
+  ask(std::move(lock));
+}
+
+// Why did it end? Where the application has not asked for the headers yet, it may still be that
+// the server has answered: then the status would come only after the messages.
+void RetriedStream::ask(Lock lock) {
+  grpc_op op{};
+  if (!has_headers_) {
+    op.op = GRPC_OP_RECV_INITIAL_METADATA;
+    op.data.recv_initial_metadata.recv_initial_metadata =
+        GrpcAccess::received_headers(context_).arr();
+    return carry(std::move(lock), Step::kHeaders, &op, 1);
+  }
+  std::size_t count = 0;
+  end_ = std::make_unique<End>();
+  end_->is_asked = true;
+  end_->ClientRecvStatus(&context_, &end_->status);
+  end_->AddOp(&op, &count);
+  carry(std::move(lock), Step::kStatus, &op, count);
+}
+
+// What the carrier carried is done.
+void RetriedStream::stepped(Lock lock) {
+  bool ok = true;
+  switch (step_) {
+    case Step::kHeaders:
+      has_headers_ = true;
+      are_ours_ = is_answered();
+      if (!are_ours_) return ask(std::move(lock));
+      observer_.add_cookie_to_headers();
+      return settle(std::move(lock));
+    case Step::kStatus:
+      end_->FinishOp(&ok);
+      return decide(std::move(lock));
+    case Step::kReplay:
+      return send_next(std::move(lock));
+  }
+}
+
+void RetriedStream::decide(Lock lock) {
+  const auto kept = is_large_ ? std::nullopt : std::optional(log_bytes_);
+  const auto delay = observer_.ended(end_->status, kept, /*is_wanted=*/true, was_taken_);
+  if (!delay) {
+    for (const Batch& batch : batches_)
+      if (batch.status != nullptr) *batch.status = end_->status;
+    // Nobody can ask for the status again. The context has the trailers, and with them the details.
+    if (end_->is_asked) {
+      refused_ = observer_.refuse(end_->status, *current_.cq());
+      current_ = Call(refused_, &observer_.filler(), current_.cq(), current_.client_rpc_info());
+    }
+    return settle(std::move(lock));
+  }
+  state_ = State::kAgain;
+  if (*delay > Duration::zero()) {
+    back_off_ = observer_.back_off(*delay, [self = shared_from_this()] { self->again(); });
+    return;  // Whoever cancels from now on finds it; the observer knew of those before.
+  }
+  lock.unlock();
+  again();
+}
+
+// --- the next one -----------------------------------------------------------------
+
+void RetriedStream::again() {
+  Lock lock(mutex_);
+  back_off_ = nullptr;
+  end_ = nullptr;
+  has_headers_ = false;
+  was_taken_ = false;
+  GrpcAccess::received_headers(context_).Reset();
+  GrpcAccess::received_trailers(context_).Reset();
+  const Call last = current_;
+  lock.unlock();
+  observer_.make_again(last, *replay_);  // Cancelled, it is a call that is cancelled.
+}
+
+// On the call that queued_call has made.
+void RetriedStream::replay(const Call& call) {
+  Lock lock(mutex_);
+  current_ = call;
+  next_ = 0;
+  sends_headers_ = has_begun_;
+  sends_close_ = is_closed_;
+  if (has_begun_) observer_.count_started();
+  headers_ = GrpcAccess::metadata(context_);
+  if (const std::uint32_t before = observer_.previous_attempts(); before > 0) {
+    headers_.erase(kPreviousAttempts);
+    headers_.emplace(kPreviousAttempts, absl::StrCat(before));
+  }
+  send_next(std::move(lock));
+}
+
+void RetriedStream::send_next(Lock lock) {
+  sends_ = std::make_unique<Sends>();
+  if (std::exchange(sends_headers_, false)) sends_->SendInitialMetadata(&headers_, 0);
+  if (next_ < log_.size()) {
+    const grpc::Status copied = sends_->SendMessage(log_[next_++]);
+    SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
+  }
+  if (next_ == log_.size() && std::exchange(sends_close_, false)) sends_->ClientSendClose();
+  std::array<grpc_op, 3> ops{};
+  const std::size_t count = sends_->add(ops.data());
+  if (count == 0) return refill(std::move(lock));
+  carry(std::move(lock), Step::kReplay, ops.data(), count);
+}
+
+// The new call is where the one before was when that ended.
+void RetriedStream::refill(Lock lock) {
+  struct Refilled {
+    CallOpSetInterface* ops;
+    grpc_call* before;
+  };
+
+  std::vector<Refilled> refilled;
+  std::vector<Refilled> sent;
+  for (Batch& batch : batches_) {
+    if (batch.where != Batch::Where::kHeld) continue;
+    rearm(batch);
+    if (batch.has_headers || batch.has_message || batch.status != nullptr) {
+      refilled.push_back({batch.ops, std::exchange(batch.call, current_.call())});
+      batch.where = Batch::Where::kRefilled;
+    } else {
+      sent.push_back({batch.ops, batch.call});
+      batch.where = Batch::Where::kRepeated;
+    }
+  }
+  state_ = State::kOpen;
+  sends_ = nullptr;
+  const auto stored = std::exchange(stored_, {});
+  entering_ += static_cast<int>(stored.size());
+  const Call call = current_;
+  lock.unlock();
+  for (const Refilled& batch : sent)
+    start(batch.before, nullptr, 0, batch.ops->core_cq_tag());
+  for (const Refilled& batch : refilled) {
+    // What it held from the first time, the queue and the call, is let go of.
+    fill_stored({batch.ops}, call);
+    grpc_call_unref(batch.before);
+  }
+  fill_stored(stored, call);
+}
+
+void RetriedStream::rearm(Batch& batch) {
+  // Once it has failed, it would say so for ever.
+  if (batch.is_sent) *dynamic_cast<CallOpSendMessage*>(batch.ops) = CallOpSendMessage();
+  if (batch.has_headers) {
+    auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(batch.ops);
+    *op = CallOpRecvInitialMetadata();
+    op->RecvInitialMetadata(&context_);
+  }
+  if (batch.status != nullptr) {
+    auto* const op = dynamic_cast<CallOpClientRecvStatus*>(batch.ops);
+    *op = CallOpClientRecvStatus();
+    op->ClientRecvStatus(&context_, batch.status);
+  }
+  if (batch.reply != nullptr) batch.reply->arm(*dynamic_cast<CallOpGenericRecvMessage*>(batch.ops));
+}
+
+// Starts operations under the tag of a held batch.
+void RetriedStream::carry(Lock lock, Step step, const grpc_op* ops, std::size_t count) {
+  const auto carrier = std::find_if(batches_.begin(), batches_.end(), [](const Batch& batch) {
+    return batch.where == Batch::Where::kHeld;
+  });
+  SIGNALBOX_INVARIANT(carrier != batches_.end(), "an attempt ends with a batch that is held");
+  carrier->where = Batch::Where::kCarrying;
+  step_ = step;
+  grpc_call* const call = current_.call();
+  void* const tag = carrier->ops->core_cq_tag();
+  lock.unlock();
+  start(call, ops, count, tag);
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StateWatch — GetState(), WaitForStateChange() and NotifyOnStateChange() of the drop-in channel.
+//
+//   connectivity_source ─▶ changed ─▶ [StateWatch] ─▶ waiting threads; tags on completion queues
+//
+// gRPC puts a tag of ours on a queue of the application's with an empty batch of a throw-away call
+// on the anchor channel. The queue is held from the beginning of the wait until then.
+
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+
+#include "channel/grpc/call_binder.hpp"
+
+namespace signalbox::channel {
+
+class StateWatch : public std::enable_shared_from_this<StateWatch> {
+ public:
+  /// Watches the binder's connectivity source from now on.
+  static std::shared_ptr<StateWatch> over(std::shared_ptr<CallBinder> binder);
+
+  explicit StateWatch(std::shared_ptr<CallBinder> binder) : binder_(std::move(binder)) {}
+
+  /// The channel is gone: posts the tags that still wait.
+  ~StateWatch();
+  StateWatch(const StateWatch&) = delete;
+  StateWatch& operator=(const StateWatch&) = delete;
+
+  /// SHUTDOWN once the wait list is closed; of a wrong target always TRANSIENT_FAILURE.
+  grpc_connectivity_state state(bool try_to_connect) const;
+
+  /// False: the deadline came first.
+  bool wait(grpc_connectivity_state last, gpr_timespec deadline);
+
+  /// Puts `tag` on `cq` when the state is not `last` any more, or, with ok = false, at the
+  /// deadline.
+  void notify(grpc_connectivity_state last,
+              gpr_timespec deadline,
+              grpc::CompletionQueue* cq,
+              void* tag);
+
+ private:
+  class Tag;
+
+  void changed();
+
+  const std::shared_ptr<CallBinder> binder_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Tag>> tags_;
+};
+
+}  // namespace signalbox::channel

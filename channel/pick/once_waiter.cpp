@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/pick/once_waiter.hpp"
+
+namespace signalbox::channel {
+
+void OnceWaiter::wait() {
+  const auto self = shared_from_this();  // The list may be closed, and this gone from it, at once.
+  list_->add(self);
+  wake();
+}
+
+// Whoever comes while another looks waits for the mutex, and looks again (W3).
+void OnceWaiter::look(bool time_is_over) {
+  const auto self = shared_from_this();
+  bool was_done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_ && !is_over() && !time_is_over) return;
+    was_done = std::exchange(done_, true);
+  }
+  list_->remove(this);
+  if (!was_done) call();
+}
+
+bool OnceWaiter::cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(done_, true)) return false;
+  }
+  list_->remove(this);
+  return true;
+}
+
+}  // namespace signalbox::channel

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "signalbox/router.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <utility>
+
+#include <grpcpp/alarm.h>
+
+#include "actors/io/grpc_poller.hpp"
+#include "channel/pick/waiting_pick.hpp"
+#include "channel/target.hpp"
+
+namespace signalbox {
+namespace {
+
+// Of on_change().
+class Change final : public channel::OnceWaiter {
+ public:
+  Change(std::shared_ptr<channel::WaitList> list,
+         lb::Router router,
+         const Pick& pick,
+         std::function<void()> changed)
+      : OnceWaiter(std::move(list)),
+        router_(std::move(router)),
+        seen_(pick.sequence()),
+        is_delayed_(channel::is_delayed(pick)),
+        changed_(std::move(changed)) {}
+
+  void begin(const Pick& pick) {
+    wait();
+    if (!is_delayed_) return;
+    alarm_.Set(actors::grpc_deadline(pick.due()), [weak = weak_from_this()](bool is_over) {
+      const auto self = weak.lock();
+      if (is_over && self != nullptr) self->end();
+    });
+  }
+
+ private:
+  bool is_over() override {
+    return list().is_closed() || (!is_delayed_ && router_.sequence() != seen_);
+  }
+
+  void call() override { changed_(); }
+
+  const lb::Router router_;
+  const std::uint64_t seen_;
+  const bool is_delayed_;
+  const std::function<void()> changed_;
+  grpc::Alarm alarm_;
+};
+
+// Of pick_async(): a pick that waits, with its time limit, which a route may shorten, and the delay
+// that a filter may ask for.
+class TimedPick final : public channel::WaitingPick {
+ public:
+  template <typename... Args>
+  TimedPick(Instant begun, Instant deadline, Args&&... args)
+      : WaitingPick(std::forward<Args>(args)...), begun_(begun), deadline_(deadline) {}
+
+  void limit(const Pick& pick) override {
+    const auto until = channel::limited(deadline_, begun_, pick);
+    const bool is_delayed = channel::is_delayed(pick);
+    // Not a moment before it is over: nothing else wakes a delayed call.
+    const auto due = pick.due() + std::chrono::milliseconds(1);
+    // From the first timer on, another thread may tell of the pick, and so move it away.
+    if (until != Instant::max()) at(until, &OnceWaiter::end);
+    if (is_delayed) at(due, &OnceWaiter::wake);
+  }
+
+ private:
+  void at(Instant instant, void (OnceWaiter::*act)()) {
+    alarms_.emplace_back().Set(actors::grpc_deadline(instant),
+                               [weak = weak_from_this(), act](bool is_over) {
+                                 const auto self = weak.lock();
+                                 if (is_over && self != nullptr) (self.get()->*act)();
+                               });
+  }
+
+  const Instant begun_;
+  const Instant deadline_;
+  std::deque<grpc::Alarm> alarms_;
+};
+
+// The list, and the target for as long as the list is held: somebody waits for its publications.
+std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target>& target) {
+  return {target, target->waiting().get()};
+}
+
+}  // namespace
+
+// Those of one thread are a golden ratio apart: draw() spreads them.
+[[gnu::hot]] std::uint64_t next_seed() {
+  thread_local std::uint64_t seed = [] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+  }();
+  seed += 0x9e3779b97f4a7c15ULL;
+  return seed;
+}
+
+bool Registration::cancel() const {
+  const auto waiter = waiter_.lock();
+  return waiter != nullptr && waiter->cancel();
+}
+
+Router::Router(std::shared_ptr<channel::Target> target)
+    : target_(std::move(target)), router_(target_->router()) {}
+
+Pick Router::pick(const CallArgs& call) const {
+  return channel::pick(router_, call);
+}
+
+void Router::repick(Pick& pick, const CallArgs& call) const {
+  channel::repick(router_, pick, call);
+}
+
+Explanation Router::explain(const CallArgs& call) const {
+  return router_.explain(call, std::chrono::time_point_cast<Duration>(Clock::now()));
+}
+
+bool Router::wait(const Pick& pick, std::chrono::steady_clock::time_point deadline) const {
+  if (channel::is_delayed(pick)) deadline = std::min(deadline, pick.due());
+  return target_->waiting()->wait([&] { return channel::may_repick(router_, pick); }, deadline);
+}
+
+Registration Router::on_change(const Pick& pick, std::function<void()> changed) const {
+  if (changed == nullptr) return {};
+  const auto waiter = std::make_shared<Change>(list_of(target_), router_, pick, std::move(changed));
+  waiter->begin(pick);
+  return Registration(waiter);
+}
+
+Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
+  Pick pick = this->pick(call);
+  if (!channel::has_to_wait(pick, on_fail)) return pick;
+  const auto begun = Clock::now();
+  while (channel::has_to_wait(pick, on_fail) &&
+         wait(pick, channel::limited(deadline, begun, pick))) {
+    repick(pick, call);
+  }
+  // The runtime has ended, and the last snapshot says so.
+  if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
+    channel::repick_last(router_, pick, call);
+  return pick;
+}
+
+Registration Router::pick_async(const CallArgs& call,
+                                Clock::time_point deadline,
+                                std::function<void(Pick)> picked,
+                                OnFail on_fail) const {
+  Pick pick = this->pick(call);
+  if (picked == nullptr) return {};
+  if (!channel::has_to_wait(pick, on_fail)) {
+    picked(std::move(pick));
+    return {};
+  }
+  const auto waiting = std::make_shared<TimedPick>(Clock::now(),
+                                                   deadline,
+                                                   list_of(target_),
+                                                   router_,
+                                                   call,
+                                                   on_fail,
+                                                   std::move(pick),
+                                                   std::move(picked));
+  waiting->begin();
+  return Registration(waiting);
+}
+
+void Router::started(const Pick& pick) const {
+  if (pick.cluster() != nullptr) pick.stats().count_started();
+}
+
+void Router::finished(Pick& pick, int code) const {
+  pick.end(code);
+  if (pick.cluster() != nullptr) pick.stats().count_completed(code);
+}
+
+}  // namespace signalbox

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitingPick — a pick of the Pick API that has to wait, and whoever is to be told of its end.
+//
+//   Router::pick_async ─▶ [WaitingPick] ─ woken: repick ─▶ picked(Pick)
+//
+// What "has to wait" means, and until when, is said here for those who block as well.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "channel/pick/once_waiter.hpp"
+#include "lb/pick/router.hpp"
+#include "signalbox/router.hpp"
+
+namespace signalbox::channel {
+
+/// Whether a call with this pick waits for the next publication.
+inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
+  const bool failed = pick.outcome() == PickOutcome::kFail;
+  return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
+}
+
+/// Whether a filter delays the call (A33): then it is its time that it waits for, and no
+/// publication.
+inline bool is_delayed(const lb::Pick& pick) {
+  return pick.delay() > Duration::zero();
+}
+
+/// Whether there is anything new for a call that waits.
+inline bool may_repick(const lb::Router& router, const lb::Pick& pick) {
+  return is_delayed(pick) ? std::chrono::steady_clock::now() >= pick.due()
+                          : router.sequence() != pick.sequence();
+}
+
+/// Once the last snapshot is there: it concerns those, too, who are delayed.
+inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
+  pick.end_delay();
+  router.repick(pick, call);
+}
+
+/// Picks again, unless the call is delayed still.
+inline void repick(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
+  if (is_delayed(pick)) {
+    if (std::chrono::steady_clock::now() < pick.due()) return;
+    pick.end_delay();
+  }
+  router.repick(pick, call);
+  if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
+}
+
+inline lb::Pick pick(const lb::Router& router, const lb::CallArgs& call) {
+  lb::Pick pick = router.pick(call);
+  if (is_delayed(pick)) pick.begin_delay(std::chrono::steady_clock::now());
+  return pick;
+}
+
+/// The caller's deadline, or the end of the route's timeout (A31-24) where that is sooner.
+inline Instant limited(Instant deadline, Instant begun, const lb::Pick& pick) {
+  const bool is_sooner = pick.timeout() && deadline > begun && *pick.timeout() < deadline - begun;
+  return is_sooner ? begun + *pick.timeout() : deadline;
+}
+
+class WaitingPick : public OnceWaiter {
+ public:
+  using Picked = std::function<void(lb::Pick)>;
+
+  /// `pick` is the call's first.
+  WaitingPick(std::shared_ptr<WaitList> list,
+              lb::Router router,
+              const lb::CallArgs& call,
+              OnFail on_fail,
+              lb::Pick pick,
+              Picked picked)
+      : OnceWaiter(std::move(list)),
+        router_(std::move(router)),
+        path_(call.path),
+        call_{path_, call.headers, call.seed, call.authority, call.tried},
+        on_fail_(on_fail),
+        pick_(std::move(pick)),
+        picked_(std::move(picked)) {}
+
+  void begin() {
+    limit(pick_);
+    wait();
+  }
+
+ private:
+  bool is_over() override {
+    const bool is_closed = list().is_closed();  // Asked first: the last snapshot is there then.
+    if (is_closed) {
+      repick_last(router_, pick_, call_);
+    } else if (may_repick(router_, pick_)) {
+      const bool was_routed = pick_.cluster() != nullptr;
+      repick(router_, pick_, call_);
+      const bool is_timed = pick_.timeout() || is_delayed(pick_);
+      if (!was_routed && is_timed && has_to_wait(pick_, on_fail_)) limit(pick_);
+    }
+    return is_closed || !has_to_wait(pick_, on_fail_);
+  }
+
+  void call() override { picked_(std::move(pick_)); }
+
+  /// Calls end() when `pick` may wait no longer, and wake() when its delay is over. Once for the
+  /// caller's deadline, and once more when the route, and so its timeout, is learnt only while
+  /// waiting.
+  virtual void limit(const lb::Pick& pick) = 0;
+
+  const lb::Router router_;
+  const std::string path_;
+  const lb::CallArgs call_;
+  const OnFail on_fail_;
+  lb::Pick pick_;
+  const Picked picked_;
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/custom_picker.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/trace.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// Null: nothing is.
+const char* what_is_wrong(const PickResult& result) {
+  return std::visit(
+      Overloaded{
+          [](const Complete& it) -> const char* {
+            return it.connection == nullptr ? "completed without a connection" : nullptr;
+          },
+          [](const Queue&) -> const char* { return nullptr; },
+          [](const Fail& it) -> const char* { return it.status.ok() ? "failed with OK" : nullptr; },
+          [](const Drop& it) -> const char* {
+            return it.status.ok() ? "dropped with OK" : nullptr;
+          },
+      },
+      result.outcome);
+}
+
+class CustomPicker final : public Picker {
+ public:
+  CustomPicker(std::string policy,
+               PickerPtr own,
+               std::shared_ptr<const StripedCounters<1>> failures)
+      : policy_(std::move(policy)), own_(std::move(own)), failures_(std::move(failures)) {}
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
+
+  // A picker of the user's own that does not explain itself picks, with all that this leaves.
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    const Telling sink{trace};
+    PickResult result = decide(args, sink);
+    sink.tell([&] {
+      const auto* chosen = std::get_if<Complete>(&result.outcome);
+      return PickStep{policy_,
+                      chosen != nullptr ? shown(*chosen) : "no endpoint",
+                      "the picker of a policy of the program's own says so",
+                      "CDS"};
+    });
+    return result;
+  }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    try {
+      PickResult result = sink.ask(*own_, args);
+      if (const char* const wrong = what_is_wrong(result)) return failed(wrong, sink);
+      // It may have named the connection alone, without where its uses are counted.
+      if (auto* it = std::get_if<Complete>(&result.outcome))
+        it->uses = it->connection->use_counter();
+      return result;
+    } catch (const std::exception& error) {
+      return failed(absl::StrCat("threw: ", error.what()), sink);
+    } catch (...) {
+      return failed("threw", sink);
+    }
+  }
+
+  template <typename Sink>
+  PickResult failed(absl::string_view why, const Sink& sink) const {
+    if (failures_ != nullptr) sink.leave([&] { failures_->add(0, 1); });
+    PickResult result;
+    result.outcome =
+        Fail{absl::InternalError(absl::StrCat("the picker of custom policy ", policy_, " ", why))};
+    return result;
+  }
+
+  const std::string policy_;
+  const PickerPtr own_;
+  const std::shared_ptr<const StripedCounters<1>> failures_;
+};
+
+}  // namespace
+
+PickerPtr make_custom_picker(std::string policy,
+                             PickerPtr own,
+                             std::shared_ptr<const StripedCounters<1>> failures) {
+  return std::make_shared<const CustomPicker>(
+      std::move(policy), std::move(own), std::move(failures));
+}
+
+}  // namespace signalbox::lb

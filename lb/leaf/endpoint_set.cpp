@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/endpoint_set.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/health/host_count.hpp"
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+std::size_t index(ConnectivityState state) {
+  return static_cast<std::size_t>(state);
+}
+
+// The set of addresses, whatever their order.
+std::string key_of(const Endpoint& endpoint) {
+  if (endpoint.addresses.size() == 1) return endpoint.addresses.front().str();
+  std::vector<Address> sorted = endpoint.addresses;
+  std::ranges::sort(sorted);
+  std::string key;
+  for (const Address& address : sorted)
+    absl::StrAppend(&key, address.str(), ",");
+  return key;
+}
+
+}  // namespace
+
+// Where we are in the list before this one. Most of a list is as it was: whoever stands there again
+// needs no look-up, though one before him came, went, or was replaced.
+struct EndpointSet::Place {
+  const std::vector<Entry*>& list;
+  const absl::flat_hash_map<LocalityPtr, Span>& spans;
+  std::size_t at = 0;
+
+  // The entry for this endpoint, if it is the next one or the one after.
+  Entry* next(const Endpoint& endpoint) {
+    for (std::size_t step = 0; step < 2 && at + step < list.size(); ++step) {
+      Entry* const entry = list[at + step];
+      if (entry->endpoint->addresses != endpoint.addresses) continue;
+      at += step + 1;
+      return entry;
+    }
+    return nullptr;
+  }
+};
+
+void EndpointSet::Changes::merge(const Changes& more) {
+  list |= more.list;
+  states |= more.states;
+  ready |= more.ready;
+  failure |= more.failure;
+  unreachable |= more.unreachable;
+}
+
+EndpointSet::EndpointSet(Connects connects,
+                         Duration attempt_delay,
+                         MakeCounter make_counter,
+                         Unreachable unreachable)
+    : connects_(connects),
+      attempt_delay_(attempt_delay),
+      make_counter_(std::move(make_counter)),
+      unreachable_(unreachable) {}
+
+// --- the list ---
+
+void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
+  ++list_;
+  const std::vector<Entry*> left = std::exchange(order_, {});
+  const auto spans = std::exchange(spans_, {});
+  order_.reserve(left.size());
+  if (slice != nullptr) {
+    Place place{left, spans};
+    for (const Priority& priority : slice->priorities) {
+      for (const LocalityPtr& locality : priority.localities)
+        take_in(locality, place, effects);
+    }
+  }
+  if (order_ != left) changes_.list = true;
+  // New ones acquired first: an address that moves between endpoints is held throughout.
+  for (Entry* entry : left) {
+    if (entry->named_in != list_) let_go(*entry, effects);
+  }
+}
+
+void EndpointSet::take_in(const LocalityPtr& locality, Place& place, LbEffects& effects) {
+  const std::size_t begin = order_.size();
+  if (const auto found = place.spans.find(locality); found != place.spans.end()) {
+    const Span& span = found->second;
+    for (std::size_t at = span.begin; at < span.begin + span.size; ++at) {
+      if (std::exchange(place.list[at]->named_in, list_) != list_) order_.push_back(place.list[at]);
+    }
+    place.at = span.begin + span.size;
+  } else {
+    for (const Endpoint& endpoint : locality->endpoints)
+      take_in(locality, endpoint, place, effects);
+  }
+  const std::size_t size = order_.size() - begin;
+  if (size == locality->endpoints.size()) spans_.try_emplace(locality, Span{begin, size});
+}
+
+void EndpointSet::take_in(const LocalityPtr& locality,
+                          const Endpoint& endpoint,
+                          Place& place,
+                          LbEffects& effects) {
+  Entry* const expected = place.next(endpoint);
+  Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
+  if (std::exchange(entry.named_in, list_) == list_) return;  // Named twice.
+  order_.push_back(&entry);
+  adopt(entry, locality, endpoint, effects);
+  tally(entry);
+}
+
+EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
+  std::unique_ptr<Entry>& slot = entries_[key_of(endpoint)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Entry>();
+    if (make_counter_ != nullptr) slot->counter = make_counter_();
+    ++counts_[index(slot->state)];
+  }
+  return *slot;
+}
+
+// Whatever is said of it, a member refers to the newest list, so that older ones can go.
+void EndpointSet::adopt(Entry& entry,
+                        const LocalityPtr& locality,
+                        const Endpoint& endpoint,
+                        LbEffects& effects) {
+  const LocalityPtr before = std::exchange(entry.locality, locality);
+  const Endpoint* const known = std::exchange(entry.endpoint, &endpoint);
+  if (known != nullptr) {
+    const bool is_same = *known == endpoint && before->name == locality->name;
+    if (is_same && before->weight == locality->weight) return;
+    changes_.list = true;
+    if (is_same) return;  // Who goes by weights has to know, pickers of connections need not.
+    changes_.ready |= entry.state == ConnectivityState::kReady;
+    if (known->addresses == endpoint.addresses) return;
+    forget_first(known->addresses.front(), entry);
+  }
+  if (connects_ == Connects::kWhenAsked) by_first_[endpoint.addresses.front()] = &entry;
+  if (entry.first.has_value()) {
+    drive(
+        entry, effects, [&](LbEffects& wants) { entry.first->update(endpoint.addresses, wants); });
+  } else if (connects_ == Connects::kAtOnce) {
+    connect(entry, effects);
+  }
+}
+
+void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
+  if (entry.first.has_value())
+    drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
+  SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
+  if (entry.counts) --counts_[index(entry.state)];
+  tally_no_more(entry);
+  forget_first(entry.endpoint->addresses.front(), entry);
+  entries_.erase(key_of(*entry.endpoint));
+}
+
+void EndpointSet::forget_first(const Address& address, const Entry& entry) {
+  const auto found = by_first_.find(address);
+  if (found != by_first_.end() && found->second == &entry) by_first_.erase(found);
+}
+
+void EndpointSet::let_count(std::size_t member, bool counts) {
+  Entry& entry = *order_[member];
+  if (std::exchange(entry.counts, counts) == counts) return;
+  counts ? ++counts_[index(entry.state)] : --counts_[index(entry.state)];
+  if (counts && entry.state == ConnectivityState::kTransientFailure)
+    last_failure_ = entry.first->status();
+}
+
+// --- connecting ---
+
+void EndpointSet::connect(std::size_t member, LbEffects& effects) {
+  connect(*order_[member], effects);
+}
+
+void EndpointSet::connect(const Address& first, LbEffects& effects) {
+  const auto found = by_first_.find(first);
+  if (found != by_first_.end()) connect(*found->second, effects);
+}
+
+void EndpointSet::connect(Entry& entry, LbEffects& effects) {
+  if (entry.first.has_value())
+    return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
+  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;  // I3
+  entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
+                                                     : PickFirst::WhenLost::kGoIdle,
+                      attempt_delay_,
+                      in_panic ? PickFirst::Health::kIgnored : PickFirst::Health::kReported);
+  drive(entry, effects, [&](LbEffects& wants) {
+    entry.first->update(entry.endpoint->addresses, wants);
+  });
+}
+
+void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effects) {
+  const auto found = held_.find(event.address);
+  if (found == held_.end()) return;  // Released meanwhile.
+  found->second.last = event;
+  const std::vector<Entry*> users = found->second.users;
+  for (Entry* entry : users)
+    hear(*entry, event, effects);
+}
+
+void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
+  const auto found = held_.find(PickFirst::address_of(timer));
+  if (found == held_.end()) return;  // Released meanwhile.
+  const std::vector<Entry*> users = found->second.users;
+  for (Entry* entry : users)
+    drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
+}
+
+void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects) {
+  drive(entry, effects, [&](LbEffects& wants) { entry.first->observe(event, wants); });
+  if (entry.connection == nullptr || entry.connection != event.connection) return;
+  if (std::exchange(entry.tracker, event.tracker) != event.tracker) changes_.ready = true;
+}
+
+// Lets `action` happen to one endpoint, with all that follows from it.
+void EndpointSet::drive(Entry& entry,
+                        LbEffects& effects,
+                        absl::FunctionRef<void(LbEffects&)> action) {
+  LbEffects wants;
+  action(wants);
+  std::vector<SubchannelStateChanged> known_already;
+  for (LbEffect& want : wants) {
+    if (const auto* acquire = std::get_if<AcquireSubchannel>(&want)) {
+      Held& held = held_[acquire->address];
+      held.users.push_back(&entry);
+      if (held.last.has_value()) known_already.push_back(*held.last);
+      if (held.users.size() > 1) continue;
+    } else if (const auto* release = std::get_if<ReleaseSubchannel>(&want)) {
+      if (!drop_user(release->address, entry)) continue;
+    } else if (std::holds_alternative<RequestReresolution>(want)) {
+      changes_.unreachable = true;
+      continue;
+    }
+    effects.push_back(std::move(want));
+  }
+  recount(entry);
+  tally(entry);
+  for (const SubchannelStateChanged& event : known_already)
+    hear(entry, event, effects);
+}
+
+// Whether that was the last user.
+bool EndpointSet::drop_user(const Address& address, Entry& entry) {
+  const auto found = held_.find(address);
+  SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
+  std::erase(found->second.users, &entry);
+  if (!found->second.users.empty()) return false;
+  held_.erase(found);
+  return true;
+}
+
+void EndpointSet::recount(Entry& entry) {
+  const bool heard_all = entry.first->heard_all();
+  if (heard_all != entry.heard_all) heard_all ? --unheard_ : ++unheard_;
+  entry.heard_all = heard_all;
+  const ConnectivityState state = entry.first->state();
+  ConnectionPtr connection = entry.first->connection();
+  if (state != entry.state) {
+    if (entry.counts) {
+      --counts_[index(entry.state)];
+      ++counts_[index(state)];
+      changes_.states = true;
+    }
+    entry.state = state;
+  }
+  if (connection != entry.connection) {
+    entry.connection = std::move(connection);
+    entry.tracker = nullptr;
+    changes_.ready = true;
+  }
+  if (state == ConnectivityState::kTransientFailure && entry.counts) {
+    absl::Status failure = entry.first->status();
+    if (failure == last_failure_) return;
+    last_failure_ = std::move(failure);
+    changes_.failure = true;
+  }
+}
+
+// --- who is fit ---
+
+// A judge's verdict counts when it is on every address that is held.
+bool EndpointSet::is_fit(const Entry& entry) const {
+  if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
+    return false;
+  bool is_judged = false;
+  for (const Address& address : entry.endpoint->addresses) {
+    const auto found = held_.find(address);
+    if (found == held_.end()) continue;
+    if (!found->second.last.has_value() || found->second.last->healthy) return true;
+    is_judged = true;
+  }
+  return !is_judged;
+}
+
+void EndpointSet::tally(Entry& entry) {
+  const HostTally own{1, entry.endpoint->weight};
+  const bool fit = is_fit(entry);
+  if (own == entry.tallied && fit == entry.fit) return;
+  tally_no_more(entry);
+  entry.tallied = own;
+  entry.fit = fit;
+  add(all_, own);
+  if (fit) add(fit_, own);
+}
+
+void EndpointSet::tally_no_more(Entry& entry) {
+  take(all_, entry.tallied);
+  if (entry.fit) take(fit_, entry.tallied);
+}
+
+// --- what pickers are made of ---
+
+ReadyEndpoints EndpointSet::ready() const {
+  const std::size_t size = count(ConnectivityState::kReady);
+  ReadyEndpoints ready;
+  ready.completes_.reserve(size);
+  ready.chosen_.reserve(size);  // Pointed into from now on.
+  ready.owners_.reserve(size);
+  for (const Entry* entry : order_) {
+    if (entry->connection == nullptr || !entry->counts) continue;
+    SIGNALBOX_INVARIANT(ready.chosen_.size() < size,
+                        "the endpoints counted as READY are those with a connection");
+    ready.chosen_.push_back({entry->locality, entry->endpoint, entry->tracker});
+    ready.owners_.push_back(entry->connection);
+    Complete& complete = ready.completes_.emplace_back(entry->connection.get());
+    complete.endpoint = &ready.chosen_.back();
+  }
+  return ready;
+}
+
+std::vector<AbsentEndpoint> EndpointSet::absent(std::size_t most) const {
+  const std::size_t size = std::min(most, counted() - count(ConnectivityState::kReady));
+  std::vector<AbsentEndpoint> absent;
+  if (size == 0) return absent;
+  absent.reserve(size);
+  for (const Entry* entry : order_) {
+    if (!entry->counts || entry->state == ConnectivityState::kReady) continue;
+    absent.push_back({entry->locality,
+                      entry->endpoint,
+                      entry->state,
+                      entry->first.has_value() ? entry->first->status() : absl::OkStatus()});
+    if (absent.size() == size) break;
+  }
+  return absent;
+}
+
+}  // namespace signalbox::lb

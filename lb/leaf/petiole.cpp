@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/petiole.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/health/host_count.hpp"
+#include "lb/trace.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// So many explanations name.
+constexpr std::size_t kMostAbsent = 20;
+
+class AbsentNote final : public PickNote {
+ public:
+  AbsentNote(absl::string_view policy, std::vector<AbsentEndpoint> absent, std::size_t all)
+      : policy_(policy), absent_(std::move(absent)), all_(all) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    for (const AbsentEndpoint& one : absent_) {
+      std::string why(to_string(one.state));
+      if (!one.status.ok()) absl::StrAppend(&why, ": ", one.status.message());
+      trace.tell({std::string(policy_), "not " + shown(*one.endpoint, one.locality), why, "EDS"});
+    }
+    if (all_ > absent_.size()) {
+      trace.tell({std::string(policy_),
+                  absl::StrCat("nor ", all_ - absent_.size(), " others"),
+                  "they are not READY either",
+                  "EDS"});
+    }
+  }
+
+ private:
+  const absl::string_view policy_;
+  const std::vector<AbsentEndpoint> absent_;
+  const std::size_t all_;
+};
+
+}  // namespace
+
+Petiole::Petiole(absl::string_view name,
+                 PolicyContext context,
+                 EndpointSet::Connects connects,
+                 EndpointSet::MakeCounter make_counter)
+    : name_(name),
+      context_(std::move(context)),
+      endpoints_(connects,
+                 context_.options.connection_attempt_delay,
+                 std::move(make_counter),
+                 context_.options.unreachable_is_unhealthy ? EndpointSet::Unreachable::kUnfit
+                                                           : EndpointSet::Unreachable::kFit) {}
+
+LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
+  LbEffects effects;
+  std::visit(Overloaded{
+                 [&](const ConfigUpdated& update) { configured(update, effects); },
+                 [&](const SubchannelStateChanged& change) { endpoints_.observe(change, effects); },
+                 [&](const PickAsked& pick) { asked(pick.ask, effects); },
+                 [&](const IdleExitRequested&) { exit_idle(effects); },
+                 [&](const RebuildDue&) { rebuild_due(effects); },
+                 [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
+                 // A leaf has no children.
+                 [](const auto&) {},
+             },
+             event);
+  follow_up(effects);
+  note(endpoints_.take_changes());
+  publish_edge(effects);
+  report_applied(effects);
+  order_rebuild(effects);
+  return effects;
+}
+
+void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
+  generation_ = update.generation;
+  owes_applied_ = true;
+  if (configure(update)) dirty_ = true;
+  endpoints_.update(update.endpoints, effects);
+  const EndpointSet::Changes changes = endpoints_.take_changes();
+  endpoints_taken(update, changes);
+  note(changes);
+}
+
+void Petiole::rebuild_due(LbEffects& effects) {
+  rebuild_ordered_ = false;
+  if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
+  if (dirty_) publish(effects);
+  if (is_miscounted()) publish_hosts(effects);
+}
+
+void Petiole::note(const EndpointSet::Changes& changes) {
+  reresolution_wanted_ |= changes.unreachable;
+  dirty_ = dirty_ || needs_picker(changes);
+}
+
+bool Petiole::needs_picker(const EndpointSet::Changes& changes) const {
+  const bool failed = published_ && published_->state == ConnectivityState::kTransientFailure;
+  return changes.ready || (failed && (changes.failure || changes.list));
+}
+
+ConnectivityState Petiole::state() const {
+  const auto any = [&](ConnectivityState state) { return endpoints_.count(state) > 0; };
+  if (any(ConnectivityState::kReady)) return ConnectivityState::kReady;
+  if (any(ConnectivityState::kConnecting) || any(ConnectivityState::kIdle))
+    return ConnectivityState::kConnecting;
+  return ConnectivityState::kTransientFailure;
+}
+
+// I1.
+void Petiole::publish_edge(LbEffects& effects) {
+  if (generation_ == 0) return;
+  if (!published_ || published_->state != state()) publish(effects);
+}
+
+void Petiole::order_rebuild(LbEffects& effects) {
+  if (generation_ == 0) return;
+  const bool is_rebuild_wanted = dirty_ || reresolution_wanted_ || is_miscounted();
+  if (is_rebuild_wanted && !std::exchange(rebuild_ordered_, true)) effects.push_back(RebuildSoon{});
+}
+
+void Petiole::report_applied(LbEffects& effects) {
+  if (!owes_applied_ || !endpoints_.heard_all()) return;
+  owes_applied_ = false;
+  if (is_miscounted()) publish_hosts(effects);
+  effects.push_back(ReportApplied{generation_});
+}
+
+void Petiole::publish(LbEffects& effects) {
+  dirty_ = false;
+  Publish next;
+  next.state = state();
+  if (next.state == ConnectivityState::kTransientFailure) next.status = failure();
+  next.picker = told_picker();
+  next.generation = generation_;
+  next.hosts = fit_of(endpoints_.fit(), endpoints_.all());
+  published_ = next;
+  effects.push_back(std::move(next));
+}
+
+// What was said of the endpoints is not so any more.
+bool Petiole::is_miscounted() const {
+  if (!published_) return false;
+  const PriorityHosts& said = published_->hosts->priorities.front();
+  return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
+}
+
+// The picker stays: it may be about to be built anew, but not for this.
+void Petiole::publish_hosts(LbEffects& effects) {
+  published_->hosts = fit_of(endpoints_.fit(), endpoints_.all());
+  effects.push_back(*published_);
+}
+
+// With those that are not READY, so that it can be explained why none of them was picked.
+PickerPtr Petiole::told_picker() {
+  PickerPtr picker = make_picker();
+  const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);
+  if (all == 0) return picker;
+  return make_told_picker(
+      std::move(picker),
+      std::make_shared<const AbsentNote>(name_, endpoints_.absent(kMostAbsent), all));
+}
+
+absl::Status Petiole::failure() const {
+  const std::size_t failed = endpoints_.count(ConnectivityState::kTransientFailure);
+  const std::size_t all = endpoints_.counted();
+  if (all == 0) return absl::UnavailableError(absl::StrCat(name_, ": no endpoints"));
+  const std::string who = all == 1        ? "the only endpoint"
+                          : failed == all ? absl::StrCat("all ", all, " endpoints")
+                                          : absl::StrCat(failed, " of ", all, " endpoints");
+  return absl::UnavailableError(
+      absl::StrCat(name_, ": ", who, " failed; last error: ", endpoints_.last_failure().message()));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/pick_first_core.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "lb/leaf/address_order.hpp"
+#include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+const char kTimer[] = "attempt/";
+
+// Of one address its own words say it all.
+absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
+  if (addresses == 1) return last_error;
+  return absl::UnavailableError(absl::StrCat(
+      "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
+}
+
+// Names the address, once: who makes connections may have done so.
+absl::Status failure_at(const Address& address, absl::string_view why) {
+  const std::string words = absl::StrCat(" ", why);
+  const bool is_named = absl::StrContains(words, absl::StrCat(" ", address.str(), " ")) ||
+                        absl::StrContains(words, absl::StrCat(" ", address.str(), ":"));
+  return absl::UnavailableError(is_named ? std::string(why)
+                                         : absl::StrCat(address.str(), ": ", why));
+}
+
+absl::Status failure_of(const SubchannelStateChanged& event) {
+  return failure_at(event.address, event.status.message());
+}
+
+}  // namespace
+
+PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
+    : when_lost_(when_lost),
+      health_(health),
+      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
+
+// --- what comes in ---
+
+void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
+  std::vector<Address> ordered = interleave_families(std::move(addresses));
+  const bool is_first = std::holds_alternative<Fresh>(state_);
+  if (ordered == addresses_ && !is_first) return;
+  const std::vector<Known> before = held();
+  set_addresses(std::move(ordered));
+
+  if (std::holds_alternative<Idle>(state_)) return;
+  const auto* selected = std::get_if<Selected>(&state_);
+  if (selected != nullptr && position_of(selected->address).has_value()) return;
+
+  Connecting next;
+  if (const auto* connecting = std::get_if<Connecting>(&state_)) {
+    next.reported = connecting->reported;
+    next.last_error = connecting->last_error;
+  }
+  connect(before, std::move(next), effects);
+}
+
+void PickFirst::exit_idle(LbEffects& effects) {
+  if (std::holds_alternative<Idle>(state_)) connect({}, {}, effects);
+}
+
+void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects) {
+  SIGNALBOX_INVARIANT((event.state == ConnectivityState::kReady) == (event.connection != nullptr),
+                      "a subchannel has a connection exactly in READY");
+  if (auto* connecting = std::get_if<Connecting>(&state_)) {
+    heard(*connecting, event, effects);
+  } else if (auto* selected = std::get_if<Selected>(&state_)) {
+    heard(*selected, event, effects);
+  }
+}
+
+// A delay that nobody waits for any more is not cancelled: its generation is past, or `timed` is
+// not set.
+void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
+  auto* connecting = std::get_if<Connecting>(&state_);
+  if (connecting == nullptr || timer.generation != timers_) return;
+  if (std::exchange(connecting->timed, std::nullopt)) take_turns(*connecting, effects);
+}
+
+Address PickFirst::address_of(const TimerId& timer) {
+  absl::string_view name = timer.name;
+  return absl::ConsumePrefix(&name, kTimer) ? Address(std::string(name)) : Address();
+}
+
+void PickFirst::release_all(LbEffects& effects) {
+  for (const Known& known : held())
+    effects.push_back(ReleaseSubchannel{known.address});
+  set_addresses({});
+  state_ = Fresh{};
+}
+
+// --- connecting ---
+
+// Begins a pass over addresses_. What is held already stays held, with what is known of it.
+void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffects& effects) {
+  std::vector<bool> is_held(addresses_.size());
+  next.attempts.resize(addresses_.size());
+  next.awaited = addresses_.size();
+  for (const Known& known : held) {
+    const auto at = position_of(known.address);
+    if (!at.has_value()) continue;
+    is_held[*at] = true;
+    next.attempts[*at] = {known.state, known.begun, false};
+    if (known.timed) next.timed = at;
+  }
+  for (std::size_t at = 0; at < addresses_.size(); ++at) {
+    if (!is_held[at]) effects.push_back(AcquireSubchannel{addresses_[at]});
+    if (!next.attempts[at].state.has_value()) ++next.unheard;
+  }
+  for (const Known& known : held) {
+    if (!position_of(known.address)) effects.push_back(ReleaseSubchannel{known.address});
+  }
+  state_ = std::move(next);
+  take_turns(std::get<Connecting>(state_), effects);
+}
+
+void PickFirst::heard(Connecting& connecting,
+                      const SubchannelStateChanged& event,
+                      LbEffects& effects) {
+  const auto at = position_of(event.address);
+  if (!at.has_value()) return;
+  // Whichever is READY first is chosen, whoever asked for that connection (A61).
+  if (event.state == ConnectivityState::kReady) return select(event, effects);
+
+  Attempt& attempt = connecting.attempts[*at];
+  const bool failed = event.state == ConnectivityState::kTransientFailure;
+  const bool is_idle = event.state == ConnectivityState::kIdle;
+  if (failed) connecting.last_error = failure_of(event);
+  const bool first_word = !attempt.state.has_value();
+  attempt.state = event.state;
+  if (first_word) {
+    if (--connecting.unheard == 0) take_turns(connecting, effects);
+    return;
+  }
+  if (connecting.awaited == 0) {
+    if (is_idle) effects.push_back(Connect{event.address});
+    if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
+    return;
+  }
+  // News of an address whose turn is to come, or has failed, waits.
+  if (*at >= connecting.turns || attempt.failed) return;
+  if (is_idle) effects.push_back(Connect{event.address});  // It ended, and did not say how.
+  if (!failed) return;
+  attempt.failed = true;
+  --connecting.awaited;
+  const bool was_newest = *at + 1 == connecting.turns;
+  if (was_newest) connecting.timed = std::nullopt;
+  if (was_newest || connecting.awaited == 0) take_turns(connecting, effects);
+}
+
+// Lets addresses have their turn until there is an attempt to be waited for. Before the first,
+// every address is heard of: one that is READY already is better than any attempt.
+void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
+  if (connecting.unheard > 0) return;
+  while (connecting.turns < addresses_.size()) {
+    const std::size_t at = connecting.turns++;
+    Attempt& attempt = connecting.attempts[at];
+    if (attempt.state == ConnectivityState::kTransientFailure) {
+      // In back-off counts as tried: somebody's attempt has just failed (A61).
+      attempt.failed = true;
+      --connecting.awaited;
+      continue;
+    }
+    const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
+    if (std::exchange(attempt.begun, true) && is_under_way) {  // I4
+      if (connecting.timed.has_value()) return;
+      continue;
+    }
+    if (!is_under_way) effects.push_back(Connect{addresses_[at]});
+    return give_time(connecting, at, effects);
+  }
+  if (connecting.awaited == 0) end_pass(connecting, effects);
+}
+
+// Behind the last address nobody waits.
+void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& effects) {
+  connecting.timed = std::nullopt;
+  if (at + 1 == addresses_.size()) return;
+  connecting.timed = at;
+  const TimerId timer{absl::StrCat(kTimer, addresses_[at].str()), ++timers_};
+  effects.push_back(StartTimer{timer, attempt_delay_});
+}
+
+// Addresses that left their back-off meanwhile are due again.
+void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
+  report_failure(connecting, effects);
+  for (std::size_t at = 0; at < addresses_.size(); ++at) {
+    if (connecting.attempts[at].state == ConnectivityState::kIdle)
+      effects.push_back(Connect{addresses_[at]});
+  }
+}
+
+// Every address has failed (again): say why, and ask for better addresses.
+void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
+  connecting.failures = 0;
+  connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")
+                                           : all_failed(addresses_.size(), connecting.last_error);
+  effects.push_back(RequestReresolution{});
+}
+
+void PickFirst::select(const SubchannelStateChanged& event, LbEffects& effects) {
+  for (const Known& known : held()) {
+    if (known.address != event.address) effects.push_back(ReleaseSubchannel{known.address});
+  }
+  state_ = Selected{event.address, event.connection, health_of(event)};
+}
+
+// --- selected ---
+
+void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, LbEffects& effects) {
+  if (event.address != selected.address) return;
+  if (event.state == ConnectivityState::kReady) {
+    selected.connection = event.connection;
+    selected.health = health_of(event);
+    return;
+  }
+  effects.push_back(RequestReresolution{});
+  if (when_lost_ == WhenLost::kReconnect) {
+    Connecting next;
+    next.last_error = failure_of(event);
+    return connect({Known{event.address, event.state}}, std::move(next), effects);
+  }
+  effects.push_back(ReleaseSubchannel{event.address});
+  state_ = Idle{};
+}
+
+// --- questions ---
+
+absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
+  if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();
+  return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
+}
+
+// One address, as most endpoints have, needs no table.
+void PickFirst::set_addresses(std::vector<Address> addresses) {
+  addresses_ = std::move(addresses);
+  positions_.clear();
+  if (addresses_.size() < 2) return;
+  for (std::size_t at = 0; at < addresses_.size(); ++at)
+    positions_.emplace(addresses_[at], at);
+}
+
+std::optional<std::size_t> PickFirst::position_of(const Address& address) const {
+  if (addresses_.size() == 1 && addresses_.front() == address) return 0;
+  const auto found = positions_.find(address);
+  return found == positions_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<PickFirst::Known> PickFirst::held() const {
+  std::vector<Known> held;
+  if (const auto* selected = std::get_if<Selected>(&state_)) {
+    held.push_back(Known{selected->address, ConnectivityState::kReady});
+  } else if (const auto* connecting = std::get_if<Connecting>(&state_)) {
+    for (std::size_t at = 0; at < addresses_.size(); ++at) {
+      const Attempt& attempt = connecting->attempts[at];
+      held.push_back(Known{addresses_[at], attempt.state, attempt.begun, connecting->timed == at});
+    }
+  }
+  return held;
+}
+
+ConnectivityState PickFirst::state() const {
+  return std::visit(Overloaded{
+                        [](const Fresh&) { return ConnectivityState::kConnecting; },
+                        [](const Idle&) { return ConnectivityState::kIdle; },
+                        [](const Connecting& connecting) {
+                          return connecting.reported.ok() ? ConnectivityState::kConnecting
+                                                          : ConnectivityState::kTransientFailure;
+                        },
+                        [](const Selected& selected) {
+                          return selected.health.ok() ? ConnectivityState::kReady
+                                                      : ConnectivityState::kTransientFailure;
+                        },
+                    },
+                    state_);
+}
+
+absl::Status PickFirst::status() const {
+  if (const auto* connecting = std::get_if<Connecting>(&state_)) return connecting->reported;
+  if (const auto* selected = std::get_if<Selected>(&state_)) return selected->health;
+  return absl::OkStatus();
+}
+
+bool PickFirst::heard_all() const {
+  const auto* connecting = std::get_if<Connecting>(&state_);
+  return connecting == nullptr || connecting->unheard == 0;
+}
+
+ConnectionPtr PickFirst::connection() const {
+  if (state() != ConnectivityState::kReady) return nullptr;
+  return std::get<Selected>(state_).connection;
+}
+
+}  // namespace signalbox::lb

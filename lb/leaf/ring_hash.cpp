@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/ring_hash.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lb/config_of.hpp"
+#include "lb/health/endpoint_weights.hpp"
+#include "lb/leaf/petiole.hpp"
+#include "lb/leaf/ring_hash_picker.hpp"
+#include "lb/pick/pickers.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+class RingHash final : public Petiole {
+ public:
+  explicit RingHash(PolicyContext context)
+      : Petiole("ring_hash", std::move(context), EndpointSet::Connects::kWhenAsked) {}
+
+ private:
+  bool configure(const ConfigUpdated& update) override {
+    const auto& config = config_of<RingHashConfig>(update);
+    const std::uint64_t cap = context().options.ring_size_cap;
+    const HashRing::Sizes sizes{std::min(config.min_ring_size, cap),
+                                std::min(config.max_ring_size, cap)};
+    const bool is_new = sizes != sizes_ || config.request_hash_header != header_;
+    if (sizes != sizes_) ring_ = nullptr;
+    sizes_ = sizes;
+    header_ = config.request_hash_header;
+    return is_new;
+  }
+
+  // I2.
+  void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
+    if (ring_ != nullptr && !changes.list) return;
+    std::vector<HashRing::Item> items;
+    if (update.endpoints != nullptr) {
+      const auto weighed =
+          weigh(*update.endpoints,
+                context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
+      items.reserve(weighed.size());
+      for (const WeighedEndpoint& one : weighed) {
+        // Who is named twice is a member once.
+        if (items.size() == endpoints().size() ||
+            endpoints()[items.size()].endpoint != one.endpoint)
+          continue;
+        const std::string& key = one.endpoint->hash_key;
+        items.push_back({key.empty() ? one.endpoint->addresses.front().str() : key, one.weight});
+      }
+    }
+    ring_ = std::make_shared<const HashRing>(items, sizes_);
+    for (std::size_t at = 0; at < endpoints().size(); ++at)
+      endpoints().let_count(at, ring_->has_point(at));  // I3
+  }
+
+  bool needs_picker(const EndpointSet::Changes& changes) const override {
+    return changes.list || changes.states || Petiole::needs_picker(changes);
+  }
+
+  // I1.
+  ConnectivityState state() const override {
+    const std::size_t failed = endpoints().count(ConnectivityState::kTransientFailure);
+    if (endpoints().count(ConnectivityState::kReady) > 0) return ConnectivityState::kReady;
+    if (failed >= 2) return ConnectivityState::kTransientFailure;
+    if (endpoints().count(ConnectivityState::kConnecting) > 0)
+      return ConnectivityState::kConnecting;
+    if (failed == 1 && endpoints().counted() > 1) return ConnectivityState::kConnecting;
+    if (endpoints().count(ConnectivityState::kIdle) > 0) return ConnectivityState::kIdle;
+    return ConnectivityState::kTransientFailure;
+  }
+
+  PickerPtr make_picker() override {
+    if (endpoints().size() == 0) return make_fail_picker(failure());
+    return std::make_shared<const RingHashPicker>(
+        RingHashPicker::Parts{ring_, header_, context().asks, failure()}, endpoints());
+  }
+
+  void asked(const PickAsk& ask, LbEffects& effects) override {
+    endpoints().connect(ask.address, effects);
+  }
+
+  void exit_idle(LbEffects& effects) override {
+    if (state() == ConnectivityState::kIdle) connect_one(effects);
+  }
+
+  // One that fails in the same step makes room for the next.
+  void follow_up(LbEffects& effects) override {
+    const auto count = [&](ConnectivityState state) { return endpoints().count(state); };
+    while (count(ConnectivityState::kReady) == 0 && count(ConnectivityState::kConnecting) == 0 &&
+           count(ConnectivityState::kTransientFailure) > 0 && count(ConnectivityState::kIdle) > 0) {
+      connect_one(effects);
+    }
+  }
+
+  // The next one that is IDLE after the one before, so that all have their turn.
+  void connect_one(LbEffects& effects) {
+    for (std::size_t left = endpoints().size(); left > 0; --left) {
+      const std::size_t at = next_++ % endpoints().size();
+      const EndpointSet::Member& member = endpoints()[at];
+      if (!member.counts || member.state != ConnectivityState::kIdle) continue;
+      return endpoints().connect(at, effects);
+    }
+  }
+
+  HashRing::Sizes sizes_;
+  std::string header_;
+  std::shared_ptr<const HashRing> ring_;  // Its items are the members, in order.
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_ring_hash(const RingHashConfig& /*config*/, PolicyContext context) {
+  return std::make_unique<RingHash>(std::move(context));
+}
+
+}  // namespace signalbox::lb

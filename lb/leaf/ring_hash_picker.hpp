@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RingHashPicker — one call's walk along the ring (gRFC A42, A61, A76).
+//
+//   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the first endpoint that will do
+//
+// A complete pick costs a binary search and reads one entry of three tables; it writes nothing.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lb/leaf/endpoint_set.hpp"
+#include "lb/leaf/hash_ring.hpp"
+
+namespace signalbox::lb {
+
+class RingHashPicker final : public Picker {
+ public:
+  struct Parts {
+    std::shared_ptr<const HashRing> ring;         ///< Not empty; its items are the members.
+    std::string header;                           ///< request_hash_header; empty: the route's hash.
+    std::shared_ptr<const AskTarget> ask_target;  ///< Null: nobody hears asks.
+    absl::Status failure;                         ///< Where no endpoint will do. Not OK.
+  };
+
+  RingHashPicker(Parts parts, const EndpointSet& members);
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override;
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override;
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const;
+
+  struct Hash {
+    std::uint64_t value = 0;
+    bool by_chance = false;
+  };
+
+  struct Slot {
+    ConnectivityState state = ConnectivityState::kIdle;
+    std::uint32_t place = 0;  ///< READY: in ready_. IDLE: in idle_.
+  };
+
+  // An endpoint that nobody connects to, and whether a pick has asked for it. Staleness is
+  // harmless: so is a duplicated ask.
+  struct Idle {
+    explicit Idle(Address first) : address(std::move(first)) {}
+
+    Address address;
+    mutable std::atomic<bool> told_mark{false};
+  };
+
+  Hash hash_of(const PickArgs& args) const;
+  std::string shown_hash(const Hash& hash) const;
+  void ask_for(const Idle& idle, PickResult& result) const;
+
+  Parts parts_;
+  std::vector<Slot> slots_;  // By member.
+  ReadyEndpoints ready_;
+  std::deque<Idle> idle_;
+  bool any_connecting_ = false;
+  bool all_failed_ = false;
+};
+
+}  // namespace signalbox::lb

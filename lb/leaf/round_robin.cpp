@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/round_robin.hpp"
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/leaf/petiole.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/trace.hpp"
+#include "messages/counting/striped.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// Each stripe of threads goes round by itself, on a cache line of its own: a shared position would
+// have every pick write what every other pick reads. Within a stripe the shares are exactly even;
+// the stripes start at places of their own, so that they do not march in step.
+class RoundRobinPicker final : public Picker {
+ public:
+  RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)
+      : ready_(std::move(ready)) {
+    for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
+      positions_[stripe].mark.store(
+          draw_below(seed, Salt::kEndpoint, ready_.size(), edition * kStripes + stripe),
+          std::memory_order_relaxed);
+    }
+  }
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return turns_of(trace) == Turns::kBySeed ? decide_by_seed(args.seed, trace)
+                                             : decide(args, Telling{trace});
+  }
+
+ private:
+  PickResult decide_by_seed(std::uint64_t seed, PickTrace& trace) const {
+    const std::uint64_t turn = draw_below(seed, Salt::kEndpoint, ready_.size());
+    trace.tell({"round_robin",
+                shown(ready_[turn]),
+                absl::StrCat("drawn by the seed: ",
+                             turn + 1,
+                             " of ",
+                             ready_.size(),
+                             " that are READY; in a process they take calls by turns"),
+                "CDS"});
+    PickResult result;
+    result.outcome = ready_[turn];
+    return result;
+  }
+
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    std::atomic<std::uint64_t>& mark = positions_[this_thread_stripe()].mark;
+    std::uint64_t turn = mark.load(std::memory_order_relaxed);
+    if (args.tried != nullptr) [[unlikely]]
+      turn = first_untried(ready_, args, turn);
+    sink.leave(
+        [&] { mark.store(turn + 1 < ready_.size() ? turn + 1 : 0, std::memory_order_relaxed); });
+    sink.tell([&] {
+      return PickStep{"round_robin",
+                      shown(ready_[turn]),
+                      absl::StrCat("whose turn it is: ",
+                                   turn + 1,
+                                   " of ",
+                                   ready_.size(),
+                                   " that are READY; each group of threads has turns of its own, "
+                                   "and this is whom the next pick of this thread's takes"),
+                      "CDS"};
+    });
+    PickResult result;
+    result.outcome = ready_[turn];
+    return result;
+  }
+
+  // Only says whose turn it is: whatever a thread reads is a good answer. So it is not counted up
+  // in one atomic step, which would wait for all that the pick still has under way; at worst two
+  // threads of one stripe take the same turn.
+  struct alignas(kCacheLine) Position {
+    std::atomic<std::uint64_t> mark{0};
+  };
+
+  ReadyEndpoints ready_;  // Never empty.
+  mutable std::array<Position, kStripes> positions_;
+};
+
+class RoundRobin final : public Petiole {
+ public:
+  explicit RoundRobin(PolicyContext context)
+      : Petiole("round_robin", std::move(context), EndpointSet::Connects::kAtOnce) {}
+
+ private:
+  PickerPtr make_picker() override {
+    if (state() == ConnectivityState::kConnecting) return make_queue_picker();
+    if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
+    return std::make_shared<const RoundRobinPicker>(
+        endpoints().ready(), context().seed, ++edition_);
+  }
+
+  std::uint64_t edition_ = 0;  // Of the READY picker: each starts at places of its own.
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_round_robin(const RoundRobinConfig& /*config*/,
+                                         PolicyContext context) {
+  return std::make_unique<RoundRobin>(std::move(context));
+}
+
+}  // namespace signalbox::lb

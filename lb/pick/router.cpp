@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/pick/router.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+#include "lb/session/seats.hpp"
+#include "lb/trace.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// A54: codes that only a server may send. Coming from the control plane they would be mistaken for
+// the application's own.
+bool is_forbidden(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status allowed(absl::Status status, absl::string_view source) {
+  if (!is_forbidden(status.code())) return status;
+  return absl::InternalError(absl::StrCat("status from ",
+                                          source,
+                                          " that calls must not see: ",
+                                          absl::StatusCodeToString(status.code()),
+                                          ": ",
+                                          status.message()));
+}
+
+// At most so many bytes, and no half character at the end.
+std::string cut(absl::string_view reason) {
+  if (reason.size() <= Router::kLongestReason) return std::string(reason);
+  std::size_t end = Router::kLongestReason;
+  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xC0U) == 0x80U)
+    --end;  // A later byte of a character in UTF-8.
+  return absl::StrCat(reason.substr(0, end), " […]");
+}
+
+// Whether the text has the cluster for its subject: "cluster c: …", "cluster c was deleted".
+bool begins_with(absl::string_view text, absl::string_view subject) {
+  if (!absl::ConsumePrefix(&text, subject)) return false;
+  return absl::StartsWith(text, ":") || absl::StartsWith(text, " ");
+}
+
+constexpr absl::string_view kLoadBalancing = "load balancing";
+
+template <typename Sink>
+void tell_missing(const Snapshot& snapshot, const Sink& sink) {
+  sink.tell([&] {
+    const bool waits = snapshot.failure.ok();
+    return PickStep{"router",
+                    waits ? "the call waits" : "the call fails, or waits if wait_for_ready",
+                    waits ? std::string("there is no configuration yet")
+                          : std::string(snapshot.failure.message()),
+                    ""};
+  });
+}
+
+std::variant<Selection, absl::Status> select(const ConfigSelector& selector,
+                                             const PickArgs& args,
+                                             const Silent& /*sink*/) {
+  return selector.select(args);
+}
+
+std::variant<Selection, absl::Status> select(const ConfigSelector& selector,
+                                             const PickArgs& args,
+                                             const Telling& sink) {
+  return selector.explain(args, sink.trace());
+}
+
+FilterVerdict ask_filters(const PickArgs& args,
+                          Selection& selection,
+                          const SessionTerms& terms,
+                          const Silent& /*sink*/) {
+  return apply_filters(args, selection, terms);
+}
+
+FilterVerdict ask_filters(const PickArgs& args,
+                          Selection& selection,
+                          const SessionTerms& terms,
+                          const Telling& sink) {
+  return explain_filters(args, selection, terms, sink.trace());
+}
+
+}  // namespace
+
+void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view source) {
+  outcome_ = outcome;
+  status_ = allowed(std::move(status), source);
+}
+
+// A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
+// last: a call that has entered it runs. One that is only explained looks whether it could.
+template <typename Sink>
+void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
+  if (chosen.connection == nullptr) [[unlikely]] {
+    return refuse(
+        PickOutcome::kDrop, absl::InternalError("a picker chose no connection"), kLoadBalancing);
+  }
+  const CallGate* const gate = result.trackers.gate();
+  if constexpr (Sink::kTells) {
+    if (gate != nullptr && gate->is_full()) {
+      const auto full = absl::UnavailableError(absl::StrCat(gate->limit(), " calls are the most"));
+      return refuse(PickOutcome::kDrop, full, kLoadBalancing);
+    }
+  } else {
+    if (gate != nullptr && !gate->enter()) [[unlikely]]
+      return refuse(PickOutcome::kDrop, gate->refuse(), kLoadBalancing);
+  }
+  outcome_ = PickOutcome::kComplete;
+  connection_ = Use(*chosen.connection, chosen.uses);
+  if (result.leaf != nullptr) leaf_ = Use(*result.leaf);
+  sink.leave([&] { tracking_.begin(result.trackers); });
+}
+
+// What filters said comes first: whether it stands in the way of a pick.
+bool Pick::is_held_back() {
+  if (filtered_->delay > Duration::zero()) return true;
+  if (!filtered_->end) return false;
+  // A54 "purposefully does not limit interceptors": any code may be injected.
+  outcome_ = PickOutcome::kDrop;
+  status_ = *filtered_->end;
+  return true;
+}
+
+// In place: what a pick holds is not moved, and what it does not hold costs nothing.
+template <typename Sink>
+Pick::Answer Pick::ask(const Snapshot& snapshot,
+                       const PickArgs& args,
+                       std::string* authority,
+                       const Sink& sink) {
+  if (snapshot.picker == nullptr) [[unlikely]] {
+    fail_without(snapshot);
+    tell_missing(snapshot, sink);
+    return {};
+  }
+  PickResult result = sink.ask(*snapshot.picker, args);
+  sink.leave([&] {
+    if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+  });
+  if (const auto* chosen = std::get_if<Complete>(&result.outcome)) [[likely]] {
+    complete(*chosen, result, sink);
+    if (authority != nullptr && chosen->endpoint != nullptr &&
+        chosen->endpoint->endpoint != nullptr)
+      *authority = chosen->endpoint->endpoint->hostname;
+  } else if (auto* fail = std::get_if<Fail>(&result.outcome)) {
+    refuse(PickOutcome::kFail, std::move(fail->status), kLoadBalancing);
+  } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
+    refuse(PickOutcome::kDrop, std::move(drop->status), kLoadBalancing);
+  }
+  return {result.affinity, result.leaf};
+}
+
+const std::string& Pick::set_cookie() const {
+  static const std::string none;
+  return session_ != nullptr ? session_->set_cookie() : none;
+}
+
+// Without a failure it waits for a configuration.
+void Pick::fail_without(const Snapshot& snapshot) {
+  if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
+}
+
+Router::Router(std::shared_ptr<const SnapshotCell> cell, CallerNames names, SessionsPtr sessions)
+    : cell_(std::move(cell)), names_(std::move(names)), sessions_(std::move(sessions)) {
+  if (sessions_ == nullptr)
+    sessions_ = std::make_shared<const Sessions>(SessionTerms{.target = names_.target});
+}
+
+Pick Router::pick(const CallArgs& call) const {
+  Pick pick;
+  repick(pick, call);
+  return pick;
+}
+
+void Router::repick(Pick& pick, const CallArgs& call) const {
+  look(pick, call, Silent{});
+  if (pick.session_ != nullptr) sessions_->tell_flaw(*pick.session_);
+}
+
+Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) const {
+  const SnapshotCell::Reader whole(*cell_);  // What is told last belongs to the snapshot, too.
+  Explanation explanation;
+  TimedTrace trace(
+      now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); }, turns);
+  const Telling sink{trace};
+  Pick pick;
+  look(pick, call, sink);
+  if (pick.delay() > Duration::zero()) {
+    explanation.delay = pick.delay();
+    pick.end_delay();
+    look(pick, call, sink);
+  }
+  explanation.outcome = pick.outcome();
+  if (pick.cluster() != nullptr) explanation.cluster = pick.cluster()->name().str();
+  if (pick.leaf() != nullptr) explanation.leaf = pick.leaf()->leaf().str();
+  if (pick.connection() != nullptr) explanation.address = pick.connection()->address().str();
+  explanation.status = pick.status();
+  return explanation;
+}
+
+// The steps of a call's session stand apart, each in one piece: calls of no session need not step
+// over them, and those of one find them in few places.
+
+// The seat is asked for: it is far away, and comes while the route is looked for.
+[[gnu::noinline]] Router::Foresight Router::foresee(const Snapshot& snapshot,
+                                                    const CallArgs& call) {
+  __builtin_prefetch(snapshot.seats);
+  spare_sessions.prefetch();
+  const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
+  if (!found.value || found.value->size() > kLongestCookieValue) return {found};
+  const CookieKey key(*found.value);
+  return {found, key, snapshot.seats->at(key)};
+}
+
+[[gnu::noinline]] void Router::begin_session(const StatefulSession& filter,
+                                             absl::string_view path,
+                                             const Foresight& foresight,
+                                             Pick& pick) const {
+  const CompiledCookie& cookie = filter.cookie();
+  if (!path_matches(path, cookie.path())) return;
+  pick.session_ = make_session(sessions_->terms());
+  pick.session_->begin(cookie, *foresight.cookie, foresight.key);
+}
+
+[[gnu::noinline]] SessionArgs Router::wish_of(Session& session, const Seat* seat) const {
+  session.terms = &sessions_->terms();
+  return session.wish(sessions_->now(), seat);
+}
+
+// What it needs of the configuration and the headers it copies: they may be gone after the look.
+[[gnu::noinline]] void Router::settle(Session& session,
+                                      const Affinity& affinity,
+                                      PickOutcome outcome,
+                                      const ClusterRef& cluster,
+                                      const CallStats& stats) const {
+  session.settle(affinity, outcome, cluster.name(), stats);
+  session.keep();
+}
+
+template <typename Sink>
+void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
+  if (pick.delay() > Duration::zero()) return;
+  pick.put_off();  // What it held is not to stand in its own way.
+  pick.outcome_ = PickOutcome::kQueue;
+  pick.status_ = absl::OkStatus();
+  const SnapshotCell::Reader snapshot(*cell_);
+  __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
+  pick.sequence_ = snapshot->sequence;
+  if (call.authority != nullptr) call.authority->clear();
+  const bool is_new = pick.cluster() == nullptr;
+  const bool may_lead =
+      is_new && !Sink::kTells && snapshot->seats != nullptr && call.headers != nullptr;
+  const Foresight foresight = may_lead ? foresee(*snapshot, call) : Foresight();
+  const Selection selected = is_new ? route(*snapshot, call, foresight, pick, sink)
+                                    : Selection{.cluster = pick.cluster(), .hash = pick.hash_};
+  const ClusterRef* const cluster = selected.cluster;
+  if (cluster == nullptr) [[unlikely]]
+    return;
+
+  // Counting waits for all that is under way before it. So it is done last, on lines that were
+  // asked for while the picker is busy.
+  cluster->use_counter().prefetch();
+  cluster->stats().prefetch();
+  const Filtered* const filtered = pick.filtered_.get();
+  const FilteredHeaders headers(call.headers, filtered);
+  Session* const session = pick.session_.get();
+  const CallStats* stats = &cluster->stats();
+  if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
+    const SessionArgs wish = session != nullptr ? wish_of(*session, foresight.seat) : SessionArgs();
+    const auto answer = pick.ask(*snapshot,
+                                 {.path = call.path,
+                                  .headers = filtered != nullptr ? &headers : call.headers,
+                                  .cluster = &cluster->name(),
+                                  .seed = call.seed,
+                                  .hash = selected.hash,
+                                  .cluster_place = selected.place,
+                                  .session = session != nullptr ? &wish : nullptr,
+                                  .tried = call.tried},
+                                 pick.auto_host_rewrite_ ? call.authority : nullptr,
+                                 sink);
+    if (answer.leaf != nullptr) stats = &answer.leaf->stats();
+    if (session != nullptr)
+      sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, *cluster, *stats); });
+  } else if (session != nullptr) {
+    session->keep();
+  }
+  // All references are taken inside the read section: once it has ended, nothing else keeps the
+  // cluster and the connection alive (A31-13).
+  if (is_new) pick.cluster_ = Use(*cluster);
+  if (!pick.status_.ok()) [[unlikely]]
+    pick.status_ = describe(pick.status_, cluster, *snapshot);
+  sink.leave([&] { stats->count_pick(pick.outcome_); });
+}
+
+template <typename Sink>
+Selection Router::route(const Snapshot& snapshot,
+                        const CallArgs& call,
+                        const Foresight& foresight,
+                        Pick& pick,
+                        const Sink& sink) const {
+  const PickArgs args{call.path, call.headers, nullptr, call.seed};
+  if (snapshot.selector == nullptr) [[unlikely]] {
+    pick.fail_without(snapshot);
+    tell_missing(snapshot, sink);
+    if (!pick.status_.ok()) pick.status_ = describe(pick.status_, nullptr, snapshot);
+    return {};
+  }
+  auto selected = select(*snapshot.selector, args, sink);
+  if (auto* status = std::get_if<absl::Status>(&selected)) [[unlikely]] {
+    // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
+    pick.refuse(PickOutcome::kDrop, std::move(*status), "routing");
+    pick.status_ = describe(pick.status_, nullptr, snapshot);
+    return {};
+  }
+  auto& selection = std::get<Selection>(selected);
+  if (foresight.seat != nullptr) foresight.seat->prefetch_marks();
+  pick.timeout_ = selection.timeout;
+  pick.hash_ = selection.hash;
+  pick.auto_host_rewrite_ = selection.auto_host_rewrite;
+  if (selection.retry != nullptr) pick.retry_ = *selection.retry;
+  // Before the cluster's reference is taken: they may change it (A60).
+  if (selection.filters == nullptr) return selection;
+  const StatefulSession* const session = selection.filters->only_session;
+  if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
+    begin_session(*session, call.path, foresight, pick);
+  } else {
+    FilterVerdict verdict = ask_filters(args, selection, sessions_->terms(), sink);
+    pick.filtered_ = std::move(verdict.filtered);
+    pick.session_ = std::move(verdict.session);
+  }
+  return selection;
+}
+
+absl::Status Router::describe(const absl::Status& why, const ClusterRef* cluster) const {
+  return describe(why, cluster, *SnapshotCell::Reader(*cell_));
+}
+
+absl::Status Router::describe(const absl::Status& why,
+                              const ClusterRef* cluster,
+                              const Snapshot& snapshot) const {
+  static const ResolutionNotes none;
+  const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
+  const std::string node =
+      names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
+  // Resolvers name target and node themselves, and so does a text that was explained before: its
+  // brackets are opened again.
+  std::string text = cut(why.message());
+  if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});
+  absl::string_view opening = " (";
+  if (!node.empty()) {
+    if (absl::EndsWith(text, absl::StrCat("; ", node, ")"))) {
+      text.resize(text.size() - node.size() - 3);
+      opening = "; ";
+    }
+    text = absl::StrReplaceAll(
+        text, {{absl::StrCat(" (", node, ")"), ""}, {absl::StrCat("; ", node, ")"), ")"}});
+  }
+  std::vector<absl::string_view> details;
+  const auto add = [&](absl::string_view detail) {
+    if (!detail.empty() && !absl::StrContains(text, detail)) details.push_back(detail);
+  };
+  if (absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why)) {
+    const auto found =
+        cluster == nullptr ? notes.clusters.end() : notes.clusters.find(cluster->name());
+    if (found != notes.clusters.end()) add(found->second);
+    add(notes.target);
+  }
+  if (!node.empty()) details.push_back(node);
+  std::string subject = names_.target.empty() ? "" : absl::StrCat(names_.target, ": ");
+  if (cluster != nullptr) {
+    const std::string name = absl::StrCat("cluster ", cluster->name().str());
+    text = absl::StrReplaceAll(text, {{absl::StrCat(": ", name, ": "), ": "}});
+    if (!begins_with(text, name)) absl::StrAppend(&subject, name, ": ");
+  }
+  const std::string brackets =
+      details.empty() ? "" : absl::StrCat(opening, absl::StrJoin(details, "; "), ")");
+  return {why.code(), absl::StrCat(subject, text, brackets)};
+}
+
+std::uint64_t Router::sequence() const {
+  return SnapshotCell::Reader(*cell_)->sequence;
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/pick/snapshot_cell.hpp"
+
+// Inlined read sections cost a fifth of library calls. liburcu's own header says that its read-side
+// functions are meant to be inlined into code of any licence. Sanitizers get library calls:
+// ThreadSanitizer must not see plain accesses whose other half is in the library, where it cannot
+// look, and liburcu places a thread's record at less than the alignment that its type declares.
+// clang's analyzer too: it does not know that registering a thread gives it a record.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
+#define _LGPL_SOURCE
+#endif
+#include <urcu/urcu-bp.h>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#include <utility>
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+// Tells ThreadSanitizer the one ordering that it cannot find by itself: all that a read section did
+// happens before wait_for_readers() returns. Publication is an atomic pointer, which it knows.
+#if defined(__SANITIZE_THREAD__)
+char grace_period;
+
+void annotate_reader_gone() {
+  __tsan_release(&grace_period);
+}
+
+void annotate_readers_waited_for() {
+  __tsan_acquire(&grace_period);
+}
+#else
+void annotate_reader_gone() {}
+
+void annotate_readers_waited_for() {}
+#endif
+
+}  // namespace
+
+void Snapshot::note_sessions() {
+  if (selector != nullptr) cookie = selector->cookie();
+  if (picker != nullptr && !cookie.empty()) seats = picker->seats();
+}
+
+SnapshotCell::SnapshotCell() : current_(new Snapshot) {}
+
+SnapshotCell::~SnapshotCell() {
+  wait_for_readers();
+  delete current_.load(std::memory_order_acquire);
+}
+
+std::unique_ptr<const Snapshot> SnapshotCell::exchange(std::unique_ptr<const Snapshot> next) {
+  SIGNALBOX_INVARIANT(next != nullptr, "a reader always finds a snapshot");
+  return std::unique_ptr<const Snapshot>(
+      current_.exchange(next.release(), std::memory_order_acq_rel));
+}
+
+void SnapshotCell::wait_for_readers() {
+  SIGNALBOX_INVARIANT(urcu_bp_read_ongoing() == 0, "a reader never waits for itself");
+  urcu_bp_synchronize_rcu();
+  annotate_readers_waited_for();
+}
+
+SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
+  // A read section may begin with a barrier, which nothing after it overtakes: so the snapshot is
+  // asked for before it. Should it be gone by then, no harm is done.
+  const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
+  __builtin_prefetch(expected);
+  __builtin_prefetch(&expected->cookie);
+  urcu_bp_read_lock();
+  snapshot_ = cell.current_.load(std::memory_order_acquire);
+}
+
+SnapshotCell::Reader::~Reader() {
+  annotate_reader_gone();
+  urcu_bp_read_unlock();
+}
+
+}  // namespace signalbox::lb

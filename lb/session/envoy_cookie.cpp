@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/session/envoy_cookie.hpp"
+
+#include <array>
+#include <cstddef>
+
+namespace signalbox::lb {
+namespace {
+
+// Field numbers.
+constexpr std::uint32_t kAddress = 1;
+constexpr std::uint32_t kExpires = 2;
+constexpr std::uint32_t kCluster = 3;
+
+// Wire types.
+constexpr unsigned kVarint = 0;
+constexpr unsigned kEightBytes = 1;
+constexpr unsigned kLengthDelimited = 2;
+constexpr unsigned kBeginGroup = 3;
+constexpr unsigned kEndGroup = 4;
+constexpr unsigned kFourBytes = 5;
+
+constexpr unsigned kTypeBits = 3;
+constexpr unsigned kVarintBits = 7;  // Of each byte; the eighth says that another byte follows.
+constexpr unsigned char kMoreFollows = 1U << kVarintBits;
+
+// protobuf's readers refuse what is longer, in bytes, or deeper.
+constexpr unsigned kLongestTag = 5;
+constexpr unsigned kLongestSize = 5;
+constexpr unsigned kLongestVarint = 10;
+constexpr std::size_t kDeepestGroup = 100;
+
+/// The bytes of a message that have not been read.
+class Bytes {
+ public:
+  explicit Bytes(absl::string_view text) : rest_(text) {}
+
+  bool is_empty() const { return rest_.empty(); }
+
+  /// nullopt: it is cut short, or longer.
+  std::optional<std::uint64_t> take_varint(unsigned most_bytes) {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; shift < most_bytes * kVarintBits && !rest_.empty();
+         shift += kVarintBits) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      number |= static_cast<std::uint64_t>(byte % kMoreFollows) << shift;
+      if (byte < kMoreFollows) return number;
+    }
+    return std::nullopt;
+  }
+
+  /// nullopt: there are fewer.
+  std::optional<absl::string_view> take(std::uint64_t count) {
+    if (count > rest_.size()) return std::nullopt;
+    const absl::string_view taken = rest_.substr(0, static_cast<std::size_t>(count));
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+
+  /// The value of a field that is no group; of a number, nothing.
+  std::optional<absl::string_view> take_value(unsigned type) {
+    switch (type) {
+      case kVarint:
+        return take_varint(kLongestVarint) ? std::optional(absl::string_view()) : std::nullopt;
+      case kEightBytes:
+        return take(8);
+      case kLengthDelimited: {
+        const auto size = take_varint(kLongestSize);
+        return size ? take(*size) : std::nullopt;
+      }
+      case kFourBytes:
+        return take(4);
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  absl::string_view rest_;
+};
+
+/// The groups that a field is in. Cookies have none; protobuf's readers pass over them.
+class Groups {
+ public:
+  bool is_outside() const { return depth_ == 0; }
+
+  bool begin(std::uint32_t number) {
+    if (depth_ == open_.size()) return false;
+    open_[depth_++] = number;
+    return true;
+  }
+
+  bool end(std::uint32_t number) { return depth_ > 0 && open_[--depth_] == number; }
+
+ private:
+  std::array<std::uint32_t, kDeepestGroup> open_{};  // The first depth_ mean something.
+  std::size_t depth_ = 0;
+};
+
+void append_varint(std::uint64_t number, std::string& text) {
+  for (; number >= kMoreFollows; number >>= kVarintBits)
+    text.push_back(static_cast<char>(number | kMoreFollows));
+  text.push_back(static_cast<char>(number));
+}
+
+void append_text(std::uint32_t field, absl::string_view value, std::string& text) {
+  append_varint(field << kTypeBits | kLengthDelimited, text);
+  append_varint(value.size(), text);
+  text.append(value.data(), value.size());
+}
+
+}  // namespace
+
+std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text) {
+  EnvoyCookie cookie;
+  Bytes bytes(text);
+  Groups groups;
+  std::array<bool, kCluster + 1> is_known{};
+  while (!bytes.is_empty()) {
+    const auto varint = bytes.take_varint(kLongestTag);
+    if (!varint) return std::nullopt;
+    const auto tag = static_cast<std::uint32_t>(*varint);  // Further bits are nothing to protobuf.
+    const std::uint32_t number = tag >> kTypeBits;
+    const unsigned type = tag & ((1U << kTypeBits) - 1);
+    if (number == 0) return std::nullopt;
+    if (type == kBeginGroup || type == kEndGroup) {
+      cookie.is_plain = false;
+      if (!(type == kBeginGroup ? groups.begin(number) : groups.end(number))) return std::nullopt;
+      continue;
+    }
+    const auto value = bytes.take_value(type);
+    if (!value) return std::nullopt;
+    if (!groups.is_outside()) continue;
+    const bool is_ours =
+        number <= kCluster && type == (number == kExpires ? kVarint : kLengthDelimited);
+    if (!is_ours || is_known[number]) cookie.is_plain = false;
+    if (!is_ours) continue;
+    is_known[number] = true;
+    if (number == kAddress) cookie.address = *value;
+    if (number == kCluster) cookie.cluster = *value;
+  }
+  if (!groups.is_outside()) return std::nullopt;
+  return cookie;
+}
+
+void write_envoy_cookie(absl::string_view address,
+                        absl::string_view cluster,
+                        std::uint64_t expires,
+                        std::string& text) {
+  text.clear();
+  append_text(kAddress, address, text);
+  if (expires != 0) {
+    append_varint(kExpires << kTypeBits | kVarint, text);
+    append_varint(expires, text);
+  }
+  if (!cluster.empty()) append_text(kCluster, cluster, text);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/session/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace signalbox {
+namespace {
+
+// What a seal is good for: this cookie, of this target. Into memory that is kept.
+const std::string& write_purpose(std::string& purpose,
+                                 absl::string_view cookie,
+                                 const lb::SessionTerms& terms) {
+  return purpose.assign(cookie.data(), cookie.size()).append(1, '\0').append(terms.target);
+}
+
+}  // namespace
+
+using lb::CookieFlaw;
+
+absl::string_view Session::read() {
+  if (std::exchange(is_read_, true)) return own_.hosts;
+  flaw = open();
+  is_bad_ = flaw.has_value();
+  return own_.hosts;
+}
+
+// Where plain cookies are taken beside sealed ones, it is their flaw that is told.
+std::optional<CookieFlaw> Session::open() {
+  using Opened = lb::CookieSeal::Opened;
+  Opened opened = Opened::kNo;
+  if (terms->seal != nullptr) {
+    opened = terms->seal->open(value_, write_purpose(purpose_, name(), *terms), decoded_);
+    if (opened == Opened::kNo && !terms->accepts_plain) return CookieFlaw::kSeal;
+    is_outdated_ = opened != Opened::kYes;
+  }
+  if (opened == Opened::kNo) {
+    if (const auto wrong = lb::decode_cookie(value_, decoded_)) return wrong;
+  }
+  return lb::parse_cookie_host(decoded_, own_);
+}
+
+// The picker knows only the hosts: why there are none, or none that it knows, is known here.
+AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& cluster) const {
+  switch (of_picker) {
+    case AffinityResult::kNew:
+      return is_bad_ ? AffinityResult::kBadCookie : of_picker;
+    case AffinityResult::kUnknownHost:
+    case AffinityResult::kUnhealthy: {
+      // The route does not name the cookie's (A55-19).
+      const bool is_off_its_cluster = !own_.cluster.empty() && !own_.names_cluster(cluster.str());
+      return is_off_its_cluster ? AffinityResult::kOtherCluster : of_picker;
+    }
+    default:
+      return of_picker;
+  }
+}
+
+void Session::settle_elsewhere(const Affinity& affinity,
+                               PickOutcome outcome,
+                               const ClusterName& cluster,
+                               const CallStats& stats) {
+  const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
+  if (may_move) read();  // A picker need not have asked.
+  const AffinityResult result = result_of(affinity.result, cluster);
+  if (result != AffinityResult::kNone) stats.count_affinity(result);
+  if (!may_move) return;
+  const std::string& hosts = *affinity.hosts;
+  has_moved_ = !own_.names_hosts(hosts);
+  if (has_moved_) hosts_ = hosts;
+  // Envoy would not follow what takes the place of its own cookie, which says no cluster (A55-45).
+  const bool is_envoys = own_.form == lb::CookieForm::kEnvoy && own_.cluster.empty();
+  const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
+  if (is_same && !is_outdated_) return;
+  write(hosts, cluster.str());
+  if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
+  stats.count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
+}
+
+void Session::reached() {
+  is_elsewhere_ = has_moved_;
+}
+
+// One that could not be read again is not written.
+void Session::write(absl::string_view hosts, const std::string& cluster) {
+  encoded_.clear();
+  if (terms->seal != nullptr) {
+    lb::write_cookie_host(hosts, cluster, host_);
+    if (!terms->seal->seal(host_, write_purpose(purpose_, name(), *terms), encoded_)) return;
+  } else {
+    if (terms->form == lb::CookieForm::kEnvoy) {
+      lb::write_envoy_cookie(lb::first_host(hosts), cluster, expires(), host_);
+    } else {
+      lb::write_cookie_host(hosts, cluster, host_);
+    }
+    absl::Base64Escape(host_, &encoded_);
+  }
+  if (encoded_.size() > lb::kLongestCookieValue) return;
+  const absl::string_view attributes = text().substr(name_size_);
+  set_cookie_.assign(name().data(), name_size_).append(1, '=').append(encoded_);
+  set_cookie_.append(attributes.data(), attributes.size());
+}
+
+std::uint64_t Session::expires() const {
+  if (ttl_seconds_ == 0 || !terms->unix_seconds) return 0;
+  return terms->unix_seconds() + ttl_seconds_;
+}
+
+[[gnu::hot]] void Session::clear() {
+  for (std::string* text : {&decoded_, &hosts_, &set_cookie_})
+    text->clear();
+  config_ = nullptr;
+  value_ = {};
+  own_ = {};
+  flaw.reset();
+  terms = nullptr;
+  is_read_ = strict_ = is_bad_ = is_outdated_ = is_counted_ = has_moved_ = is_elsewhere_ = false;
+}
+
+[[gnu::hot]] std::size_t Session::memory() const {
+  std::size_t bytes = kept_.memory() + kept_value_.memory();
+  for (const std::string* text : {&decoded_, &hosts_, &host_, &purpose_, &encoded_, &set_cookie_})
+    bytes += text->capacity();
+  return bytes;
+}
+
+}  // namespace signalbox
+
+namespace signalbox::lb {
+namespace {
+
+// Keeps those of this thread. A call may end on another one, and after this one has let go of all
+// it had.
+class SpareKeeper {
+ public:
+  ~SpareKeeper() {
+    is_gone = true;
+    while (Session* const session = spare_sessions.take())
+      delete session;
+  }
+
+  [[gnu::hot]] bool keep(Session* session) {
+    if (spare_sessions.count == kSpareSessions || session->memory() > kLargestSpare) return false;
+    session->clear();
+    session->next_spare = std::exchange(spare_sessions.first, session);
+    ++spare_sessions.count;
+    return true;
+  }
+
+  static constinit thread_local bool is_gone;
+};
+
+constinit thread_local bool SpareKeeper::is_gone = false;
+thread_local SpareKeeper spare_keeper;
+
+std::uint32_t seconds_in(Duration ttl) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(ttl).count();
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(seconds, 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+[[gnu::hot]] void GiveBack::operator()(Session* session) const {
+  if (SpareKeeper::is_gone || !spare_keeper.keep(session)) delete session;
+}
+
+CompiledCookie::CompiledCookie(const SessionCookie& cookie, bool strict)
+    : text_(cookie.name + attributes_of(cookie)),
+      path_(cookie.path),
+      name_size_(static_cast<std::uint32_t>(cookie.name.size())),
+      ttl_seconds_(seconds_in(cookie.ttl)),
+      is_strict_(strict) {}
+
+void KeptText::assign_long(absl::string_view text) {
+  long_.assign(text.data(), text.size());
+}
+
+void Sessions::warn_of(CookieFlaw flaw, absl::string_view cookie) const {
+  if (!terms_.warn) return;
+  const std::int64_t at = now().time_since_epoch().count();
+  std::int64_t before = told_at_.load(std::memory_order_relaxed);
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+  if (before != kNever && at - before < SessionTerms::kWarnInterval.count()) return;
+  if (!told_at_.compare_exchange_strong(before, at, std::memory_order_relaxed)) return;
+  terms_.warn(absl::StrCat(terms_.target,
+                           ": a call's cookie \"",
+                           cookie,
+                           "\" is not used, and the call picked as if it had none: ",
+                           said_of(flaw),
+                           " (said once a minute at most; signalbox_affinity_picks_total counts "
+                           "all of them as fallback_bad_cookie)"));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/subchannel/subchannel_core.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+// What an overload does not name is dropped, by design: late answers of an attempt that was given
+// up are ordinary, not errors.
+
+SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
+  SubchannelEffects effects;
+  std::visit([&](const auto& it) { on(it, now, effects); }, event);
+  return effects;
+}
+
+void SubchannelCore::on(const ConnectRequested& event, Instant now, SubchannelEffects& effects) {
+  if (!std::holds_alternative<Idle>(state_)) return;
+  state_ = Connecting{now + next_backoff(event.may_hurry)};
+  effects.push_back(OpenConnection{++attempt_, options_.settings.connect_timeout});
+  notify(effects);
+}
+
+void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffects& effects) {
+  SIGNALBOX_INVARIANT(event.connection != nullptr, "Connected brings a connection");
+  const bool awaited = event.attempt == attempt_ && std::holds_alternative<Connecting>(state_);
+  if (!awaited) {
+    const bool told_twice = event.attempt == attempt_ && std::holds_alternative<Ready>(state_);
+    if (!told_twice) effects.push_back(DropConnection{event.attempt});
+    return;
+  }
+  has_been_ready_ = true;
+  backoff_ = 0;
+  state_ = Ready{event.connection};
+  effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, true}});
+  notify(effects);
+}
+
+void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffects& effects) {
+  const auto* connecting = std::get_if<Connecting>(&state_);
+  if (connecting == nullptr || event.attempt != attempt_) return;
+  const Duration rest = std::max(Duration::zero(), Duration(connecting->retry_at - now));
+  const TimerId timer{"backoff", attempt_};
+  state_ = Backoff{
+      timer,
+      event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status};
+  effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, false}});
+  effects.push_back(StartTimer{timer, rest});
+  notify(effects);
+}
+
+void SubchannelCore::on(const ConnectionClosed& event,
+                        Instant /*now*/,
+                        SubchannelEffects& effects) {
+  if (!std::holds_alternative<Ready>(state_) || event.attempt != attempt_) return;
+  state_ = Idle{};
+  effects.push_back(DropConnection{event.attempt});
+  effects.push_back(Observe{ConnectionLost{options_.settings.cluster}});
+  notify(effects);
+}
+
+void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffects& effects) {
+  const auto* backoff = std::get_if<Backoff>(&state_);
+  if (backoff == nullptr || event.timer != backoff->timer) return;
+  state_ = Idle{};
+  notify(effects);
+}
+
+Duration SubchannelCore::next_backoff(bool may_hurry) {
+  const bool hurries =
+      may_hurry && has_been_ready_ && options_.lost_backoff < options_.initial_backoff;
+  const Duration first = hurries ? options_.lost_backoff : options_.initial_backoff;
+  const double grown = backoff_ * (hurries ? options_.lost_multiplier : options_.multiplier);
+  backoff_ = std::clamp(grown,
+                        static_cast<double>(std::min(first, options_.max_backoff).count()),
+                        static_cast<double>(options_.max_backoff.count()));
+  // Evenly in [-1, 1): the upper 53 bits of the draw, which a double holds exactly.
+  const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
+  const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
+  return Duration(static_cast<Duration::rep>(backoff_ * (1.0 + options_.jitter * chance)));
+}
+
+ConnectivityState SubchannelCore::state() const {
+  return std::visit(Overloaded{
+                        [](const Idle&) { return ConnectivityState::kIdle; },
+                        [](const Connecting&) { return ConnectivityState::kConnecting; },
+                        [](const Ready&) { return ConnectivityState::kReady; },
+                        [](const Backoff&) { return ConnectivityState::kTransientFailure; },
+                    },
+                    state_);
+}
+
+void SubchannelCore::notify(SubchannelEffects& effects) const {
+  SubchannelStateChanged change;
+  change.address = options_.address;
+  change.state = state();
+  if (const auto* ready = std::get_if<Ready>(&state_)) change.connection = ready->connection;
+  if (const auto* backoff = std::get_if<Backoff>(&state_)) change.status = backoff->cause;
+  effects.push_back(NotifyState{std::move(change)});
+}
+
+}  // namespace signalbox::lb

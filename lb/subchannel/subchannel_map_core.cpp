@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/subchannel/subchannel_map_core.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+EndpointState as_endpoint_state(ConnectivityState state) {
+  switch (state) {
+    case ConnectivityState::kReady:
+      return EndpointState::kReady;
+    case ConnectivityState::kConnecting:
+      return EndpointState::kConnecting;
+    case ConnectivityState::kTransientFailure:
+      return EndpointState::kTransientFailure;
+    case ConnectivityState::kIdle:
+      break;
+  }
+  return EndpointState::kIdle;
+}
+
+std::size_t index(EndpointState state) {
+  return static_cast<std::size_t>(state);
+}
+
+std::size_t index(HealthJudge judge) {
+  return static_cast<std::size_t>(judge);
+}
+
+// The addresses of which the two tables say different things.
+std::vector<Address> differences(const UnhealthyEndpoints* before, const UnhealthyEndpoints* now) {
+  static const UnhealthyEndpoints kNone;
+  const UnhealthyEndpoints& left = before == nullptr ? kNone : *before;
+  const UnhealthyEndpoints& right = now == nullptr ? kNone : *now;
+  std::vector<Address> changed;
+  for (const auto& [address, why] : left) {
+    const auto found = right.find(address);
+    if (found == right.end() || found->second != why) changed.push_back(address);
+  }
+  for (const auto& [address, why] : right) {
+    if (!left.contains(address)) changed.push_back(address);
+  }
+  return changed;
+}
+
+Instant later(Instant from, Duration wait) {
+  return wait > Instant::max() - from ? Instant::max() : from + wait;
+}
+
+CallTrackerPtr tracker_in(const TrackEndpoints::Table* table, const Address& address) {
+  if (table == nullptr) return nullptr;
+  const auto found = table->find(address);
+  return found == table->end() ? nullptr : found->second;
+}
+
+Address with_port(const Address& address, std::uint32_t port) {
+  return Address(absl::StrCat(address.str().substr(0, address.str().rfind(':') + 1), port));
+}
+
+// nullopt: it is not probed.
+std::optional<StartHealthChecks> probes_of(const SubchannelSettings& settings,
+                                           const Address& address) {
+  if (settings.health_checks == nullptr) return std::nullopt;
+  StartHealthChecks probes{
+      address, settings.health_checks, address, settings.cluster, settings.tls, settings.authority};
+  if (settings.probe_exceptions == nullptr) return probes;
+  const auto found = settings.probe_exceptions->find(address);
+  if (found == settings.probe_exceptions->end()) return probes;
+  if (found->second.is_exempt) return std::nullopt;
+  if (found->second.port != 0) probes.probed = with_port(address, found->second.port);
+  return probes;
+}
+
+bool same_probes(const std::optional<StartHealthChecks>& left,
+                 const std::optional<StartHealthChecks>& right) {
+  if (!left.has_value() || !right.has_value()) return left.has_value() == right.has_value();
+  return left->probed == right->probed && left->cluster == right->cluster &&
+         same_checks(left->checks, right->checks) && same_tls(left->tls, right->tls);
+}
+
+}  // namespace
+
+SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant now) {
+  now_ = now;
+  SubchannelMapEffects effects;
+  std::visit([&](const auto& it) { on(it, effects); }, event);
+  retire_unheld(effects);
+  observe_counts(effects);
+  return effects;
+}
+
+// --- what holders say ---
+
+void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.holder);
+  if (party == nullptr) return;
+  const SessionHost* const for_sessions = session_host(event.address);
+  if (is_keeper(*party)) {
+    if (for_sessions == nullptr) return;  // Gone meanwhile (A75-38).
+    const auto held = entries_.find(event.address);
+    if (held != entries_.end() && !held->second.holds.empty() &&
+        held->second.holds.front() != party)
+      return effects.push_back(NotifyHolder{event.holder, told(event.address, held->second)});
+  }
+  const auto [found, is_new] = entries_.try_emplace(event.address);
+  Entry& entry = found->second;
+  if (is_new) {
+    entry.raw.address = event.address;
+    ++counts_[index(entry.counted)];
+    recount(event.address, entry);
+    effects.push_back(SpawnSubchannel{event.address, settings_});
+    begin_probes(event.address, entry, effects);
+  }
+  const bool retaken = party->orphaned.erase(event.address) > 0;
+  if (party->live.insert(event.address).second && !retaken) {
+    const auto path_of = [](const Party* holder) -> const PolicyPath& { return holder->path; };
+    entry.holds.insert(std::ranges::upper_bound(entry.holds, party->path, {}, path_of), party);
+  }
+  if (entry.lingers_in.has_value()) {
+    lingering_.erase({*entry.lingers_in, event.address});
+    entry.lingers_in.reset();
+  }
+  if (for_sessions != nullptr && !is_keeper(*party)) {
+    end_hold(event.address, *keeper_->party);
+    if (is_new) tell_keeper_of(event.address, effects);
+  }
+  effects.push_back(NotifyHolder{event.holder, told(event.address, entry)});
+}
+
+void SubchannelMapCore::on(const SubchannelReleased& event, SubchannelMapEffects& /*effects*/) {
+  Party* party = meet(event.holder);
+  if (party != nullptr && party->live.erase(event.address) > 0) unhold(event.address, *party);
+}
+
+void SubchannelMapCore::on(const SubchannelConnectAsked& event, SubchannelMapEffects& effects) {
+  if (!entries_.contains(event.address)) return;
+  const std::int64_t failing =
+      counts_[index(EndpointState::kConnecting)] + counts_[index(EndpointState::kTransientFailure)];
+  effects.push_back(ConnectSubchannel{event.address, failing < kMostInHurry});
+}
+
+void SubchannelMapCore::on(const HolderSettled& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.holder);
+  if (party == nullptr) return;
+  const bool has_no_use_for_it = is_keeper(*party) && keeper_->incarnation < party->incarnation;
+  if (has_no_use_for_it) dismiss_keeper(effects);
+  release_orphans(*party);
+}
+
+void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effects) {
+  Party& party = parties_[event.holder.path];
+  party.path = event.holder.path;
+  if (event.holder.incarnation < party.incarnation) return;
+  const bool first_told = party.present || event.holder.incarnation > party.incarnation;
+  if (first_told) {
+    orphan_all(party);
+    party.incarnation = event.holder.incarnation;
+    party.present = false;
+  }
+  if (event.died) return;
+  if (is_keeper(party)) dismiss_keeper(effects);
+  release_orphans(party);
+}
+
+// --- generations ---
+
+void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
+  if (event.generation < started_) return;
+  started_ = event.generation;
+  // For those to come; who lives keeps his, but for I7 and I10.
+  const SubchannelSettings before = std::exchange(settings_, event.settings);
+  if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
+  probe_anew(before, effects);
+}
+
+void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffects& effects) {
+  applied_ = std::max(applied_, std::min(event.generation, started_));
+  for (auto& [path, party] : parties_) {
+    if (party.gone_in < applied_) release_orphans(party);
+  }
+  forget_departed(effects);
+  while (!lingering_.empty() && lingering_.begin()->first <= applied_) {
+    const Address address = lingering_.begin()->second;
+    if (!take_for_sessions(address)) stop(address, effects);
+  }
+}
+
+// --- how endpoints are ---
+
+void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffects& effects) {
+  const auto before = std::exchange(unhealthy_[index(event.judge)], event.unhealthy);
+  for (const Address& address : differences(before.get(), event.unhealthy.get())) {
+    const auto found = entries_.find(address);
+    if (found == entries_.end()) continue;
+    recount(address, found->second);
+    notify(address, found->second, effects);
+  }
+}
+
+void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end() || !found->second.is_probed) return;
+  Entry& entry = found->second;
+  if (std::exchange(entry.probed, event.status) == event.status) return;
+  recount(event.address, entry);
+  notify(event.address, entry, effects);
+}
+
+// Told only where there is a connection whose calls somebody else counts now.
+void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
+  const auto before = std::exchange(trackers_, event.trackers);
+  std::vector<Address> changed;
+  for (const auto& [address, entry] : entries_) {
+    if (entry.raw.state != ConnectivityState::kReady) continue;
+    if (tracker_in(before.get(), address) != tracker_in(trackers_.get(), address))
+      changed.push_back(address);
+  }
+  std::ranges::sort(changed);  // I5: not as they are hashed.
+  for (const Address& address : changed)
+    notify(address, entries_.at(address), effects);
+}
+
+void SubchannelMapCore::on(const SubchannelStateChanged& event, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(event.address);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.raw = event;
+  recount(event.address, entry);
+  notify(event.address, entry, effects);
+}
+
+// --- sessions (I9) ---
+
+void SubchannelMapCore::on(const SessionsKept& event, SubchannelMapEffects& effects) {
+  Party* party = meet(event.keeper);
+  if (party == nullptr) return;
+  if (event.marks == nullptr) {
+    if (is_keeper(*party)) dismiss_keeper(effects);
+    return;
+  }
+  const std::optional<Keeper> before = std::exchange(
+      keeper_, Keeper{party, event.keeper.incarnation, event.idle_timeout, event.marks});
+  if (before) {
+    for (const auto& [address, host] : *event.marks) {
+      const auto known = before->marks->find(address);
+      if (known != before->marks->end() && known->second.mark != host.mark)
+        host.mark->inherit(*known->second.mark);
+    }
+    if (before->party != party) end_holds(*before->party, [](const Address&) { return true; });
+    recount_all(*before->marks);
+  }
+  end_holds(*party, [&](const Address& address) {
+    return session_host(address) == nullptr || entries_.at(address).holds.size() > 1;
+  });
+  party->live.merge(party->orphaned);  // Taken again.
+  recount_all(*event.marks);
+  const bool knows_them =
+      before && before->party == party && before->incarnation == event.keeper.incarnation;
+  tell_keeper(knows_them ? before->marks.get() : nullptr, effects);
+  effects.push_back(ArmSweeper{event.idle_timeout});
+}
+
+void SubchannelMapCore::on(const SweepAsked& /*event*/, SubchannelMapEffects& effects) {
+  if (!keeper_) return;
+  const std::int64_t before = held_for_sessions();
+  end_holds(*keeper_->party,
+            [&](const Address& address) { return !is_in_use(*session_host(address)); });
+  const auto released = static_cast<std::uint64_t>(before - held_for_sessions());
+  Instant next_due = later(now_, keeper_->idle_timeout);
+  for (const auto& [address, host] : *keeper_->marks) {
+    if (is_in_use(host))
+      next_due = std::min(next_due, later(host.mark->last_used(), keeper_->idle_timeout));
+  }
+  effects.push_back(Observe{SessionsSwept{settings_.cluster, released}});
+  effects.push_back(FinishSweep{next_due});
+}
+
+void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
+  const Keeper keeper = *std::exchange(keeper_, std::nullopt);
+  end_holds(*keeper.party, [](const Address&) { return true; });
+  recount_all(*keeper.marks);
+  effects.push_back(ArmSweeper{});
+}
+
+// Of what is new in its table. That nobody holds an address is no news, unless something that was
+// said before of the same one may still be under way.
+void SubchannelMapCore::tell_keeper(const SessionMarks* known,
+                                    SubchannelMapEffects& effects) const {
+  std::vector<Address> news;
+  for (const auto& [address, host] : *keeper_->marks) {
+    if (known != nullptr ? !known->contains(address) : entries_.contains(address))
+      news.push_back(address);
+  }
+  std::ranges::sort(news);  // I5: not as they are hashed.
+  for (const Address& address : news)
+    tell_keeper_of(address, effects);
+}
+
+void SubchannelMapCore::tell_keeper_of(const Address& address,
+                                       SubchannelMapEffects& effects) const {
+  const Party& party = *keeper_->party;
+  if (!party.present) return;
+  const Holder holder{party.path, party.incarnation};
+  const auto found = entries_.find(address);
+  if (found == entries_.end()) {
+    effects.push_back(NotifyGone{holder, address});
+  } else {
+    effects.push_back(NotifyHolder{holder, told(address, found->second)});
+  }
+}
+
+void SubchannelMapCore::end_hold(const Address& address, Party& party) {
+  if (party.live.erase(address) + party.orphaned.erase(address) > 0) unhold(address, party);
+}
+
+void SubchannelMapCore::end_holds(Party& party, absl::FunctionRef<bool(const Address&)> is_over) {
+  std::vector<Address> over;
+  for (const auto* holds : {&party.live, &party.orphaned})
+    std::ranges::copy_if(*holds, std::back_inserter(over), is_over);
+  for (const Address& address : over)
+    end_hold(address, party);
+}
+
+const SessionHost* SubchannelMapCore::session_host(const Address& address) const {
+  if (!keeper_) return nullptr;
+  const auto found = keeper_->marks->find(address);
+  return found == keeper_->marks->end() ? nullptr : &found->second;
+}
+
+bool SubchannelMapCore::is_in_use(const SessionHost& host) const {
+  return host.mark->used_after(now_ - keeper_->idle_timeout);
+}
+
+// Precondition: nobody holds it. Whether the keeper does now.
+bool SubchannelMapCore::take_for_sessions(const Address& address) {
+  const SessionHost* const host = session_host(address);
+  if (host == nullptr || !is_in_use(*host)) return false;
+  Entry& entry = entries_.at(address);
+  Party& party = *keeper_->party;
+  (party.present ? party.live : party.orphaned).insert(address);
+  entry.holds.push_back(&party);
+  if (entry.lingers_in.has_value()) lingering_.erase({*entry.lingers_in, address});
+  entry.lingers_in.reset();
+  return true;
+}
+
+std::int64_t SubchannelMapCore::held_for_sessions() const {
+  if (!keeper_) return 0;
+  return static_cast<std::int64_t>(keeper_->party->live.size() + keeper_->party->orphaned.size());
+}
+
+// --- parties ---
+
+// The party of a holder who may still speak; null if a later incarnation spoke, or it has gone.
+SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
+  const auto [found, is_new] = parties_.try_emplace(holder.path);
+  Party& party = found->second;
+  if (is_new) {
+    party.path = holder.path;
+    party.incarnation = holder.incarnation;
+  }
+  if (holder.incarnation < party.incarnation) return nullptr;
+  if (holder.incarnation > party.incarnation) {
+    if (party.present) orphan_all(party);  // The successor is here before the news of the death.
+    party.incarnation = holder.incarnation;
+    party.present = true;
+  }
+  return party.present ? &party : nullptr;
+}
+
+void SubchannelMapCore::orphan_all(Party& party) {
+  party.orphaned.merge(party.live);
+  party.gone_in = started_;
+}
+
+void SubchannelMapCore::release_orphans(Party& party) {
+  for (const Address& address : std::exchange(party.orphaned, {}))
+    unhold(address, party);
+}
+
+void SubchannelMapCore::unhold(const Address& address, const Party& party) {
+  const auto found = entries_.find(address);
+  SIGNALBOX_INVARIANT(found != entries_.end(), "I1: what is held has an entry");
+  std::erase(found->second.holds, &party);
+  if (found->second.holds.empty()) unheld_.push_back(address);
+}
+
+// A whole generation after a holder went, nothing of it is under way any more.
+void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
+  const auto is_past = [&](const Party& party) {
+    return !party.present && party.gone_in < applied_ && party.orphaned.empty();
+  };
+  if (keeper_ && is_past(*keeper_->party)) dismiss_keeper(effects);
+  std::erase_if(parties_, [&](const auto& item) { return is_past(item.second); });
+}
+
+// --- entries ---
+
+void SubchannelMapCore::retire_unheld(SubchannelMapEffects& effects) {
+  for (const Address& address : std::exchange(unheld_, {})) {
+    const auto found = entries_.find(address);
+    if (found == entries_.end() || !found->second.holds.empty()) continue;
+    if (take_for_sessions(address)) continue;
+    if (started_ > applied_) {
+      found->second.lingers_in = started_;
+      lingering_.emplace(started_, address);
+    } else {
+      stop(address, effects);
+    }
+  }
+}
+
+void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effects) {
+  const auto found = entries_.find(address);
+  SIGNALBOX_INVARIANT(found != entries_.end() && found->second.holds.empty(),
+                      "I1: only what nobody holds is stopped");
+  if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
+  --counts_[index(found->second.counted)];
+  if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
+  effects.push_back(StopSubchannel{address});
+  entries_.erase(found);
+  if (session_host(address) != nullptr) tell_keeper_of(address, effects);
+}
+
+std::vector<Address> SubchannelMapCore::addresses() const {
+  std::vector<Address> all;
+  for (const auto& [address, entry] : entries_)
+    all.push_back(address);
+  std::ranges::sort(all);  // I5: not as they are hashed.
+  return all;
+}
+
+// I7. To their holders it is as if the servers had closed their connections. Those of an IDLE one
+// are told too: what they asked of it may have been under way, and be lost.
+void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
+  for (const Address& address : addresses()) {
+    Entry& entry = entries_.at(address);
+    effects.push_back(StopSubchannel{address});
+    effects.push_back(SpawnSubchannel{address, settings_});
+    entry.raw = SubchannelStateChanged{};
+    entry.raw.address = address;
+    recount(address, entry);
+    notify(address, entry, effects);
+  }
+}
+
+void SubchannelMapCore::begin_probes(const Address& address,
+                                     Entry& entry,
+                                     SubchannelMapEffects& effects) const {
+  auto probes = probes_of(settings_, address);
+  entry.is_probed = probes.has_value();
+  if (probes.has_value()) effects.push_back(*std::move(probes));
+}
+
+// I10.
+void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
+                                   SubchannelMapEffects& effects) {
+  const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
+                            same_exceptions(before.probe_exceptions, settings_.probe_exceptions) &&
+                            same_tls(before.tls, settings_.tls);
+  if (is_as_before) return;
+  for (const Address& address : addresses()) {
+    Entry& entry = entries_.at(address);
+    if (same_probes(probes_of(before, address), probes_of(settings_, address))) continue;
+    const bool was_probed = entry.is_probed;
+    begin_probes(address, entry, effects);
+    if (entry.is_probed || !was_probed) continue;
+    effects.push_back(StopHealthChecks{address});
+    if (std::exchange(entry.probed, absl::OkStatus()).ok()) continue;
+    recount(address, entry);
+    notify(address, entry, effects);
+  }
+}
+
+// --- telling ---
+
+void SubchannelMapCore::notify(const Address& address,
+                               const Entry& entry,
+                               SubchannelMapEffects& effects) const {
+  const bool is_kept = session_host(address) != nullptr;
+  if (is_kept) tell_keeper_of(address, effects);
+  for (const Party* party : entry.holds) {
+    if (party->live.contains(address) && !(is_kept && is_keeper(*party))) {
+      effects.push_back(
+          NotifyHolder{Holder{party->path, party->incarnation}, told(address, entry)});
+    }
+  }
+}
+
+SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Entry& entry) const {
+  SubchannelStateChanged change = entry.raw;
+  if (change.state == ConnectivityState::kReady)
+    change.tracker = tracker_in(trackers_.get(), address);
+  const absl::Status* verdict = verdict_on(address, entry);
+  if (verdict == nullptr) return change;
+  change.healthy = false;
+  if (change.state != ConnectivityState::kTransientFailure) change.status = *verdict;
+  return change;
+}
+
+// Null: the judge does not find it unfit.
+const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
+                                                  const Address& address,
+                                                  const Entry& entry) const {
+  if (judge == HealthJudge::kHealthChecks && !entry.probed.ok()) return &entry.probed;
+  const auto& table = unhealthy_[index(judge)];
+  if (table == nullptr) return nullptr;
+  const auto found = table->find(address);
+  return found == table->end() ? nullptr : &found->second;
+}
+
+// The first judge that finds the endpoint unfit says why; null: nobody does.
+const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
+                                                  const Entry& entry) const {
+  const absl::Status* const ejection = verdict_of(HealthJudge::kOutlierDetection, address, entry);
+  if (ejection != nullptr) return ejection;
+  return verdict_of(HealthJudge::kHealthChecks, address, entry);
+}
+
+void SubchannelMapCore::recount(const Address& address, Entry& entry) {
+  --counts_[index(entry.counted)];
+  entry.counted = state_of(address, entry);
+  ++counts_[index(entry.counted)];
+}
+
+void SubchannelMapCore::recount_all(const SessionMarks& marks) {
+  for (const auto& [address, host] : marks) {
+    const auto found = entries_.find(address);
+    if (found != entries_.end()) recount(address, found->second);
+  }
+}
+
+EndpointState SubchannelMapCore::state_of(const Address& address, const Entry& entry) const {
+  if (verdict_of(HealthJudge::kOutlierDetection, address, entry) != nullptr)
+    return EndpointState::kEjected;
+  if (verdict_of(HealthJudge::kHealthChecks, address, entry) != nullptr)
+    return EndpointState::kUnhealthy;
+  const SessionHost* const host = session_host(address);
+  if (host != nullptr && host->draining) return EndpointState::kDraining;
+  return as_endpoint_state(entry.raw.state);
+}
+
+void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
+  const std::int64_t held = held_for_sessions();
+  if (held != held_observed_) {
+    effects.push_back(
+        Observe{SessionsHeld{settings_.cluster, held, std::exchange(held_observed_, held)}});
+  }
+  if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
+  const EndpointCounts before = observed_ ? observed_->by_state : EndpointCounts{};
+  observed_ = EndpointsCounted{settings_.cluster, counts_, before};
+  effects.push_back(Observe{*observed_});
+}
+
+// --- invariants ---
+
+void SubchannelMapCore::check_invariants() const {
+  std::size_t holds = 0;
+  std::size_t lingering = 0;
+  std::array<std::int64_t, kEndpointStates> counts{};
+  for (const auto& [address, entry] : entries_) {
+    SIGNALBOX_INVARIANT(entry.holds.empty() == entry.lingers_in.has_value(),
+                        "I1: an entry is held, or it lingers");
+    if (entry.lingers_in.has_value()) {
+      ++lingering;
+      SIGNALBOX_INVARIANT(
+          *entry.lingers_in > applied_ && lingering_.contains({*entry.lingers_in, address}),
+          "I3: what lingers waits for a generation in progress");
+    }
+    for (std::size_t at = 0; at < entry.holds.size(); ++at) {
+      const Party& party = *entry.holds[at];
+      SIGNALBOX_INVARIANT(at == 0 || entry.holds[at - 1]->path < party.path,
+                          "I2, I5: one hold per path, in order of path");
+      SIGNALBOX_INVARIANT(party.live.contains(address) != party.orphaned.contains(address),
+                          "I2: a hold is live or orphaned");
+    }
+    holds += entry.holds.size();
+    ++counts[index(entry.counted)];
+    SIGNALBOX_INVARIANT(entry.is_probed == probes_of(settings_, address).has_value() &&
+                            (entry.is_probed || entry.probed.ok()),
+                        "I10: who is probed, and what came of it");
+  }
+  for (const auto& [path, party] : parties_) {
+    SIGNALBOX_INVARIANT(party.present || party.live.empty(), "I4: who is gone holds as orphan");
+    SIGNALBOX_INVARIANT(party.orphaned.empty() || party.gone_in >= applied_,
+                        "I4: orphaned holds end with a later generation");
+    SIGNALBOX_INVARIANT(holds >= party.live.size() + party.orphaned.size(),
+                        "I1: what is held has an entry");
+    holds -= party.live.size() + party.orphaned.size();
+  }
+  SIGNALBOX_INVARIANT(holds == 0, "I1: every hold is somebody's");
+  check_keeper();
+  SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: who is listed lingers");
+  SIGNALBOX_INVARIANT(counts == counts_, "the counts are those of the entries");
+}
+
+void SubchannelMapCore::check_keeper() const {
+  if (!keeper_) return;
+  const auto known = parties_.find(keeper_->party->path);
+  SIGNALBOX_INVARIANT(known != parties_.end() && &known->second == keeper_->party,
+                      "I9: the keeper is a holder that is known");
+  for (const auto* holds : {&keeper_->party->live, &keeper_->party->orphaned}) {
+    for (const Address& address : *holds) {
+      SIGNALBOX_INVARIANT(session_host(address) != nullptr, "I9: it holds but what it keeps");
+      SIGNALBOX_INVARIANT(entries_.at(address).holds.size() == 1,
+                          "I9: owned by the keeper, or by others, never by both");
+    }
+  }
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/cds.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/child_set.hpp"
+#include "lb/config_of.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/cluster_tree.hpp"
+#include "lb/tree/published.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+ChildName the_child() {
+  return ChildName("child");
+}
+
+UpstreamTlsPtr tls_of(const Cluster& cluster) {
+  if (!cluster.tls.has_value()) return nullptr;
+  return std::make_shared<const UpstreamTls>(*cluster.tls);
+}
+
+SubchannelSettings subchannel_settings(const Cluster& cluster,
+                                       const LeafEndpoints& leaf,
+                                       const std::string& authority) {
+  return {
+      .cluster = cluster.name,
+      .connect_timeout = cluster.connect_timeout,
+      .tls = tls_of(cluster),
+      .health_checks = cluster.health_checks,
+      .probe_exceptions = leaf.endpoints == nullptr ? nullptr : leaf.endpoints->probe_exceptions,
+      .authority = authority};
+}
+
+/// The endpoints as the tree wants them: where none are known, one priority without any, so that
+/// there is somebody to say so (A37-23, A37-25).
+EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
+  if (endpoints != nullptr && !endpoints->priorities.empty()) return endpoints;
+  auto one = endpoints == nullptr ? std::make_shared<Endpoints>()
+                                  : std::make_shared<Endpoints>(*endpoints);
+  one->priorities.emplace_back();
+  return one;
+}
+
+/// Without those that only tiered knows of (D4).
+EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
+  const auto has_unfit = [](const Priority& priority) {
+    return !priority.degraded.empty() || !priority.unhealthy.empty();
+  };
+  if (std::ranges::none_of(endpoints->priorities, has_unfit)) return endpoints;
+  auto fit = std::make_shared<Endpoints>(*endpoints);
+  for (Priority& priority : fit->priorities) {
+    priority.degraded.clear();
+    priority.unhealthy.clear();
+  }
+  return fit;
+}
+
+class Cds final : public Policy {
+ public:
+  explicit Cds(AggregateMode mode) : mode_(mode) {}
+
+  LbEffects step(const LbEvent& event, Instant /*now*/) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, effects); },
+                   [&](const ChildStateChanged& changed) {
+                     if (children_.hear(changed, effects) != nullptr) publish(effects);
+                   },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
+                   [](const auto&) {},
+               },
+               event);
+    settle(effects);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    children_.begin(update);
+    const CdsConfig& own = config_of<CdsConfig>(update);
+    const ClusterName& name = own.cluster;
+    SIGNALBOX_INVARIANT(update.xds != nullptr, "cds is told the world");
+    authority_ = update.xds->authority;
+    const auto found = update.xds->clusters.find(name);
+    if (found == update.xds->clusters.end()) {
+      const auto gone =
+          absl::UnavailableError(absl::StrCat("cluster ", name.str(), " was deleted"));
+      fail(gone, make_drop_picker(gone), effects);
+    } else if (!found->second.ok()) {
+      const auto why = absl::UnavailableError(found->second.status().message());
+      fail(why, make_fail_picker(why), effects);
+    } else {
+      serve(*found->second, own, may_have_sessions(*update.xds), effects);
+    }
+  }
+
+  void serve(const ClusterConfigPtr& config,
+             const CdsConfig& own,
+             bool sessions,
+             LbEffects& effects) {
+    if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
+      const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
+      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;  // D3
+      override_ = own.lb_policy;
+      tiers_ = own.tiers;
+      sessions_ = sessions;
+      serve_leaf(*config->cluster, *leaf, own.aggregate, effects);
+    } else {
+      serve_aggregate(*config->cluster, std::get<AggregateLeaves>(config->children), effects);
+    }
+    served_ = config;
+    publish(effects);
+  }
+
+  void serve_leaf(const Cluster& cluster,
+                  const LeafEndpoints& leaf,
+                  const ClusterName& aggregate,
+                  LbEffects& effects) {
+    effects.push_back(
+        ServeSubchannels{subchannel_settings(cluster, leaf, authority_), children_.generation()});
+    map_ = Map::kOpen;
+    unsettled_ = children_.generation();
+    note_ = leaf.resolution_note;
+    const EndpointsPtr endpoints = at_least_one_priority(leaf.endpoints);
+    const LbConfigPtr& lb_policy = override_ == nullptr ? cluster.lb_policy : override_;
+    children_.update(
+        the_child(),
+        leaf_tree(cluster, lb_policy, names_.assign(*endpoints), sessions_, tiers_, aggregate),
+        tiers_ == nullptr ? without_unfit(endpoints) : endpoints,
+        effects);
+  }
+
+  // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
+  void serve_aggregate(const Cluster& cluster, const AggregateLeaves& leaves, LbEffects& effects) {
+    if (map_ == Map::kOpen) map_ = Map::kClosing;
+    unsettled_.reset();
+    note_.clear();
+    children_.update(the_child(),
+                     aggregate_tree(cluster, leaves, cluster.aggregate_mode.value_or(mode_)),
+                     nullptr,
+                     effects);
+  }
+
+  void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
+    if (served_ == nullptr && failure_ == status) return;  // As before.
+    served_ = nullptr;
+    failure_ = status;
+    unsettled_.reset();
+    published_.publish(
+        {ConnectivityState::kTransientFailure, status, std::move(picker), children_.generation()},
+        effects);
+    children_.clear(effects);
+    close(effects);
+  }
+
+  void publish(LbEffects& effects) {
+    const Child& child = *children_.find(the_child());
+    const bool noted = child.state == ConnectivityState::kTransientFailure && !note_.empty();
+    if (noted) {
+      const std::string note = absl::StrCat(" (", note_, ")");
+      published_.publish({child.state,
+                          with_note(child.status, "", note),
+                          make_noted_picker(child.picker, "", note),
+                          children_.generation(),
+                          child.hosts},
+                         effects);
+    } else {
+      published_.publish(
+          {child.state, child.status, child.picker, children_.generation(), child.hosts}, effects);
+    }
+    if (map_ == Map::kClosing && !child.replacing) close(effects);
+  }
+
+  void close(LbEffects& effects) {
+    if (map_ != Map::kClosed) effects.push_back(CloseSubchannels{});
+    map_ = Map::kClosed;
+  }
+
+  void settle(LbEffects& effects) {
+    if (!unsettled_ || children_.reached() < *unsettled_) return;
+    effects.push_back(SettleSubchannels{*unsettled_});
+    unsettled_.reset();
+  }
+
+  /// The subchannel map: closing while the old leaf still serves.
+  enum class Map { kClosed, kOpen, kClosing };
+
+  const AggregateMode mode_;  ///< Of an aggregate that does not say.
+  ChildSet children_;
+  PriorityNames names_;
+  Published published_;
+  ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
+  absl::Status failure_;     ///< and this is why.
+  LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
+  TierSetPtr tiers_;         ///< As last told: CdsConfig::tiers.
+  bool sessions_ = false;    ///< As last told: may_have_sessions().
+  std::string authority_;    ///< The target's.
+  std::string note_;
+  Map map_ = Map::kClosed;
+  std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_cds(AggregateMode mode) {
+  return std::make_unique<Cds>(mode);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/cluster_impl_picker.hpp"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/trace.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+constexpr std::uint64_t kMillion = 1'000'000;
+constexpr absl::string_view kRoom = "cluster_impl";
+
+class ClusterImplPicker final : public Picker {
+ public:
+  ClusterImplPicker(PickerPtr child, CallRulesPtr rules)
+      : child_(std::move(child)), rules_(std::move(rules)) {}
+
+  const Seats* seats() const override { return child_.seats(); }
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
+
+  // It names no trackers: nothing is to be begun.
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
+    PickResult result = decide(args, Telling{own});
+    result.trackers = {};
+    return result;
+  }
+
+ private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    for (std::size_t i = 0; i < rules_->drops.size(); ++i) {
+      const CallRules::Drop& rule = rules_->drops[i];
+      const std::uint64_t drawn = draw_below(args.seed, Salt::kDrop, kMillion, i);
+      const bool drops = drawn < rule.per_million;
+      sink.tell([&] {
+        return PickStep{
+            std::string(kRoom),
+            absl::StrCat(drops ? "dropped" : "not dropped", " by category \"", rule.category, "\""),
+            absl::StrCat(shown_draw(drawn, kMillion), "; it drops below ", rule.per_million),
+            "EDS"};
+      });
+      if (!drops) continue;
+      sink.leave([&] { rule.counts.count(); });
+      return dropped(rule.status);
+    }
+    return chosen(args, sink);
+  }
+
+  PickResult dropped(absl::Status status) const {
+    PickResult result;
+    result.outcome = Drop{std::move(status)};
+    result.leaf = rules_->leaf.get();
+    return result;
+  }
+
+  // By itself, so that the result is made where the caller wants it: it is large.
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
+    const CallRules& rules = *rules_;
+    __builtin_prefetch(rules.gate.get());  // Entered when all else is settled.
+    const LeafCalls* const leaf = rules.leaf.get();
+    if (leaf != nullptr) leaf->prefetch();
+    PickResult result = child_.ask(args, sink);
+    result.leaf = leaf;
+    const auto* complete = std::get_if<Complete>(&result.outcome);
+    if (complete == nullptr) return result;
+    if constexpr (Sink::kTells) {
+      if (!tell_gate(sink)) return dropped(rules.gate->refusal());
+    }
+    if (const CallTracker* const load = load_of(*complete)) result.trackers.add(*load);
+    if (!result.trackers.add_gate(*rules.gate))
+      result.outcome = Drop{absl::InternalError("a pick names too many trackers")};
+    return result;
+  }
+
+  // What the router will find at the gate: whether it lets the call in.
+  bool tell_gate(const Telling& sink) const {
+    const std::int64_t calls = rules_->gate->in_flight();
+    const std::uint32_t most = rules_->gate->limit();
+    const bool is_full = calls >= std::int64_t{most};
+    sink.tell([&] {
+      return PickStep{std::string(kRoom),
+                      is_full ? "dropped by the circuit breaker" : "the circuit breaker lets it in",
+                      absl::StrCat(calls, " calls in flight of ", most, " at most"),
+                      "CDS"};
+    });
+    return !is_full;
+  }
+
+  const CallTracker* load_of(const Complete& complete) const {
+    if (rules_->elsewhere == nullptr) return nullptr;
+    if (complete.endpoint != nullptr && complete.endpoint->locality != nullptr) {
+      const auto found = rules_->localities.find(complete.endpoint->locality->name);
+      if (found != rules_->localities.end()) return found->second.get();
+    }
+    return rules_->elsewhere.get();
+  }
+
+  ChildPicker child_;
+  CallRulesPtr rules_;
+};
+
+}  // namespace
+
+PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules) {
+  return std::make_shared<const ClusterImplPicker>(std::move(child), std::move(rules));
+}
+
+}  // namespace signalbox::lb

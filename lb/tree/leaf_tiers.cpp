@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/leaf_tiers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lb/child_set.hpp"
+#include "lb/config_of.hpp"
+#include "lb/health/host_count.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/tree/leaf_tiers_picker.hpp"
+#include "lb/tree/pending_update.hpp"
+#include "lb/tree/priority.hpp"
+#include "lb/tree/published.hpp"
+#include "lb/tree/state_sum.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+using Localities = std::vector<LocalityPtr>;
+
+ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
+  switch (hosts) {
+    case Tier::Hosts::kHealthy:
+      break;
+    case Tier::Hosts::kDegraded:
+      return ChildName(priority.str() + "-degraded");
+    case Tier::Hosts::kAll:
+      return ChildName(priority.str() + "-all");
+  }
+  return priority;
+}
+
+/// All endpoints of a priority in one locality of each name (L5). Made of the same localities it is
+/// the same pointer again.
+class PanicLocalities {
+ public:
+  /// What is not asked for until the next call is forgotten then.
+  void begin() { before_ = std::exchange(made_, {}); }
+
+  Localities of(const Priority& priority) {
+    std::map<LocalityName, Localities> parts;
+    for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+      for (const LocalityPtr& locality : *part)
+        parts[locality->name].push_back(locality);
+    }
+    Localities merged;
+    for (const auto& [name, of_name] : parts) {
+      const auto known = before_.find(of_name);
+      const LocalityPtr one = known == before_.end() ? merge(of_name) : known->second;
+      made_[of_name] = one;
+      if (!one->endpoints.empty()) merged.push_back(one);
+    }
+    return merged;
+  }
+
+ private:
+  static LocalityPtr merge(const Localities& parts) {
+    auto merged = std::make_shared<Locality>(*parts.front());
+    for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+      const auto& more = (*part)->endpoints;
+      merged->endpoints.insert(merged->endpoints.end(), more.begin(), more.end());
+    }
+    std::erase_if(merged->endpoints, is_draining);
+    for (Endpoint& endpoint : merged->endpoints)
+      endpoint.health = HealthStatus::kUnhealthy;
+    return merged;
+  }
+
+  std::map<Localities, LocalityPtr> before_;  ///< From parts to what was made of them.
+  std::map<Localities, LocalityPtr> made_;
+};
+
+bool has_endpoints(const Localities& localities, bool draining_too = true) {
+  return std::ranges::any_of(localities, [&](const LocalityPtr& locality) {
+    return std::ranges::any_of(locality->endpoints, [&](const Endpoint& endpoint) {
+      return draining_too || !is_draining(endpoint);
+    });
+  });
+}
+
+bool has_endpoints(const Priority& priority, Tier::Hosts hosts) {
+  switch (hosts) {
+    case Tier::Hosts::kHealthy:
+      return has_endpoints(priority.localities);
+    case Tier::Hosts::kDegraded:
+      return has_endpoints(priority.degraded);
+    case Tier::Hosts::kAll:
+      break;
+  }
+  return has_endpoints(priority.localities) || has_endpoints(priority.degraded) ||
+         has_endpoints(priority.unhealthy, false);
+}
+
+constexpr Tier::Hosts kHosts[] = {Tier::Hosts::kHealthy, Tier::Hosts::kDegraded, Tier::Hosts::kAll};
+
+/// A tier that has endpoints.
+struct Room {
+  Tier tier;
+  ChildName child;
+};
+
+/// What EDS says of a leaf, as it was when it was last applied.
+struct Listed {
+  std::vector<Room> rooms;  ///< By place_of().
+  std::vector<ChildName> priorities;
+  std::vector<PriorityHosts> hosts;
+  std::uint32_t overprovisioning_percent = 140;
+  bool weighted = false;
+};
+
+class LeafTiers final : public Policy {
+ public:
+  explicit LeafTiers(PolicyOptions options) : options_(std::move(options)) {}
+
+  LbEffects step(const LbEvent& event, Instant /*now*/) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, effects); },
+                   [&](const ChildStateChanged& changed) { children_.hear(changed, effects); },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const TimerFired& fired) { on(fired, effects); },
+                   [&](const IdleExitRequested&) { exit_idle(effects); },
+                   [](const auto&) {},
+               },
+               event);
+    if (update_.ended(children_, options_.failover_timeout, effects)) conclude(effects);
+    if (children_.generation() != 0) publish(effects);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  // --- configurations ---
+
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    children_.begin(update);
+    config_ = config_of<LeafTiersConfig>(update);
+    endpoints_ = update.endpoints;
+    update_.begin();
+    panic_.begin();
+    std::set<ChildName> named;
+    for (std::uint32_t at = 0; at < config_.priorities.size(); ++at) {
+      for (const Tier::Hosts hosts : kHosts) {
+        if (!has_endpoints(priority(at), hosts)) continue;
+        const ChildName child = child_of(config_.priorities[at], hosts);
+        named.insert(child);
+        if (is_wanted({at, hosts})) activate(child, effects);
+        if (retained_.contains(child)) send(child, {at, hosts}, effects);
+      }
+    }
+    for (const auto& [child, deletion] : retained_) {
+      if (!named.contains(child)) children_.excuse(child);
+    }
+  }
+
+  bool is_wanted(const Tier& tier) const { return config_.tiers->contains(tier); }
+
+  Priority priority(std::size_t at) const {
+    const bool exists = endpoints_ != nullptr && at < endpoints_->priorities.size();
+    return exists ? endpoints_->priorities[at] : Priority{};
+  }
+
+  void send(const ChildName& child, const Tier& tier, LbEffects& effects) {
+    auto slice = std::make_shared<Endpoints>();
+    const Priority whole = priority(tier.priority);
+    Priority& part = slice->priorities.emplace_back();
+    switch (tier.hosts) {
+      case Tier::Hosts::kHealthy:
+        part.localities = whole.localities;
+        break;
+      case Tier::Hosts::kDegraded:
+        part.localities = whole.degraded;
+        break;
+      case Tier::Hosts::kAll:
+        part.localities = panic_.of(whole);
+        break;
+    }
+    children_.update_if_changed(child, config_.child, std::move(slice), effects);
+  }
+
+  // All children have processed the configuration: what it says holds (L4).
+  void conclude(LbEffects& effects) {
+    listed_ = list();
+    is_listed_ = true;
+    std::map<ChildName, Tier> named;
+    for (const Room& room : listed_.rooms)
+      named.emplace(room.child, room.tier);
+    std::vector<ChildName> unnamed;
+    for (const auto& [child, deletion] : retained_) {
+      const auto found = named.find(child);
+      if (found == named.end()) {
+        unnamed.push_back(child);
+      } else if (!is_wanted(found->second)) {
+        deactivate(child, effects);
+      }
+    }
+    for (const ChildName& child : unnamed)
+      destroy(child, effects);
+  }
+
+  Listed list() const {
+    Listed listed;
+    listed.priorities = config_.priorities;
+    for (std::uint32_t at = 0; at < config_.priorities.size(); ++at) {
+      const Priority whole = priority(at);
+      PriorityHosts& hosts = listed.hosts.emplace_back();
+      hosts.healthy = tally(whole.localities);
+      hosts.degraded = tally(whole.degraded);
+      hosts.total = tally(whole.unhealthy);
+      add(hosts.total, hosts.healthy);
+      add(hosts.total, hosts.degraded);
+      for (const Tier::Hosts part : kHosts) {
+        if (has_endpoints(whole, part))
+          listed.rooms.push_back({{at, part}, child_of(config_.priorities[at], part)});
+      }
+    }
+    if (endpoints_ == nullptr) return listed;
+    listed.overprovisioning_percent = endpoints_->overprovisioning_percent;
+    listed.weighted = endpoints_->weighted_priority_health;
+    return listed;
+  }
+
+  // --- who runs ---
+
+  void activate(const ChildName& child, LbEffects& effects) { cancel(retained_[child], effects); }
+
+  static void cancel(std::optional<TimerId>& timer, LbEffects& effects) {
+    if (timer) effects.push_back(CancelTimer{*timer});
+    timer.reset();
+  }
+
+  void deactivate(const ChildName& child, LbEffects& effects) {
+    auto& deletion = retained_.at(child);
+    if (deletion) return;
+    deletion = TimerId{"deactivation/" + child.str(), ++timers_};
+    effects.push_back(StartTimer{*deletion, kPriorityRetention});
+  }
+
+  void destroy(const ChildName& child, LbEffects& effects) {
+    const auto found = retained_.find(child);
+    cancel(found->second, effects);
+    retained_.erase(found);
+    children_.stop(child, effects);
+  }
+
+  void on(const TimerFired& fired, LbEffects& effects) {
+    if (update_.ran_out(fired)) {
+      for (const auto& [child, deletion] : retained_)
+        children_.excuse(child);
+      return;
+    }
+    const auto expired = std::ranges::find_if(
+        retained_, [&](const auto& entry) { return entry.second == fired.timer; });
+    if (expired == retained_.end()) return;
+    expired->second.reset();
+    destroy(ChildName(expired->first), effects);
+  }
+
+  void exit_idle(LbEffects& effects) const {
+    for (const Room& room : listed_.rooms) {
+      if (is_wanted(room.tier)) children_.exit_idle(room.child, effects);
+    }
+  }
+
+  // --- what is published ---
+
+  void publish(LbEffects& effects) {
+    if (!is_listed_) {
+      published_.publish(
+          {ConnectivityState::kConnecting, {}, make_queue_picker(), children_.generation()},
+          effects);
+      return;
+    }
+    if (!update_.is_pending() || hosts_ == nullptr) hosts_ = count();
+    const auto [state, status] = state_of_tiers();
+    published_.publish({state, status, picker(status), children_.generation(), hosts_}, effects);
+  }
+
+  std::pair<ConnectivityState, absl::Status> state_of_tiers() const {
+    if (listed_.rooms.empty()) {
+      return {ConnectivityState::kTransientFailure, absl::UnavailableError("there is no endpoint")};
+    }
+    StateCounts in_state{};
+    absl::Status status;
+    for (const Room& room : listed_.rooms) {
+      const Child* child = children_.find(room.child);
+      if (child == nullptr || !is_wanted(room.tier)) continue;
+      ++in_state[index_of(child->lasting_state)];
+      if (!child->status.ok()) status = with_note(child->status, to_string(room.tier) + ": ");
+    }
+    if (in_state == StateCounts{}) return {ConnectivityState::kConnecting, absl::OkStatus()};
+    const ConnectivityState state = sum_of(in_state);
+    if (state != ConnectivityState::kTransientFailure) status = absl::OkStatus();
+    return {state, status};
+  }
+
+  PickerPtr picker(const absl::Status& status) {
+    std::vector<TierPicker> tiers(kTiersOfPriority * listed_.priorities.size());
+    for (const Room& room : listed_.rooms) {
+      const Child* child = children_.find(room.child);
+      tiers[place_of(room.tier)] = {child == nullptr ? make_queue_picker() : child->picker,
+                                    child != nullptr};
+    }
+    if (shown_ != nullptr && tiers == tiers_) return shown_;
+    shown_ = listed_.rooms.empty() ? make_fail_picker(status) : make_leaf_tiers_picker(tiers);
+    tiers_ = std::move(tiers);
+    return shown_;
+  }
+
+  // L3.
+  HostReportPtr count() const {
+    auto report = std::make_shared<HostReport>();
+    report->overprovisioning_percent = listed_.overprovisioning_percent;
+    report->weighted = listed_.weighted;
+    report->priorities = listed_.hosts;
+    for (const Room& room : listed_.rooms) {
+      const Child* child = children_.find(room.child);
+      if (child == nullptr || room.tier.hosts == Tier::Hosts::kAll) continue;
+      PriorityHosts& at = report->priorities[room.tier.priority];
+      (room.tier.hosts == Tier::Hosts::kHealthy ? at.healthy : at.degraded) =
+          hosts_of(*child).healthy;
+    }
+    return report;
+  }
+
+  const PolicyOptions options_;
+  LeafTiersConfig config_;
+  EndpointsPtr endpoints_;
+  ChildSet children_;
+  PanicLocalities panic_;
+  PendingUpdate update_;
+  /// The same names as children_; set: it is stopped then, unless it is wanted again.
+  std::map<ChildName, std::optional<TimerId>> retained_;
+  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  Listed listed_;
+  bool is_listed_ = false;  ///< A configuration has been applied.
+  HostReportPtr hosts_;
+  Published published_;
+  std::vector<TierPicker> tiers_;  ///< What shown_ was made of.
+  PickerPtr shown_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_leaf_tiers(PolicyOptions options) {
+  return std::make_unique<LeafTiers>(std::move(options));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/override_host.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory_resource>
+#include <optional>
+#include <utility>
+
+#include "lb/config_of.hpp"
+#include "lb/health/host_count.hpp"
+#include "lb/tree/override_host_picker.hpp"
+#include "lb/tree/pass_through.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+/// Takes DRAINING endpoints out, counts them among the unhealthy ones, and remembers the localities
+/// that it made, so that one that did not change is the same pointer again.
+class DrainingFilter {
+ public:
+  EndpointsPtr filter(const EndpointsPtr& endpoints) {
+    if (endpoints == nullptr) return nullptr;
+    std::map<LocalityPtr, Parts> used;
+    auto filtered = std::make_shared<Endpoints>(*endpoints);
+    for (Priority& priority : filtered->priorities) {
+      for (LocalityPtr& locality : priority.localities) {
+        if (std::ranges::none_of(locality->endpoints, is_draining)) continue;
+        const Parts& parts = used[locality] = divided(locality);
+        locality = parts.rest;
+        priority.unhealthy.push_back(parts.draining);
+      }
+    }
+    made_ = std::move(used);
+    if (made_.empty()) return endpoints;
+    return filtered;
+  }
+
+ private:
+  struct Parts {
+    LocalityPtr rest;
+    LocalityPtr draining;
+  };
+
+  Parts divided(const LocalityPtr& locality) const {
+    if (const auto known = made_.find(locality); known != made_.end()) return known->second;
+    auto rest = std::make_shared<Locality>(*locality);
+    auto draining = std::make_shared<Locality>(*locality);
+    std::erase_if(rest->endpoints, is_draining);
+    std::erase_if(draining->endpoints, std::not_fn(is_draining));
+    return {rest, draining};
+  }
+
+  std::map<LocalityPtr, Parts> made_;  ///< From what came to what was passed on.
+};
+
+class OverrideHost final : public PassThrough {
+ public:
+  explicit OverrideHost(PolicyContext context)
+      : asks_(std::move(context.asks)), memory_(context.options.session_memory) {}
+
+ private:
+  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
+    const auto& own = config_of<OverrideHostConfig>(update);
+    own.sessions ? adopt(own, update.endpoints, effects) : forget(own, effects);
+    return {own.child, draining_.filter(update.endpoints)};
+  }
+
+  void adopt(const OverrideHostConfig& own, const EndpointsPtr& endpoints, LbEffects& effects) {
+    const HostTablePtr before =
+        std::exchange(table_,
+                      std::make_shared<const HostTable>(
+                          endpoints, own.override_host_status, table_.get(), own.cluster, memory_));
+    HostStates left = std::exchange(states_, HostStates(table_->size()));
+    for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
+      const auto place = before->find((*table_)[at].address.str());
+      // Of who was not allowed nothing was told.
+      if (place && (*table_)[at].allowed) states_[at] = std::move(left[*place]);
+    }
+    slots_ = make_host_slots(table_, states_);
+    keep({own.idle_timeout, table_->marks()}, effects);
+  }
+
+  void forget(const OverrideHostConfig& own, LbEffects& effects) {
+    if (table_ == nullptr) return;
+    table_ = nullptr;
+    states_.clear();
+    slots_ = nullptr;
+    keep({own.idle_timeout, nullptr}, effects);
+  }
+
+  // A75-32: what is the same would bring no sweep forward.
+  void keep(KeepSessions order, LbEffects& effects) {
+    const bool is_same = kept_.marks != nullptr && order.marks != nullptr &&
+                         kept_.idle_timeout == order.idle_timeout && *kept_.marks == *order.marks;
+    if (is_same) return;
+    kept_ = order;
+    effects.push_back(std::move(order));
+  }
+
+  // --- how the hosts are ---
+
+  void on_subchannel(const SubchannelStateChanged& told, LbEffects& effects) override {
+    set_state(told.address, told, effects);
+  }
+
+  void on_gone(const SubchannelGone& gone, LbEffects& effects) override {
+    set_state(gone.address, std::nullopt, effects);
+  }
+
+  // Whatever is said, a new picker follows: what was asked for may have been lost.
+  void set_state(const Address& address,
+                 std::optional<SubchannelStateChanged> state,
+                 LbEffects& effects) {
+    const auto place = place_of(address);
+    if (!place) return;
+    states_[*place] = std::move(state);
+    slots_are_old_ = true;
+    if (!std::exchange(rebuild_ordered_, true)) effects.push_back(RebuildSoon{});
+  }
+
+  void on_rebuild() override {
+    rebuild_ordered_ = false;
+    if (std::exchange(slots_are_old_, false) && table_ != nullptr)
+      slots_ = make_host_slots(table_, states_);
+  }
+
+  // What a call waits for is had, and connected; what has gone meanwhile is in no picker any more
+  // (A75-38).
+  void on_ask(const PickAsk& ask, LbEffects& effects) override {
+    const auto place = place_of(ask.address);
+    if (!place) return;
+    const auto& state = states_[*place];
+    if (!state) effects.push_back(AcquireSubchannel{ask.address});
+    if (!state || state->state == ConnectivityState::kIdle) effects.push_back(Connect{ask.address});
+  }
+
+  /// Where the address is in the table, if sessions may stay there.
+  std::optional<std::size_t> place_of(const Address& address) const {
+    if (table_ == nullptr) return std::nullopt;
+    const auto place = table_->find(address.str());
+    return place && (*table_)[*place].allowed ? place : std::nullopt;
+  }
+
+  // --- what is shown ---
+
+  PickerPtr show(const PickerPtr& child) override {
+    if (slots_ == nullptr) return child;
+    if (child == shown_child_ && slots_ == shown_slots_) return shown_;
+    shown_child_ = child;
+    shown_slots_ = slots_;
+    shown_ = make_override_host_picker(child, slots_, asks_);
+    return shown_;
+  }
+
+  const std::shared_ptr<const AskTarget> asks_;
+  std::pmr::memory_resource* const memory_;  ///< Of marks and seats.
+  DrainingFilter draining_;
+  HostTablePtr table_;  ///< Null: no call can be of a session.
+  HostStates states_;   ///< Of table_.
+  HostSlotsPtr slots_;  ///< Of both, as of the last update or RebuildDue; null where table_ is.
+  KeepSessions kept_;   ///< As ordered last.
+  bool slots_are_old_ = false;
+  bool rebuild_ordered_ = false;
+  // What was published last, and what it was made of.
+  PickerPtr shown_child_;
+  HostSlotsPtr shown_slots_;
+  PickerPtr shown_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_override_host(PolicyContext context) {
+  return std::make_unique<OverrideHost>(std::move(context));
+}
+
+}  // namespace signalbox::lb

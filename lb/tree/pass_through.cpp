@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/pass_through.hpp"
+
+#include <string>
+#include <utility>
+
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+ChildName the_child() {
+  return ChildName("child");
+}
+
+}  // namespace
+
+LbEffects PassThrough::step(const LbEvent& event, Instant now) {
+  LbEffects effects;
+  std::visit(Overloaded{
+                 [&](const ConfigUpdated& update) { on(update, now, effects); },
+                 [&](const TimerFired& fired) { on_timer(fired, now, effects); },
+                 [&](const ChildStateChanged& changed) {
+                   if (children_.hear(changed, effects) != nullptr) publish(effects);
+                 },
+                 [&](const ChildApplied& applied) { children_.hear(applied); },
+                 [&](const ChildDied& died) { children_.hear(died); },
+                 [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
+                 [&](const SubchannelStateChanged& told) { on_subchannel(told, effects); },
+                 [&](const SubchannelGone& gone) { on_gone(gone, effects); },
+                 [&](const PickAsked& asked) { on_ask(asked.ask, effects); },
+                 [&](const RebuildDue&) {
+                   on_rebuild();
+                   if (children_.contains(the_child())) publish(effects);
+                 },
+             },
+             event);
+  children_.report_applied(effects);
+  return effects;
+}
+
+void PassThrough::on(const ConfigUpdated& update, Instant now, LbEffects& effects) {
+  children_.begin(update);
+  Given given = give(update, now, effects);
+  children_.update(the_child(), std::move(given.config), std::move(given.endpoints), effects);
+  publish(effects);
+}
+
+void PassThrough::publish(LbEffects& effects) {
+  const Child& child = *children_.find(the_child());
+  published_.publish(
+      {child.state, child.status, show(child.picker), children_.generation(), child.hosts},
+      effects);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/priority.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/child_set.hpp"
+#include "lb/config_of.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/trace.hpp"
+#include "lb/tree/priority_rules.hpp"
+#include "lb/tree/priority_watch.hpp"
+#include "lb/tree/published.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+
+namespace {
+
+/// The endpoints of one priority that get calls, and nothing else.
+EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
+  auto slice = std::make_shared<Endpoints>();
+  const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
+  Priority& only = slice->priorities.emplace_back();
+  if (exists) only.localities = endpoints->priorities[priority].localities;
+  return slice;
+}
+
+// --- the policy -------------------------------------------------------------
+
+// --- what explanations say ---------------------------------------------------
+
+/// The priorities down to the chosen one, as they were when it was chosen.
+class ChoiceNote final : public PickNote {
+ public:
+  struct Considered {
+    const ChildName* name = nullptr;  ///< Of the configuration.
+    ConnectivityState state = ConnectivityState::kConnecting;
+    absl::Status status;
+    std::optional<Instant> window_ends;  ///< Its failover window is open until then.
+  };
+
+  ChoiceNote(LbConfigPtr config, std::vector<Considered> considered, std::size_t chosen)
+      : config_(std::move(config)), considered_(std::move(considered)), chosen_(chosen) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    const auto now = now_of(trace);
+    for (std::size_t place = 0; place < considered_.size(); ++place) {
+      const Considered& one = considered_[place];
+      std::string why(to_string(one.state));
+      if (!one.status.ok()) absl::StrAppend(&why, ": ", one.status.message());
+      if (one.window_ends) {
+        absl::StrAppend(&why, "; its failover window ");
+        if (now && *one.window_ends > *now) {
+          absl::StrAppend(&why, "runs for ", shown(*one.window_ends - *now), " more");
+        } else {
+          absl::StrAppend(&why, "is open");
+        }
+      } else if (one.state == ConnectivityState::kConnecting) {
+        absl::StrAppend(&why, "; its failover window is over");
+      }
+      trace.tell(
+          {"priority",
+           absl::StrCat(place == chosen_ ? "" : "not ", "priority ", place, called(*one.name)),
+           why,
+           one.window_ends ? "runtime option failover_timeout" : source()});
+    }
+  }
+
+  /// Whether it says the same, but for the texts of failures: these change with every attempt, and
+  /// are worth no publication.
+  bool is_like(const ChoiceNote& other) const {
+    const auto same = [](const Considered& a, const Considered& b) {
+      return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
+    };
+    return chosen_ == other.chosen_ && config().cluster == other.config().cluster &&
+           config().priorities.size() == other.config().priorities.size() &&
+           std::ranges::equal(considered_, other.considered_, same);
+  }
+
+ private:
+  const PriorityConfig& config() const { return std::get<PriorityConfig>(*config_); }
+
+  bool is_aggregate() const { return !config().children.begin()->second.slice.has_value(); }
+
+  std::string called(const ChildName& name) const {
+    return absl::StrCat(" of ",
+                        config().priorities.size(),
+                        is_aggregate() ? ": cluster " + name.str() : std::string());
+  }
+
+  // Which resource lists the priorities.
+  std::string source() const {
+    return is_aggregate() ? "CDS " + config().cluster.str() : std::string("EDS");
+  }
+
+  LbConfigPtr config_;
+  std::vector<Considered> considered_;
+  std::size_t chosen_;
+};
+
+/// What is known of a started child beside its reports.
+struct Life {
+  /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
+  bool was_usable = false;
+  std::optional<TimerId> failover;  ///< Its failover window is open,
+  Instant failover_ends{};          ///< until then.
+  std::optional<TimerId> deletion;  ///< It is deactivated.
+  bool expired = false;             ///< As `deletion` was over, a configuration was half applied.
+};
+
+class PriorityPolicy final : public Policy {
+ public:
+  explicit PriorityPolicy(PolicyOptions options) : options_(options) {}
+
+  LbEffects step(const LbEvent& event, Instant now) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, effects); },
+                   [&](const ChildStateChanged& changed) { on(changed, now, effects); },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const TimerFired& fired) { on(fired, now, effects); },
+                   [&](const IdleExitRequested&) {
+                     if (current_) children_.exit_idle(*current_, effects);
+                   },
+                   [](const auto&) {},
+               },
+               event);
+    conclude_updates(now, effects);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  // One at a time: what comes meanwhile waits, and only the newest of it.
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    if (updating_) {
+      waiting_ = update;
+    } else {
+      begin_update(update, effects);
+    }
+  }
+
+  void begin_update(const ConfigUpdated& update, LbEffects& effects) {
+    updating_ = true;
+    source_ = update.config;
+    config_ = config_of<PriorityConfig>(update);
+    endpoints_ = update.endpoints;
+    children_.begin(update);
+    for (const auto& [name, life] : lives_) {
+      if (config_.children.contains(name)) {
+        send(name, effects);
+      } else {
+        children_.excuse(name);
+      }
+    }
+  }
+
+  // Ends an update that the children have answered, and goes on with the next.
+  void conclude_updates(Instant now, LbEffects& effects) {
+    while (updating_ && children_.reached() == children_.generation()) {
+      updating_ = false;
+      cancel(answers_, effects);
+      choose(now, effects);
+      drop_unnamed(effects);
+      drop_expired(effects);
+      if (waiting_) begin_update(*std::exchange(waiting_, std::nullopt), effects);
+    }
+    if (updating_ && !answers_) {
+      answers_ = TimerId{"answers", ++timers_};
+      effects.push_back(StartTimer{*answers_, options_.failover_timeout});
+    }
+  }
+
+  // Those that the configuration does not name any more (P4).
+  void drop_unnamed(LbEffects& effects) {
+    std::vector<ChildName> unnamed;
+    for (const auto& [name, life] : lives_) {
+      if (!config_.children.contains(name)) unnamed.push_back(name);
+    }
+    for (const ChildName& name : unnamed)
+      options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
+  }
+
+  // Those whose retention ended while nobody could be stopped, and that the choice did not need.
+  void drop_expired(LbEffects& effects) {
+    std::vector<ChildName> expired;
+    for (const auto& [name, life] : lives_) {
+      if (life.expired) expired.push_back(name);
+    }
+    for (const ChildName& name : expired)
+      destroy(name, effects);
+  }
+
+  void on(const ChildStateChanged& changed, Instant now, LbEffects& effects) {
+    const Child* child = children_.hear(changed, effects);
+    if (child == nullptr) return;
+    Life& life = lives_.at(child->name);
+    if (child->state == ConnectivityState::kConnecting) {
+      const bool began = child->state_before != ConnectivityState::kConnecting;
+      if (began && life.was_usable) open_window(child->name, life, now, effects);
+    } else {
+      life.was_usable = is_usable(child->state);
+      cancel(life.failover, effects);
+    }
+    if (!updating_) {
+      choose(now, effects);
+    } else if (current_ == child->name && is_usable(child->state)) {
+      publish(child->state, child->status, told(child->picker), effects);
+    }
+  }
+
+  void on(const TimerFired& fired, Instant now, LbEffects& effects) {
+    if (answers_ == fired.timer) {
+      answers_.reset();
+      for (const auto& [name, life] : lives_)
+        children_.excuse(name);
+      return;
+    }
+    const auto failed_over = std::ranges::find_if(
+        lives_, [&](const auto& entry) { return entry.second.failover == fired.timer; });
+    if (failed_over != lives_.end()) {
+      failed_over->second.failover.reset();
+      if (!updating_) choose(now, effects);
+      return;
+    }
+    const auto expired = std::ranges::find_if(
+        lives_, [&](const auto& entry) { return entry.second.deletion == fired.timer; });
+    if (expired != lives_.end()) {
+      expired->second.deletion.reset();
+      expired->second.expired = true;
+      if (!updating_) drop_expired(effects);
+    }
+  }
+
+  // Uses the child that should carry the calls, starting it if need be.
+  void choose(Instant now, LbEffects& effects) {
+    if (config_.priorities.empty()) {
+      const auto status = absl::UnavailableError("priority policy has empty priority list");
+      current_.reset();
+      watch_.note(config_, {}, std::nullopt, now, effects);
+      if (!empty_picker_) empty_picker_ = make_fail_picker(status);
+      publish(ConnectivityState::kTransientFailure, status, empty_picker_, effects);
+      return;
+    }
+    const std::vector<PriorityChild> children = view();
+    const PriorityChoice choice = choose_priority(children);
+    for (std::size_t i = 0; i < choice.considered; ++i)
+      activate(config_.priorities[i], now, effects);
+    if (choice.deactivate_lower) {
+      for (std::size_t i = choice.considered; i < config_.priorities.size(); ++i)
+        deactivate(config_.priorities[i], effects);
+    }
+    current_ = config_.priorities[choice.index];
+    note_choice(choice);
+    const Child& chosen = *children_.find(*current_);
+    watch_.note(config_,
+                children,
+                is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
+                now,
+                effects);
+    if (chosen.state == ConnectivityState::kTransientFailure && children.size() > 1) {
+      publish_failure(chosen, choice.index, effects);
+    } else {
+      publish(chosen.state, chosen.status, told(chosen.picker), effects);
+    }
+  }
+
+  // A choice among one needs no words.
+  void note_choice(const PriorityChoice& choice) {
+    std::vector<ChoiceNote::Considered> considered;
+    const auto& names = std::get<PriorityConfig>(*source_).priorities;
+    for (std::size_t place = 0; place < choice.considered && names.size() > 1; ++place) {
+      const Child& child = *children_.find(names[place]);
+      const Life& life = lives_.at(names[place]);
+      considered.push_back({&names[place],
+                            child.state,
+                            child.status,
+                            life.failover ? std::optional(life.failover_ends) : std::nullopt});
+    }
+    if (considered.empty()) {
+      note_ = nullptr;
+      return;
+    }
+    auto note = std::make_shared<const ChoiceNote>(source_, std::move(considered), choice.index);
+    if (note_ == nullptr || !note_->is_like(*note)) note_ = std::move(note);
+  }
+
+  // The same for the same.
+  PickerPtr told(const PickerPtr& picker) {
+    if (note_ == nullptr) return picker;
+    if (told_of_ != picker || told_note_ != note_) {
+      told_of_ = picker;
+      told_note_ = note_;
+      told_picker_ = make_told_picker(picker, note_);
+    }
+    return told_picker_;
+  }
+
+  // The last one speaks for all of them, and says who it is: 0 is the primary. An aggregate's are
+  // clusters.
+  void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
+    const bool is_cluster = !config_.children.at(last.name).slice.has_value();
+    std::string note = absl::StrCat("all ",
+                                    config_.priorities.size(),
+                                    " priorities failed; priority ",
+                                    place,
+                                    is_cluster ? ", cluster " + last.name.str() : "",
+                                    ": ");
+    if (failed_ != last.picker || failure_note_ != note) {
+      failed_ = last.picker;
+      failure_note_ = note;
+      failure_picker_ = make_noted_picker(last.picker, note);
+    }
+    publish(last.state, with_note(last.status, note), told(failure_picker_), effects);
+  }
+
+  std::vector<PriorityChild> view() const {
+    std::vector<PriorityChild> view;
+    view.reserve(config_.priorities.size());
+    for (const ChildName& name : config_.priorities) {
+      const auto life = lives_.find(name);
+      if (life == lives_.end()) {
+        view.emplace_back();
+      } else {
+        view.push_back({true, children_.find(name)->state, life->second.failover.has_value()});
+      }
+    }
+    return view;
+  }
+
+  // Starts the child, or keeps it from being stopped.
+  void activate(const ChildName& name, Instant now, LbEffects& effects) {
+    const auto [found, is_new] = lives_.try_emplace(name);
+    if (is_new) {
+      send(name, effects);
+      open_window(name, found->second, now, effects);
+    } else {
+      cancel(found->second.deletion, effects);
+      found->second.expired = false;
+    }
+  }
+
+  void deactivate(const ChildName& name, LbEffects& effects) {
+    const auto found = lives_.find(name);
+    if (found == lives_.end() || found->second.deletion || found->second.expired) return;
+    found->second.deletion = TimerId{"deactivation/" + name.str(), ++timers_};
+    effects.push_back(StartTimer{*found->second.deletion, kPriorityRetention});
+  }
+
+  void destroy(const ChildName& name, LbEffects& effects) {
+    const auto found = lives_.find(name);
+    cancel(found->second.failover, effects);
+    cancel(found->second.deletion, effects);
+    children_.stop(name, effects);
+    lives_.erase(found);
+  }
+
+  void send(const ChildName& name, LbEffects& effects) {
+    const PriorityConfig::Child& child = config_.children.at(name);
+    if (child.slice) {
+      children_.update_if_changed(
+          name, child.config, endpoints_of(endpoints_, *child.slice), effects);
+    } else {
+      children_.update(name, child.config, nullptr, effects);
+    }
+  }
+
+  void open_window(const ChildName& name, Life& life, Instant now, LbEffects& effects) {
+    cancel(life.failover, effects);
+    life.failover_ends = now + options_.failover_timeout;
+    life.failover = TimerId{"failover/" + name.str(), ++timers_};
+    effects.push_back(StartTimer{*life.failover, options_.failover_timeout});
+  }
+
+  static void cancel(std::optional<TimerId>& timer, LbEffects& effects) {
+    if (timer) effects.push_back(CancelTimer{*timer});
+    timer.reset();
+  }
+
+  void publish(ConnectivityState state,
+               const absl::Status& status,
+               const PickerPtr& picker,
+               LbEffects& effects) {
+    published_.publish({state, status, picker, children_.generation()}, effects);
+  }
+
+  const PolicyOptions options_;
+  PriorityConfig config_;
+  LbConfigPtr source_;  ///< What config_ is a copy of.
+  EndpointsPtr endpoints_;
+  ChildSet children_;
+  std::map<ChildName, Life> lives_;  ///< The same names as children_.
+  std::optional<ChildName> current_;
+  bool updating_ = false;                 ///< P5: a configuration is half applied.
+  std::optional<TimerId> answers_;        ///< P6: runs while updating_.
+  std::optional<ConfigUpdated> waiting_;  ///< For its turn; only while updating_.
+  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
+  Published published_;
+  PickerPtr empty_picker_;
+  // The failure published last: its picker, and what that was made of.
+  PickerPtr failed_;
+  std::string failure_note_;
+  PickerPtr failure_picker_;
+  // How the choice is explained; null: it is none. And the picker made last that says so.
+  std::shared_ptr<const ChoiceNote> note_;
+  PickerPtr told_of_;
+  std::shared_ptr<const ChoiceNote> told_note_;
+  PickerPtr told_picker_;
+  PriorityWatch watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_priority(PolicyOptions options) {
+  return std::make_unique<PriorityPolicy>(options);
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PriorityWatch — what an operator wants to know of a priority policy's choices.
+//
+//   priority: each choice ─▶ [PriorityWatch] ─▶ Observe{PriorityActive, FailedOver, FailoverEnded}
+//
+// A priority carries calls when it is chosen and its child is READY or IDLE; while there is none,
+// the active one is -1. Losing the last one begins a failover, which ends with the next one.
+
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lb/tree/priority_rules.hpp"
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+class PriorityWatch {
+ public:
+  /// Notes a choice. `children` stand as `config.priorities` do; `carrying` is the chosen one, if
+  /// it can carry calls.
+  void note(const PriorityConfig& config,
+            std::span<const PriorityChild> children,
+            std::optional<std::size_t> carrying,
+            Instant now,
+            LbEffects& effects);
+
+ private:
+  /// The child that carried calls last, and where it stood then.
+  struct Carrier {
+    ChildName child;
+    std::size_t position = 0;
+    std::vector<ChildName> order;
+  };
+
+  static std::optional<FailedOver> failover(const Carrier& from,
+                                            const PriorityConfig& config,
+                                            std::span<const PriorityChild> children,
+                                            std::size_t to);
+
+  std::optional<int> told_;  ///< The PriorityActive told last.
+  std::optional<Carrier> carrier_;
+  std::optional<Instant> lost_at_;  ///< Since when no priority carries calls, after one did.
+};
+
+}  // namespace signalbox::lb

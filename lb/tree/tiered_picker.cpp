@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/tiered_picker.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/session/seats.hpp"
+#include "lb/session/session.hpp"
+#include "lb/trace.hpp"
+#include "lb/tree/leaf_tiers_picker.hpp"
+#include "messages/invariant.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+class TieredPicker final : public Picker {
+ public:
+  explicit TieredPicker(TieredParts parts)
+      : table_(std::move(parts.table)),
+        otherwise_(std::move(parts.otherwise)),
+        cluster_(std::move(parts.cluster)),
+        names_(std::move(parts.names)) {
+    SIGNALBOX_INVARIANT(table_ != nullptr || otherwise_.get() != nullptr, "calls go somewhere");
+    leaves_.reserve(parts.leaves.size());
+    for (PickerPtr& leaf : parts.leaves)
+      leaves_.emplace_back(std::move(leaf));
+    for (const ChildPicker& leaf : leaves_)
+      seats_.push_back(leaf.seats());
+  }
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    if (args.session != nullptr) [[unlikely]]
+      return pick_of_session(args, sink);
+    return pick_drawn(args, sink);
+  }
+
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult pick_drawn(const PickArgs& args, const Sink& sink) const {
+    if (table_ == nullptr) [[unlikely]]
+      return otherwise_.ask(args, sink);
+    const std::uint64_t drawn = draw_below(args.seed, Salt::kTier, 100);
+    const TierShare& share = table_->at(drawn);
+    sink.tell([&] {
+      return PickStep{"tiered", name_of(share), why(drawn), "CDS " + cluster_.str()};
+    });
+    return leaves_[share.leaf].ask(with_tier(args, share), sink);
+  }
+
+  // --- sessions ---
+
+  struct Home {
+    std::size_t leaf = 0;
+    HostPromise promise = HostPromise::kUnknown;
+  };
+
+  // Apart from what calls of no session pass.
+  template <typename Sink>
+  [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {
+    const SessionArgs& session = *args.session;
+    if constexpr (!Sink::kTells) {
+      for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
+        if (seats_[leaf] != nullptr && seats_[leaf]->find(session.key, session.seat) != nullptr)
+          return leaves_[leaf].ask(args, sink);
+      }
+    }
+    const absl::string_view hosts = hosts_of(session);
+    if (hosts.empty()) return pick_drawn(args, sink);
+    const Home home = home_of(hosts);
+    if (home.promise >= HostPromise::kUnheld) {
+      tell(
+          sink, [&] { return names_[home.leaf].str(); }, "it has the host of the call's cookie");
+      return leaves_[home.leaf].ask(args, sink);
+    }
+    const bool is_known = home.promise == HostPromise::kUnfit;
+    if (is_known && session.strict) {
+      tell(
+          sink,
+          [&] { return names_[home.leaf].str(); },
+          "it has the host of the call's cookie, which cannot be used");
+      return leaves_[home.leaf].ask(args, sink);
+    }
+    tell(
+        sink,
+        [] { return std::string("the call is drawn"); },
+        is_known ? "the host of its cookie cannot be used"
+                 : "no leaf has an endpoint of its cookie's address");
+    PickResult result = pick_drawn(args, sink);
+    if (is_known && result.affinity.result == AffinityResult::kUnknownHost)
+      result.affinity.result = AffinityResult::kUnhealthy;
+    return result;
+  }
+
+  Home home_of(absl::string_view hosts) const {
+    Home best;
+    for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
+      const SessionHosts* const all = seats_[leaf] == nullptr ? nullptr : seats_[leaf]->hosts();
+      if (all == nullptr) continue;
+      const HostPromise promise = all->promise(hosts);
+      if (promise > best.promise) best = {leaf, promise};
+    }
+    return best;
+  }
+
+  template <typename Sink, typename Decision>
+  void tell(const Sink& sink, const Decision& decision, absl::string_view reason) const {
+    sink.tell([&] {
+      return PickStep{"tiered", decision(), std::string(reason), "CDS " + cluster_.str()};
+    });
+  }
+
+  // --- for explanations ---
+
+  std::string why(std::uint64_t drawn) const {
+    std::string why = absl::StrCat("drew ", drawn + 1, " of 100; loads:");
+    const char* separator = " ";
+    for (const TierShare& one : table_->shares()) {
+      absl::StrAppend(&why, separator, name_of(one), " ", one.percent, " %");
+      separator = "; ";
+    }
+    return why;
+  }
+
+  static PickArgs with_tier(const PickArgs& args, const TierShare& share) {
+    PickArgs below = args;
+    below.tier = share.tier;
+    return below;
+  }
+
+  std::string name_of(const TierShare& share) const {
+    return absl::StrCat(names_[share.leaf].str(), " ", to_string(share.tier));
+  }
+
+  const TierTablePtr table_;
+  std::vector<ChildPicker> leaves_;
+  // Behind what picks of no session read.
+  std::vector<const Seats*> seats_;  ///< Of leaves_; null: it has no hosts of sessions.
+  ChildPicker otherwise_;
+  const ClusterName cluster_;
+  const std::vector<ClusterName> names_;
+};
+
+}  // namespace
+
+TierTable::TierTable(std::vector<TierShare> shares) : shares_(std::move(shares)) {
+  std::size_t draw = 0;
+  for (std::size_t at = 0; at < shares_.size(); ++at) {
+    for (std::uint32_t percent = 0; percent < shares_[at].percent; ++percent) {
+      SIGNALBOX_INVARIANT(draw < by_draw_.size(), "shares are 100 % together");
+      by_draw_[draw++] = static_cast<std::uint8_t>(at);
+    }
+  }
+  SIGNALBOX_INVARIANT(draw == by_draw_.size(), "shares are 100 % together");
+}
+
+bool have_sessions(const std::vector<PickerPtr>& leaves) {
+  return std::ranges::any_of(
+      leaves, [](const PickerPtr& leaf) { return ChildPicker(leaf).seats() != nullptr; });
+}
+
+PickerPtr make_tiered_picker(TieredParts parts) {
+  return std::make_shared<const TieredPicker>(std::move(parts));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/tree/weighted_target.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "lb/child_set.hpp"
+#include "lb/config_of.hpp"
+#include "lb/health/host_count.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/trace.hpp"
+#include "lb/tree/published.hpp"
+#include "messages/overloaded.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+/// A child's share of the calls: those that draw less than `end`, and not less than the one before.
+struct Share {
+  std::uint64_t end = 0;
+  ChildPicker picker;
+};
+
+/// A target as it was when the picker was built. `name` lives as long as the configuration.
+struct TargetState {
+  const ChildName* name = nullptr;
+  std::uint32_t weight = 0;
+  ConnectivityState state = ConnectivityState::kIdle;
+  absl::Status status;
+
+  friend bool operator==(const TargetState&, const TargetState&) = default;
+};
+
+/// Who takes part, and who does not.
+struct TargetStates {
+  LbConfigPtr config;  ///< Whose names these are.
+  std::vector<TargetState> in;
+  std::vector<TargetState> out;
+
+  friend bool operator==(const TargetStates&, const TargetStates&) = default;
+};
+
+using TargetStatesPtr = std::shared_ptr<const TargetStates>;
+
+constexpr absl::string_view kRoom = "weighted_target";
+
+class TargetNote final : public PickNote {
+ public:
+  explicit TargetNote(TargetStatesPtr targets) : targets_(std::move(targets)) {}
+
+  void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
+    for (const TargetState& target : targets_->out)
+      trace.tell({std::string(kRoom), "not locality " + target.name->str(), why(target), "EDS"});
+    if (targets_->in.size() == 1) {
+      trace.tell({std::string(kRoom),
+                  "locality " + targets_->in.front().name->str(),
+                  "the only one that can take calls",
+                  "EDS"});
+    }
+  }
+
+ private:
+  static std::string why(const TargetState& target) {
+    if (target.weight == 0) return "its weight is 0";
+    std::string text(to_string(target.state));
+    if (!target.status.ok()) absl::StrAppend(&text, ": ", target.status.message());
+    return text;
+  }
+
+  TargetStatesPtr targets_;
+};
+
+class WeightedPicker final : public Picker {
+ public:
+  WeightedPicker(std::vector<Share> shares, TargetStatesPtr targets)
+      : shares_(std::move(shares)), targets_(std::move(targets)) {}
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{});
+  }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+ private:
+  template <typename Sink>
+  [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
+    const std::uint64_t drawn = draw_below(args.seed, Salt::kLocality, shares_.back().end);
+    const auto chosen = std::ranges::upper_bound(shares_, drawn, {}, &Share::end);
+    sink.tell([&] {
+      const auto place = static_cast<std::size_t>(chosen - shares_.begin());
+      const TargetState& target = targets_->in[place];
+      return PickStep{std::string(kRoom),
+                      "locality " + target.name->str(),
+                      absl::StrCat(shown_draw(drawn, shares_.back().end),
+                                   "; its weight is ",
+                                   target.weight,
+                                   ", from ",
+                                   chosen->end - target.weight),
+                      "EDS"};
+    });
+    PickResult result = chosen->picker.ask(args, sink);
+    if (args.tried != nullptr && leads_back(result, args)) [[unlikely]]
+      return ask_others(chosen - shares_.begin(), args, std::move(result), sink);
+    return result;
+  }
+
+  static bool leads_back(const PickResult& result, const PickArgs& args) {
+    const auto* complete = std::get_if<Complete>(&result.outcome);
+    return complete != nullptr && complete->connection != nullptr &&
+           was_tried(args, *complete->connection);
+  }
+
+  // A retry whose locality has only endpoints that it has tried. What binds a call to an endpoint
+  // binds it in its own locality.
+  template <typename Sink>
+  [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
+                                          const PickArgs& args,
+                                          PickResult back,
+                                          const Sink& sink) const {
+    if (back.ask) return back;  // A picker asks once: an ask must not be lost.
+    for (std::size_t step = 1; step < shares_.size(); ++step) {
+      const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
+      PickResult result = other.picker.ask(args, sink);
+      if (std::holds_alternative<Complete>(result.outcome) && !leads_back(result, args))
+        return result;
+      if (result.ask) {
+        back.ask = std::move(result.ask);
+        back.ask_target = result.ask_target;
+        return back;
+      }
+    }
+    return back;
+  }
+
+  std::vector<Share> shares_;  ///< Two or more; `end` rises.
+  TargetStatesPtr targets_;    ///< For explanations: `in` as shares_.
+};
+
+/// The endpoints of one target: its locality and nothing else.
+EndpointsPtr endpoints_in(const EndpointsPtr& endpoints, const LocalityName& name) {
+  auto slice = std::make_shared<Endpoints>();
+  Priority& only = slice->priorities.emplace_back();
+  if (endpoints == nullptr) return slice;
+  for (const Priority& priority : endpoints->priorities) {
+    const auto found = std::ranges::find(
+        priority.localities, name, [](const LocalityPtr& locality) { return locality->name; });
+    if (found == priority.localities.end()) continue;
+    only.localities.push_back(*found);
+    break;
+  }
+  return slice;
+}
+
+class WeightedTarget final : public Policy {
+ public:
+  LbEffects step(const LbEvent& event, Instant /*now*/) override {
+    LbEffects effects;
+    std::visit(Overloaded{
+                   [&](const ConfigUpdated& update) { on(update, effects); },
+                   [&](const ChildStateChanged& changed) { on(changed, effects); },
+                   [&](const ChildApplied& applied) { children_.hear(applied); },
+                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const IdleExitRequested&) { exit_idle(effects); },
+                   [&](const RebuildDue&) {
+                     rebuild_ordered_ = false;
+                     if (dirty_ || miscounted_) publish(effects);
+                   },
+                   [](const auto&) {},
+               },
+               event);
+    // What is said of the hosts before is of the configuration that is reported.
+    if (miscounted_ && children_.reached() > children_.applied()) publish(effects);
+    children_.report_applied(effects);
+    return effects;
+  }
+
+ private:
+  void on(const ConfigUpdated& update, LbEffects& effects) {
+    children_.begin(update);
+    const auto& targets = config_of<WeightedTargetConfig>(update).targets;
+    const LbConfigPtr old = std::exchange(config_, update.config);
+    if (old != nullptr) {
+      for (const auto& [name, target] : std::get<WeightedTargetConfig>(*old).targets) {
+        if (!targets.contains(name)) children_.stop(name, effects);
+      }
+    }
+    for (const auto& [name, target] : targets) {
+      children_.update_if_changed(
+          name, target.config, endpoints_in(update.endpoints, target.locality), effects);
+    }
+    dirty_ = miscounted_ = true;
+    publish(effects);
+  }
+
+  void on(const ChildStateChanged& changed, LbEffects& effects) {
+    const ConnectivityState before = children_.aggregate();
+    const Child* known = children_.find(changed.child);
+    const HostReportPtr hosts = known == nullptr ? nullptr : known->hosts;
+    const PickerPtr picker = known == nullptr ? nullptr : known->picker;
+    const Child* child = children_.hear(changed, effects);
+    if (child == nullptr) return;
+    if (child->state == ConnectivityState::kIdle) children_.exit_idle(child->name, effects);
+    miscounted_ |= !same_hosts(hosts, child->hosts);
+    const bool is_other_state = child->state != child->state_before;
+    miscounted_ |= child->hosts == nullptr && is_other_state;
+    dirty_ |= picker != child->picker || is_other_state;
+    if (!dirty_ && !miscounted_) return;
+    if (children_.aggregate() != before) {
+      publish(effects);
+    } else if (!std::exchange(rebuild_ordered_, true)) {
+      effects.push_back(RebuildSoon{});
+    }
+  }
+
+  void exit_idle(LbEffects& effects) const {
+    children_.each(
+        [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
+  }
+
+  // A picker that would choose as the one before does is not built again.
+  void publish(LbEffects& effects) {
+    const ConnectivityState state = children_.aggregate();
+    if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
+    if (std::exchange(miscounted_, false) || hosts_ == nullptr) hosts_ = sum();
+    published_.publish({state, status_of(state), shown_, children_.generation(), hosts_}, effects);
+  }
+
+  HostReportPtr sum() const {
+    PriorityHosts sum;
+    children_.each([&](const ChildName&, const Child& child) {
+      const PriorityHosts own = hosts_of(child);
+      add(sum.healthy, own.healthy);
+      add(sum.total, own.total);
+    });
+    return fit_of(sum.healthy, sum.total);
+  }
+
+  const std::map<ChildName, WeightedTargetConfig::Target>& all_targets() const {
+    return std::get<WeightedTargetConfig>(*config_).targets;
+  }
+
+  absl::Status status_of(ConnectivityState state) const {
+    if (state != ConnectivityState::kTransientFailure) return absl::OkStatus();
+    if (all_targets().empty()) return absl::UnavailableError("has no endpoints");
+    std::string last;
+    children_.each([&](const ChildName&, const Child& child) {
+      if (!child.status.ok()) last = std::string(child.status.message());
+    });
+    return absl::UnavailableError(absl::StrCat("every locality failed, the last with: ", last));
+  }
+
+  PickerPtr picker_of(ConnectivityState state) {
+    if (state == ConnectivityState::kConnecting) return make_queue_picker();
+    std::vector<Share> shares;
+    auto targets = std::make_shared<TargetStates>();
+    targets->config = config_;
+    std::uint64_t total = 0;
+    children_.each([&](const ChildName& child_name, const Child& child) {
+      const auto& [name, target] = *all_targets().find(child_name);
+      const std::uint32_t weight = target.weight;
+      const bool takes_part = child.lasting_state == state && weight > 0;
+      (takes_part ? targets->in : targets->out)
+          .push_back({&name, weight, child.lasting_state, child.status});
+      if (!takes_part) return;
+      total += weight;
+      shares.push_back({total, ChildPicker(child.picker)});
+    });
+    if (shares.empty()) return make_fail_picker(absl::UnavailableError("has no endpoints"));
+    // With one share there is nothing to draw.
+    if (shares.size() == 1) return only(shares.front().picker.get(), std::move(targets));
+    const bool all_in = targets->out.empty();
+    PickerPtr picker = std::make_shared<const WeightedPicker>(std::move(shares), targets);
+    if (all_in) return picker;
+    return make_told_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
+  }
+
+  // The same as long as it is.
+  PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
+    if (targets->out.empty()) return picker;
+    if (only_ != picker || *only_targets_ != *targets) {
+      only_ = picker;
+      only_targets_ = std::move(targets);
+      told_only_ = make_told_picker(picker, std::make_shared<const TargetNote>(only_targets_));
+    }
+    return told_only_;
+  }
+
+  ChildSet children_;
+  Published published_;
+  LbConfigPtr config_;  ///< Null: none yet.
+  PickerPtr shown_;     ///< What was published last,
+  HostReportPtr hosts_;
+  // The picker of the only one that takes part, where there are others; and how all of them were.
+  PickerPtr only_;
+  TargetStatesPtr only_targets_;
+  PickerPtr told_only_;
+  bool dirty_ = false;       ///< A child's picker or state is not in what was published last,
+  bool miscounted_ = false;  ///< nor what one says of its hosts.
+  bool rebuild_ordered_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_weighted_target() {
+  return std::make_unique<WeightedTarget>();
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CallStats — hot-path counters of one cluster as one target uses it: striped, read at scrape.
+//
+//   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
+
+#pragma once
+
+#include <cstddef>
+
+#include "messages/counting/striped.hpp"
+#include "messages/session.hpp"
+
+namespace signalbox {
+
+enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
+inline constexpr std::size_t kPickOutcomes = 4;
+/// What became of an attempt that failed with a code that its route's retry policy names: another
+/// follows, or why none does (gRFC A6).
+enum class RetryResult : std::uint8_t {
+  kRetried,
+  kExhausted,   ///< It was the last of max_attempts.
+  kThrottled,   ///< Too many calls of the target fail.
+  kPushedBack,  ///< The server asked for none.
+  kCommitted,   ///< Response headers had come.
+  kTooLarge,    ///< The request is beyond the limit of what is kept.
+  kTooLate,     ///< It would begin after the call's deadline.
+};
+inline constexpr std::size_t kRetryResults = 7;
+/// Why a session's call is answered with a cookie.
+enum class CookieSet : std::uint8_t { kNew, kMoved };
+inline constexpr std::size_t kCookieSets = 2;
+/// gRPC status codes 0 … 16.
+inline constexpr std::size_t kStatusCodes = 17;
+
+class CallStats {
+ public:
+  void count_pick(PickOutcome outcome) const {
+    counters_.add(kPicks + static_cast<std::size_t>(outcome), 1);
+  }
+
+  /// Asks for the cache line that count_pick() will write when the pick is complete.
+  void prefetch() const { counters_.prefetch(kPicks); }
+
+  void count_started() const { counters_.add(kStarted, 1); }
+
+  /// `code`: a gRPC status code; what is out of range counts as UNKNOWN.
+  void count_completed(int code) const {
+    const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
+    counters_.add(kCompleted + static_cast<std::size_t>(known ? code : 2), 1);
+  }
+
+  void count_retry(RetryResult result) const {
+    counters_.add(kRetries + static_cast<std::size_t>(result), 1);
+  }
+
+  void count_affinity(AffinityResult result) const {
+    counters_.add(kAffinity + static_cast<std::size_t>(result), 1);
+  }
+
+  void count_cookie(CookieSet reason) const {
+    counters_.add(kCookies + static_cast<std::size_t>(reason), 1);
+  }
+
+  std::int64_t picks(PickOutcome outcome) const {
+    return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
+  }
+
+  std::int64_t started() const { return counters_.sum(kStarted); }
+
+  std::int64_t completed(std::size_t code) const { return counters_.sum(kCompleted + code); }
+
+  std::int64_t retries(RetryResult result) const {
+    return counters_.sum(kRetries + static_cast<std::size_t>(result));
+  }
+
+  std::int64_t affinity(AffinityResult result) const {
+    return counters_.sum(kAffinity + static_cast<std::size_t>(result));
+  }
+
+  std::int64_t cookies(CookieSet reason) const {
+    return counters_.sum(kCookies + static_cast<std::size_t>(reason));
+  }
+
+ private:
+  static constexpr std::size_t kPicks = 0;
+  static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
+  static constexpr std::size_t kCompleted = kStarted + 1;
+  static constexpr std::size_t kRetries = kCompleted + kStatusCodes;
+  static constexpr std::size_t kAffinity = kRetries + kRetryResults;
+  static constexpr std::size_t kCookies = kAffinity + kAffinityResults;
+  StripedCounters<kCookies + kCookieSets> counters_;
+};
+
+}  // namespace signalbox

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tracked, Use — what a call holds while it runs, without a shared reference count.
+//
+//   pick ─▶ Use (move-only) ─▶ kept by the call ─▶ ~Use
+//
+// A Tracked object is owned by the control plane, through shared_ptr. Once no snapshot can reach
+// it any more, no new Use can begin; its owner then waits until in_use() is false before the
+// object is destroyed (Retirement). So a Use outlives picker, policy and snapshot.
+
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "messages/counting/use_counter.hpp"
+
+namespace signalbox {
+
+class Tracked {
+ public:
+  Tracked() : uses_(UseCounter::take()) {}
+
+  Tracked(const Tracked&) = delete;
+  Tracked& operator=(const Tracked&) = delete;
+
+  virtual ~Tracked() { uses_.give_back(); }
+
+  /// Whether a Use is alive. False is final once no snapshot leads here.
+  bool in_use() const { return uses_.sum() != 0; }
+
+  std::int64_t uses() const { return uses_.sum(); }
+
+  /// Where the uses are counted, for who keeps it at hand: taking a Use by it reads nothing here.
+  UseCounter use_counter() const { return uses_; }
+
+ private:
+  const UseCounter uses_;
+};
+
+/// Where a Tracked object goes when its last owner has let go of it. Thread-safe, never blocks.
+class Retirement {
+ public:
+  virtual ~Retirement() = default;
+
+  /// Destroys `object` when it is not in use. Precondition: no snapshot leads to it.
+  virtual void retire(std::unique_ptr<const Tracked> object) = 0;
+};
+
+/// A Tracked object that is retired when its last owner lets go. Without a `retirement`, for
+/// tests, it is destroyed there and then.
+template <typename T, typename... Args>
+std::shared_ptr<const T> make_tracked(const std::shared_ptr<Retirement>& retirement,
+                                      Args&&... args) {
+  auto object = std::make_unique<const T>(std::forward<Args>(args)...);
+  return std::shared_ptr<const T>(object.release(), [retirement](const T* unused) {
+    std::unique_ptr<const Tracked> owned(unused);
+    if (retirement != nullptr) retirement->retire(std::move(owned));
+  });
+}
+
+/// One call's hold on a Tracked object; may be released on any thread.
+class Use {
+ public:
+  Use() = default;
+
+  explicit Use(const Tracked& tracked) : Use(tracked, tracked.use_counter()) {}
+
+  /// `counter` is that of `tracked`, which is not looked at.
+  Use(const Tracked& tracked, UseCounter counter) : tracked_(&tracked), counter_(counter) {
+    counter_.add(1);
+  }
+
+  Use(Use&& other) noexcept
+      : tracked_(std::exchange(other.tracked_, nullptr)), counter_(other.counter_) {}
+
+  Use& operator=(Use&& other) noexcept {
+    std::swap(tracked_, other.tracked_);
+    std::swap(counter_, other.counter_);
+    return *this;
+  }
+
+  ~Use() {
+    if (tracked_ != nullptr) counter_.add(-1);
+  }
+
+  explicit operator bool() const { return tracked_ != nullptr; }
+
+  const Tracked* get() const { return tracked_; }
+
+ private:
+  const Tracked* tracked_ = nullptr;
+  UseCounter counter_;
+};
+
+}  // namespace signalbox

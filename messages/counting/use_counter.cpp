@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/counting/use_counter.hpp"
+
+#include <array>
+#include <bit>
+
+namespace signalbox {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+// Counters come first, so that the page of stripe 0 is where the block begins.
+struct alignas(kPage) UseCounter::Block {
+  Block() {
+    for (auto& word : free)
+      word.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
+
+  std::array<Counter, kStripes * kPerBlock> counters{};
+  std::array<std::atomic<std::uint64_t>, kPerBlock / 64> free;  // A bit for each counter.
+  Block* next = nullptr;                                        // Older; set before others see it.
+};
+
+// Blocks are only ever added, in front: whoever has seen one may walk on from there.
+constinit std::atomic<UseCounter::Block*> UseCounter::blocks{nullptr};
+// Hints: whoever follows one that is out of date looks once more, or makes a block more.
+constinit std::atomic<UseCounter::Block*> UseCounter::roomy{nullptr};
+constinit std::atomic<std::int64_t> UseCounter::vacancies{0};
+
+// The lowest that is free: neighbours in a line go to objects that are made one after another.
+UseCounter UseCounter::take_from(Block& block) {
+  for (std::size_t at = 0; at < block.free.size(); ++at) {
+    auto& word = block.free[at];
+    std::uint64_t free = word.load(std::memory_order_relaxed);
+    while (free != 0) {
+      const auto lowest = static_cast<std::size_t>(std::countr_zero(free));
+      if (word.compare_exchange_weak(
+              free, free & (free - 1), std::memory_order_acquire, std::memory_order_relaxed)) {
+        vacancies.fetch_sub(1, std::memory_order_relaxed);
+        roomy.store(&block, std::memory_order_release);
+        return UseCounter(&block.counters[64 * at + lowest]);
+      }
+    }
+  }
+  return {};
+}
+
+UseCounter UseCounter::take() {
+  if (vacancies.load(std::memory_order_relaxed) > 0) {
+    Block* const hint = roomy.load(std::memory_order_acquire);
+    const UseCounter near = hint != nullptr ? take_from(*hint) : UseCounter();
+    if (near.first_ != nullptr) return near;
+    for (Block* block = blocks.load(std::memory_order_acquire); block != nullptr;
+         block = block->next) {
+      const UseCounter counter = take_from(*block);
+      if (counter.first_ != nullptr) return counter;
+    }
+  }
+  auto* const fresh = new Block;
+  vacancies.fetch_add(kPerBlock, std::memory_order_relaxed);
+  const UseCounter counter = take_from(*fresh);
+  fresh->next = blocks.load(std::memory_order_relaxed);
+  while (!blocks.compare_exchange_weak(
+      fresh->next, fresh, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  return counter;
+}
+
+// What was added on one stripe may have been taken off on another: each is set to zero.
+void UseCounter::give_back() const {
+  for (std::size_t stripe = 0; stripe < kStripes; ++stripe)
+    first_[stripe * kPerBlock].store(0, std::memory_order_relaxed);
+  static_assert(kPerBlock * sizeof(Counter) == kPage);
+  const auto place = reinterpret_cast<std::uintptr_t>(first_) % kPage / sizeof(Counter);
+  auto* const block = reinterpret_cast<Block*>(first_ - place);
+  block->free[place / 64].fetch_or(std::uint64_t{1} << place % 64, std::memory_order_release);
+  vacancies.fetch_add(1, std::memory_order_relaxed);
+  roomy.store(block, std::memory_order_release);
+}
+
+}  // namespace signalbox
