@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines.
+"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines, and
+docs/configure.md names every xDS field.
 
-    *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index
+    *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
 
 Anchors are those of code forges: a heading in lower case, without punctuation, with hyphens for spaces. The site
 (conf/docs) makes the same ones."""
@@ -20,6 +21,10 @@ HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*#*$", re.MULTILINE)
 DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
 DECISION_LINES, DECISION_COLUMNS = 20, 110
+CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
+# Envelopes of resources, which are no configuration.
+ENVELOPES = ("/service/discovery/", "/google/rpc/", "/typed_struct.proto")
+FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
 MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
 
 
@@ -91,8 +96,22 @@ def check_decision(path: str, text: str, texts: dict[str, str]) -> Iterator[Find
         yield 1, f"{DECISION_INDEX} does not link it", "add it to the index, under its layer"
 
 
+def check_fields(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding]:
+    """Every field of the messages that signalbox has is named where users look for it."""
+    if path != CONFIGURE:
+        return
+    named = set(re.findall(r"\w+", text))
+    for proto in sorted(name for name in texts if name.startswith(PROTOS) and name.endswith(".proto")):
+        if any(envelope in proto for envelope in ENVELOPES):
+            continue
+        for field in FIELD.findall(re.sub(r"//[^\n]*", "", texts[proto])):
+            if field not in named:
+                yield 1, f"{field} of {proto} is not named", "say how the field is used, or that it has no effect"
+
+
 def check_document(path: str, text: str, texts: dict[str, str], paths: set[str]) -> Iterator[Finding]:
     if path.endswith(".md"):
         yield from check_links(path, text, texts, paths)
         yield from check_size(path, text)
         yield from check_decision(path, text, texts)
+        yield from check_fields(path, text, texts)

@@ -54,6 +54,8 @@ call([](int) {}); // [code](nowhere.md)
 ```
 """,
     "docs/page.md": "# Its own `heading`!\n\n## Twice\n\n## Twice\n\nSee [the README](../README.md).\n",
+    "docs/configure.md": "`name`, `weight`\n",
+    "xds/proto/a.proto": f"// {SPDX}\nmessage A {{\n  string name = 1;\n  repeated b.C weight = 2;  // x = 3;\n}}\n",
     "docs/decisions/README.md": "# Decisions\n\n[7](0007-a-cell.md)\n",
     "docs/decisions/0007-a-cell.md": "# 7. A cell\n\nContext.\n",
 }
@@ -130,6 +132,7 @@ VIOLATIONS = [
     ("an anchor of this page", "conf/a.md", "# A\n\n[x](#b)\n", "3: conf/a.md has no heading for #b"),
     ("a long README", "README.md", "# Title\n" + "word " * 1300, "1: 6508 bytes, more than 6144"),
     ("a long CONTRIBUTING", "CONTRIBUTING.md", "word " * 1100, "1: 5500 bytes, more than 5120"),
+    ("an xDS field that no page names", "docs/configure.md", "`name`\n", "1: weight of xds/proto/a.proto is not named"),
     ("a decision by another name", "docs/decisions/cell.md", "# 8. Cell\n", "1: not the name of a decision"),
     ("a decision with another number", "docs/decisions/0007-a-cell.md", "# 8. Cell\n", "1: no title with the number"),
     ("a long decision", "docs/decisions/0007-a-cell.md", "# 7. Cell\n" + "line\n\n" * 20, "1: 21 lines that are not"),
