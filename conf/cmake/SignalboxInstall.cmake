@@ -2,7 +2,7 @@
 # What `cmake --install` installs, all of it relocatable:
 #
 #   bin/signalbox                       the command
-#   lib/libsignalbox_*.a                an archive per folder, as they are (DECISIONS 19)
+#   lib/libsignalbox_*.a                an archive per folder, as they are (decision 19)
 #   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
 #   include/signalbox-M.N/signalbox/    the public headers and what they include: see install_headers.cmake
 #   share/doc/signalbox                 the documents, what they link to, and the files that their commands name

@@ -10,7 +10,7 @@ endif()
 foreach(linker mold lld)
   check_linker_flag(CXX "-fuse-ld=${linker}" SIGNALBOX_HAS_${linker})
   if(SIGNALBOX_HAS_${linker})
-    # With what GNU ld does unasked: functions that are [[gnu::hot]] stand together (DECISIONS.md, 82).
+    # With what GNU ld does unasked: functions that are [[gnu::hot]] stand together (decision 82).
     add_link_options("-fuse-ld=${linker}" -Wl,-z,keep-text-section-prefix)
     break()
   endif()

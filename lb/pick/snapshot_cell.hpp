@@ -6,7 +6,7 @@
 //          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
 //
 // Readers take no lock and write no shared cache line; threads need not register. The one place
-// that knows how publication works; chosen by benchmark (DECISIONS.md).
+// that knows how publication works; chosen by benchmark (decision 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.

@@ -2,7 +2,7 @@
 //
 // What one read of the published snapshot costs: our cell against what the standard library has,
 // while a writer publishes a thousand times a second. Read the CPU column: with more threads than
-// processors the time column is shared out. DECISIONS.md, 3, quotes the ratios.
+// processors the time column is shared out. Decision 7 quotes the ratios.
 
 #include <atomic>
 #include <chrono>

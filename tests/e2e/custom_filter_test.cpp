@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HTTP filters of the program's own, written against signalbox/filter.hpp: over a control plane, to
-// real backends. CONTRIBUTING.md's example is one of them.
+// real backends. The example of docs/custom_filter.md is one of them.
 #include <atomic>
 #include <fstream>
 #include <sstream>
@@ -13,7 +13,7 @@
 
 #include "tests/e2e/runtime_world.hpp"
 
-// CONTRIBUTING.md's example.
+// The example of docs/custom_filter.md.
 signalbox::CustomHttpFilter canary_filter();
 
 namespace signalbox::test {
@@ -21,7 +21,7 @@ namespace {
 
 using Catch::Matchers::StartsWith;
 
-// CONTRIBUTING.md's, as a listener in flow style has it.
+// The example's entry, as a listener in flow style has it.
 std::string canary_yaml() {
   std::ifstream file(SIGNALBOX_EXAMPLE_FILTER_YAML);
   std::stringstream text;
@@ -77,7 +77,7 @@ struct CanaryWorld {
 
 }  // namespace
 
-TEST_CASE("custom filter: CONTRIBUTING's example sends calls to another cluster of their route",
+TEST_CASE("custom filter: the documents' example sends calls to another cluster of their route",
           "[e2e][custom][A39][A60]") {
   // What stands there is what this test configures.
   CHECK(absl::StrContains(canary_yaml(), absl::StrCat("value: ", kValue)));

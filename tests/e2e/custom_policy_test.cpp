@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Policies of the program's own, written against signalbox/policy.hpp: over a control plane or a
-// resource file, to real backends. CONTRIBUTING.md's example is one of them.
+// resource file, to real backends. The example of docs/custom_policy.md is one of them.
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -19,7 +19,7 @@
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-// CONTRIBUTING.md's example.
+// The example of docs/custom_policy.md.
 signalbox::CustomLbPolicy quorum_policy();
 
 namespace signalbox::test {
@@ -27,7 +27,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// CONTRIBUTING.md's, as a cluster has it.
+// The example's entry, as a cluster has it.
 std::string quorum_field() {
   std::ifstream file(SIGNALBOX_EXAMPLE_YAML);
   std::stringstream text;
@@ -184,7 +184,7 @@ bool serves(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::s
 
 }  // namespace
 
-TEST_CASE("custom policy: CONTRIBUTING's example runs, and picks real backends",
+TEST_CASE("custom policy: the documents' example runs, and picks real backends",
           "[e2e][custom][A52]") {
   const BackendProcess one("one");
   const BackendProcess two("two");

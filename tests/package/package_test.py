@@ -158,7 +158,8 @@ class PackageTest(unittest.TestCase):
 
     def test_documents_and_examples_are_installed(self) -> None:
         documents = self.prefix / "share/doc/signalbox"
-        for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "conf/README.md"):
+        for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "conf/README.md", "docs/README.md",
+                     "docs/configure.md", "docs/operate.md", "docs/decisions/README.md"):
             self.assertTrue((documents / name).is_file(), name)
         for name in (
             "bootstrap.example.json",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""README's code, as it stands there: the quick start pasted block by block into a shell in an empty folder, and the
-lines of `Embed it` compiled, both against the installed package.
+"""The code of the documents: the quick start pasted block by block into a shell in an empty folder, the lines for
+embedding compiled, and each recipe's output compared, all with the installed package.
 
     sh block ─▶ the shell, which ends with the first command that fails        text block ─▶ a line that must come
 """
@@ -19,7 +19,16 @@ from typing import NamedTuple
 
 from installed import CHECKOUT, PATIENCE, install, outside, run
 
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+def page(name: str) -> str:
+    return (CHECKOUT / name).read_text(encoding="utf-8")
+
+
+README = page("README.md")
+EMBED = page("docs/embed.md")
+OPERATE = page("docs/operate.md")
+QUICKSTART = page("docs/quickstart.md")
+SESSIONS = page("docs/sessions.md")
 
 
 class Block(NamedTuple):
@@ -117,7 +126,7 @@ class ReadmeTest(unittest.TestCase):
         cls.prefix = install(cls.folder)
 
     def test_the_quick_start_works_by_copy_and_paste(self) -> None:
-        blocks = blocks_of(README, "quickstart")
+        blocks = blocks_of(QUICKSTART, "quickstart")
         self.assertLessEqual({"sh", "text"}, {block.language for block in blocks})
         ports = dict(zip(("50051", "50052"), map(str, free_ports(2))))
         fresh = [Block(b.language, re.sub("50051|50052", lambda m: ports[m[0]], b.text)) for b in blocks]
@@ -139,7 +148,7 @@ class ReadmeTest(unittest.TestCase):
                           run(server, "a", port, fails=True))
 
     def test_a_running_demo_can_be_looked_into(self) -> None:
-        first, shown, then = blocks_of(README, "dump")
+        first, shown, then = blocks_of(OPERATE, "dump")
         self.assertEqual(("sh", "text", "sh"), (first.language, shown.language, then.language))
         folder = self.folder / "dump"
         folder.mkdir()
@@ -150,14 +159,14 @@ class ReadmeTest(unittest.TestCase):
             self.assertIn('"client_status": "ACKED"', shell.printed())
 
     def test_a_call_is_explained_as_shown(self) -> None:
-        command, shown = blocks_of(README, "explain")
+        command, shown = blocks_of(OPERATE, "explain")
         self.assertEqual(("sh", "text"), (command.language, shown.language))
         told = subprocess.run(["bash", "-e", "-c", command.text], cwd=self.prefix / "share/doc/signalbox", check=True, capture_output=True, text=True,
                               timeout=PATIENCE, env={**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}"})
         self.assertEqual(shown.text, told.stdout)
 
     def test_what_a_dead_zone_means_is_planned_as_shown(self) -> None:
-        command, shown = blocks_of(README, "plan")
+        command, shown = blocks_of(OPERATE, "plan")
         self.assertEqual(("sh", "text"), (command.language, shown.language))
         folder = self.folder / "plan"
         folder.mkdir()
@@ -169,7 +178,7 @@ class ReadmeTest(unittest.TestCase):
     def test_the_world_with_sessions_is_valid_and_keeps_them(self) -> None:
         folder = self.folder / "session"
         (folder / "work").mkdir(parents=True)
-        yaml, *recipe = (block for block in blocks_of(README, "session") if block.language != "cpp")
+        yaml, *recipe = (block for block in blocks_of(SESSIONS, "session") if block.language != "cpp")
         (folder / "work/session.yaml").write_text(yaml.text, encoding="utf-8")
         run(self.prefix / "bin/signalbox", "check", folder / "work/session.yaml")
         self.assertEqual(["sh", "text"], [block.language for block in recipe])
@@ -180,8 +189,8 @@ class ReadmeTest(unittest.TestCase):
     def test_the_lines_to_embed_compile(self) -> None:
         cmake, cpp = blocks_of(README, "embed")
         self.assertEqual(("cmake", "cpp"), (cmake.language, cpp.language))
-        (http,) = blocks_of(README, "http")
-        session, session_over_http = (b.text for b in blocks_of(README, "session") if b.language == "cpp")
+        (http,) = blocks_of(EMBED, "http")
+        session, session_over_http = (b.text for b in blocks_of(SESSIONS, "session") if b.language == "cpp")
         folder = self.folder / "embed"
         folder.mkdir()
         (folder / "CMakeLists.txt").write_text(EMBED_CMAKE + cmake.text + EMBED_STUB, encoding="utf-8")

@@ -65,7 +65,7 @@ class RunTest(unittest.TestCase):
         return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
 
     def test_help_is_there_for_every_command(self) -> None:
-        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz"):
+        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz", "docs"):
             for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
                 with self.subTest(arguments):
                     status, said, notes = self.run_it(*arguments)
@@ -78,7 +78,8 @@ class RunTest(unittest.TestCase):
         for arguments, named in [
             (("dance",), "'dance'"), (("help", "dance"), "'dance'"), (("test", "polka"), "'polka'"),
             (("test", "a b"), "'a b'"), (("sim",), "got ''"), (("sim", "0"), "got '0'"), (("sim", "x"), "got 'x'"),
-            (("check", "now"), "no arguments"), (("tsan", "now"), "no arguments"), (("asan", "polka"), "'polka'"),
+            (("check", "now"), "no arguments"), (("tsan", "now"), "no arguments"), (("docs", "now"), "no arguments"),
+            (("asan", "polka"), "'polka'"),
         ]:
             with self.subTest(arguments):
                 status, said, _ = self.run_it(*arguments)
@@ -113,6 +114,14 @@ class RunTest(unittest.TestCase):
                 self.assertEqual(status, 2)
                 self.assertIn(line, said.splitlines())
                 self.assertFalse(any(note.startswith("cmake") for note in notes))
+
+    def test_the_documents_need_no_build(self) -> None:
+        status, _, notes = self.run_it("docs", ABSENT="libcaf-dev python3-venv")
+        self.assertEqual(status, 0)
+        self.assertEqual(notes, [
+            "apt-get|update", "apt-get|install|-y|--no-install-recommends|python3-venv",
+            f"python3|in {self.elsewhere}|-B|{self.checkout}/conf/docs/site.py",
+        ])
 
     def test_set_up_can_be_skipped(self) -> None:
         status, _, notes = self.run_it("demo", ABSENT="mold", SIGNALBOX_SKIP_SETUP="1")

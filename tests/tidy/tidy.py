@@ -3,6 +3,7 @@
 """The house rules that neither compiler nor formatter can see, on text, in well under a second.
 
     files of the checkout ─▶ rules as data (includes.txt, bans.txt) and the checks below ─▶ path:line: what; advice
+                         └─▶ documents: documents.py ────────────────────────────────────────▲
 
 Looks at what git tracks and at what it would track; without git, at everything but build folders.
 Exit status: 0 no violation, 1 violations, 2 the rules cannot be read.
@@ -17,6 +18,8 @@ import subprocess
 import sys
 from pathlib import Path, PurePosixPath
 from typing import Iterator, NamedTuple
+
+from documents import check_document
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
@@ -328,15 +331,17 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         for path, text in texts.items()
         if PurePosixPath(path).name == "CMakeLists.txt"
     }
+    known = set(paths)
     violations: list[Violation] = []
     for path, text in texts.items():
         source = Source(path, text)
         violations += check_opening(source)
         violations += check_place(source)
         violations += check_includes(source, table)
-        violations += check_own_header_first(source, set(paths))
+        violations += check_own_header_first(source, known)
         violations += check_bans(source, bans)
         violations += check_listed(source, cmake_lists)
+        violations += [Violation(path, *found) for found in check_document(path, text, texts, known)]
     return len(texts), sorted(violations)
 
 

@@ -43,6 +43,21 @@ int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
     "xds/parse.hpp": f'// {SPDX}\n// Bytes.\n\n#pragma once\n\n#include "signalbox/envoy/lds.pb.h"\n',
     "conf/word.txt": "build/tmp/ and https://example.com/home/ are no machine paths\n",
     "run": f"#!/usr/bin/env bash\n# {SPDX}\n",
+    "README.md": """# Title
+
+[A page](docs/page.md#its-own-heading), [its first](docs/page.md#twice-1), [here](#title), [out](https://example.com/x),
+`[code](nowhere.md)`.
+
+```cpp
+call([](int) {}); // [code](nowhere.md)
+# No heading
+```
+""",
+    "docs/page.md": "# Its own `heading`!\n\n## Twice\n\n## Twice\n\nSee [the README](../README.md).\n",
+    "docs/configure.md": "`name`, `weight`\n",
+    "xds/proto/a.proto": f"// {SPDX}\nmessage A {{\n  string name = 1;\n  repeated b.C weight = 2;  // x = 3;\n}}\n",
+    "docs/decisions/README.md": "# Decisions\n\n[7](0007-a-cell.md)\n",
+    "docs/decisions/0007-a-cell.md": "# 7. A cell\n\nContext.\n",
 }
 
 
@@ -111,6 +126,21 @@ VIOLATIONS = [
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
     ("a folder too deep", "lb/tree/more/a.hpp", header(""), "1: a folder too deep"),
     ("a source in no list", "lb/tree/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
+    ("a link to nowhere", "conf/a.md", "a\n\n[x](other.md)\n[y](../README.md)\n", "3: the link other.md leads to"),
+    ("a link to a folder", "conf/a.md", "[x](../docs)\n", "1: the link ../docs leads to no file"),
+    ("a link out of the checkout", "conf/a.md", "[x](../../x.md)\n", "1: the link ../../x.md leads to no file"),
+    ("a link by reference", "conf/a.md", "See [x].\n\n[x]: nowhere.md\n", "3: the link nowhere.md leads to no file"),
+    ("an anchor without its heading", "conf/a.md", "[x](../README.md#no-heading)\n",
+     "1: README.md has no heading for #no-heading"),
+    ("an anchor of this page", "conf/a.md", "# A\n\n[x](#b)\n", "3: conf/a.md has no heading for #b"),
+    ("a long README", "README.md", "# Title\n" + "word " * 1300, "1: 6508 bytes, more than 6144"),
+    ("a long CONTRIBUTING", "CONTRIBUTING.md", "word " * 1100, "1: 5500 bytes, more than 5120"),
+    ("an xDS field that no page names", "docs/configure.md", "`name`\n", "1: weight of xds/proto/a.proto is not named"),
+    ("a decision by another name", "docs/decisions/cell.md", "# 8. Cell\n", "1: not the name of a decision"),
+    ("a decision with another number", "docs/decisions/0007-a-cell.md", "# 8. Cell\n", "1: no title with the number"),
+    ("a long decision", "docs/decisions/0007-a-cell.md", "# 7. Cell\n" + "line\n\n" * 20, "1: 21 lines that are not"),
+    ("a wide decision", "docs/decisions/0007-a-cell.md", "# 7. Cell\n" + "x" * 111, "2: 111 columns, more than 110"),
+    ("a decision outside of the index", "docs/decisions/0008-b.md", "# 8. B\n", "1: docs/decisions/README.md does not"),
     ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
 ]
 

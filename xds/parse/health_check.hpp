@@ -6,7 +6,7 @@
 //   health_checker
 //
 // All are validated. A check that we cannot do as it is asked for is then left out, so that it
-// makes no cluster unusable that gRPC, which reads none of them, would take (DECISIONS 62).
+// makes no cluster unusable that gRPC, which reads none of them, would take (decision 62).
 //
 // Source: Envoy's health_check.proto; its validation rules are ours.
 

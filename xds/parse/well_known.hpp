@@ -33,7 +33,7 @@
 namespace signalbox::xds {
 
 /// Whether `bytes` are a serialised `message`, and then that message. Nothing is logged: protobuf
-/// is silent meanwhile (DECISIONS 31).
+/// is silent meanwhile (decision 31).
 [[nodiscard]] bool decode(absl::string_view bytes, ::google::protobuf::Message& message);
 
 /// As above, for what stands inside a resource: a failure is an error at `field`, and so is a

@@ -12,7 +12,7 @@
 //                            send it to another cluster of its route
 //
 // messages/call_filter.hpp says what a filter may order; filters stand in the order of the
-// listener, and each sees what those before it did. CONTRIBUTING.md has a whole one.
+// listener, and each sees what those before it did. docs/custom_filter.md has a whole one.
 //
 // Threads. parse may be called by several threads at once. A CallFilter is immutable, and asked by
 // any thread at any time, concurrently, on the thread that makes the call (of a call that had to

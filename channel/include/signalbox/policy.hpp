@@ -11,7 +11,7 @@
 // The door is that of signalbox's own policies: lb/policy.hpp says what a policy owes (P1 to P3),
 // messages/lb_events.hpp what it hears and may order. It stands where round_robin would: below a
 // priority, or below wrr_locality where it is named in there. Its endpoints, never null, are those
-// of its priority, or of its locality. CONTRIBUTING.md has a whole one.
+// of its priority, or of its locality. docs/custom_policy.md has a whole one.
 //
 // A policy may have children, and these may be any that a cluster can name, custom ones included:
 // StartChild with make_lb_config(RoundRobinConfig{}), say. ChildSet knows what composites owe.

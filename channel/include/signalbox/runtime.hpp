@@ -154,7 +154,7 @@ struct RuntimeOptions {
   /// in Envoy: only EDS, outlier detection and health checks say who is healthy.
   bool unreachable_is_unhealthy = true;
   /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
-  /// or TCP, and sends no calls where probes fail: README, "Health checks". Off, as gRPC has it:
+  /// or TCP, and sends no calls where probes fail: docs/configure.md. Off, as gRPC has it:
   /// what clusters say of that is not read.
   bool active_health_checks = true;
 
@@ -208,7 +208,7 @@ struct RuntimeOptions {
   /// Of connections to endpoints whose cluster says nothing of security; unset: insecure. They
   /// check the server's name against the target's authority, as on gRPC's own channel. They are
   /// never used where a cluster asks for TLS: that is had as CDS says, with the certificates of the
-  /// bootstrap's certificate_providers, or there is no connection (gRFC A29; conf/README.md).
+  /// bootstrap's certificate_providers, or there is no connection (gRFC A29; docs/configure.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   /// Of connections to endpoints. Each is one connection and no more: so retries, back-off, idle
   /// timeout, the subchannel pool and the resolution of service configs are not to be set here;

@@ -81,7 +81,7 @@ TEST_CASE("policy options: aggregates are in priority mode unless the applicatio
   CHECK_FALSE(made.unreachable_is_unhealthy);
 }
 
-TEST_CASE("policy options: conf/README.md has a row for every environment variable that is asked",
+TEST_CASE("policy options: docs/configure.md has a row for every environment variable that is read",
           "[channel][docs]") {
   std::set<std::string> asked;
   const auto get = [&](const std::string& name) -> const char* {
@@ -92,7 +92,7 @@ TEST_CASE("policy options: conf/README.md has a row for every environment variab
   xds::parse_options_from(get, /*trusted_server=*/true);
   CHECK_FALSE(xds::load_bootstrap(xds::BootstrapEnvironment{get}).ok());
 
-  std::ifstream file(SIGNALBOX_CONF_README);
+  std::ifstream file(SIGNALBOX_CONFIGURE_PAGE);
   REQUIRE(file.good());
   std::set<std::string> rows;
   const std::string begin = "| `GRPC_";

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines, and
+docs/configure.md names every xDS field.
+
+    *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
+
+Anchors are those of code forges: a heading in lower case, without punctuation, with hyphens for spaces. The site
+(conf/docs) makes the same ones."""
+
+import functools
+import posixpath
+import re
+from typing import Iterator
+
+# (line, what, advice)
+Finding = tuple[int, str, str]
+
+LINK = re.compile(r"\]\(\s*<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\[[^\]\n]+\]:[ \t]+(\S+)", re.MULTILINE)
+ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*#*$", re.MULTILINE)
+DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
+DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
+DECISION_LINES, DECISION_COLUMNS = 20, 110
+CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
+# Envelopes of resources, which are no configuration.
+ENVELOPES = ("/service/discovery/", "/google/rpc/", "/typed_struct.proto")
+FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
+MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
+
+
+def without_code(text: str) -> str:
+    """Every line stays where it was."""
+
+    def blank(match: re.Match) -> str:
+        return "\n" * match[0].count("\n")
+
+    text = re.sub(r"^[ \t]*(```+|~~~+).*?^[ \t]*\1[ \t]*$", blank, text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!--.*?-->", blank, text, flags=re.DOTALL)
+    return re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", blank, text)
+
+
+@functools.lru_cache(maxsize=None)
+def anchors_of(text: str) -> frozenset[str]:
+    anchors: set[str] = set()
+    fenced = re.sub(r"^[ \t]*(```+|~~~+).*?^[ \t]*\1[ \t]*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    for heading in HEADING.findall(fenced):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).strip().replace(" ", "-")
+        anchor, count = slug, 0
+        while anchor in anchors:
+            count += 1
+            anchor = f"{slug}-{count}"
+        anchors.add(anchor)
+    return frozenset(anchors)
+
+
+def check_links(path: str, text: str, texts: dict[str, str], paths: set[str]) -> Iterator[Finding]:
+    plain = without_code(text)
+    for match in LINK.finditer(plain):
+        link = match[1] or match[2]
+        if ELSEWHERE.match(link):
+            continue
+        line = plain.count("\n", 0, match.start()) + 1
+        name, _, anchor = link.partition("#")
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+        if target not in paths:
+            yield line, f"the link {link} leads to no file", "name a file of the checkout, relative to this page"
+        elif anchor and target.endswith(".md") and anchor not in anchors_of(texts[target]):
+            yield line, f"{target} has no heading for #{anchor}", "an anchor is the heading in lower case, with hyphens"
+
+
+def check_size(path: str, text: str) -> Iterator[Finding]:
+    size = len(text.encode())
+    most = MOST_BYTES.get(path)
+    if most is not None and size > most:
+        yield 1, f"{size} bytes, more than {most}", "move what a first reader does not need to docs/"
+
+
+def check_decision(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding]:
+    if not path.startswith(DECISIONS) or path == DECISION_INDEX:
+        return
+    name = DECISION.fullmatch(path)
+    if name is None:
+        yield 1, "not the name of a decision", "call it docs/decisions/NNNN-title.md"
+        return
+    lines = text.splitlines()
+    if not lines or not re.match(rf"# {int(name[1])}\. \S", lines[0]):
+        yield 1, "no title with the number of the file", f"begin with `# {int(name[1])}. Title`"
+    count = sum(1 for line in lines if line.strip())
+    if count > DECISION_LINES:
+        yield 1, f"{count} lines that are not empty, more than {DECISION_LINES}", "say it shorter, or split it"
+    for number, line in enumerate(lines, 1):
+        if len(line) > DECISION_COLUMNS:
+            yield number, f"{len(line)} columns, more than {DECISION_COLUMNS}", "break the line"
+    if posixpath.basename(path) not in texts.get(DECISION_INDEX, ""):
+        yield 1, f"{DECISION_INDEX} does not link it", "add it to the index, under its layer"
+
+
+def check_fields(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding]:
+    """Every field of the messages that signalbox has is named where users look for it."""
+    if path != CONFIGURE:
+        return
+    named = set(re.findall(r"\w+", text))
+    for proto in sorted(name for name in texts if name.startswith(PROTOS) and name.endswith(".proto")):
+        if any(envelope in proto for envelope in ENVELOPES):
+            continue
+        for field in FIELD.findall(re.sub(r"//[^\n]*", "", texts[proto])):
+            if field not in named:
+                yield 1, f"{field} of {proto} is not named", "say how the field is used, or that it has no effect"
+
+
+def check_document(path: str, text: str, texts: dict[str, str], paths: set[str]) -> Iterator[Finding]:
+    if path.endswith(".md"):
+        yield from check_links(path, text, texts, paths)
+        yield from check_size(path, text)
+        yield from check_decision(path, text, texts)
+        yield from check_fields(path, text, texts)
