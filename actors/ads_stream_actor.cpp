@@ -6,8 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "actors/io/ads_transport.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "metrics/instruments.hpp"
 #include "xds/client/ads_session.hpp"
 
 namespace signalbox::actors {

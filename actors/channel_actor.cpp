@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/channel_core.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 

@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "actors/io/name_lookup.hpp"
 #include "actors/spawn.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

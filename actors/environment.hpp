@@ -10,20 +10,24 @@
 #include <string>
 #include <vector>
 
-#include "actors/io/ads_transport.hpp"
-#include "actors/io/connector.hpp"
-#include "actors/io/health_prober.hpp"
-#include "actors/io/name_lookup.hpp"
-#include "actors/reclaimer.hpp"
 #include "lb/policy.hpp"
 #include "lb/route/fault.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
-#include "metrics/instruments.hpp"
 #include "xds/client/client_options.hpp"
 #include "xds/client/discovery_codec.hpp"
 #include "xds/depend/cluster_graph.hpp"
 
+namespace signalbox::metrics {
+class Instruments;
+}  // namespace signalbox::metrics
+
 namespace signalbox::actors {
+
+class AdsTransport;
+class Connector;
+class HealthProber;
+class NameLookup;
+class Reclaimer;
 
 struct Environment {
   std::shared_ptr<Connector> connector;

@@ -11,9 +11,11 @@
 #include <variant>
 #include <vector>
 
+#include "actors/io/health_prober.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/subchannel/health_check_core.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

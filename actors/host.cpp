@@ -9,6 +9,7 @@
 #include <caf/logger.hpp>
 
 #include "actors/spawn.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/child_set.hpp"
@@ -17,6 +18,7 @@
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -6,9 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "actors/io/connector.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

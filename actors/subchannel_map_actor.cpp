@@ -18,6 +18,7 @@
 #include "actors/supervision.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -13,6 +13,7 @@
 #include "actors/dump_reply.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

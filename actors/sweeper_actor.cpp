@@ -8,6 +8,7 @@
 
 #include "actors/spawn.hpp"
 #include "lb/subchannel/sweep.hpp"
+#include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "metrics/instruments.hpp"
 #include "xds/depend/dependency_manager.hpp"
 
 namespace signalbox::actors {

@@ -14,8 +14,10 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/dump_reply.hpp"
+#include "actors/io/ads_transport.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
+#include "metrics/instruments.hpp"
 #include "xds/client/client_core.hpp"
 
 namespace signalbox::actors {

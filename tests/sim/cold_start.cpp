@@ -12,6 +12,7 @@
 
 #include "actors/spawn.hpp"
 #include "lb/request_limit.hpp"
+#include "metrics/instruments.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/resources.hpp"
