@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Iterator, NamedTuple
 
 from documents import check_document
+from words import ADVICE as WORD_KINDS, check_words
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
@@ -93,6 +94,19 @@ def rows(name: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate((HERE / name).read_text(encoding="utf-8").splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()
+
+
+def load_allowed_words(text: str) -> dict[tuple[str, str], int]:
+    """The checkout's words.txt: (file, kind of finding) to how many of it."""
+    allowed = {}
+    for number, row in enumerate(text.splitlines(), 1):
+        if not row.strip() or row.startswith("#"):
+            continue
+        parts = [part.strip() for part in row.split("|")]
+        if len(parts) != 3 or parts[1] not in WORD_KINDS or not parts[2].isdigit() or parts[2] == "0":
+            raise RulesError(f"words.txt:{number}: expected `file | {', '.join(WORD_KINDS)} | number`")
+        allowed[parts[0], parts[1]] = int(parts[2])
+    return allowed
 
 
 def is_under(path: str, place: str) -> bool:
@@ -342,6 +356,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_bans(source, bans)
         violations += check_listed(source, cmake_lists)
         violations += [Violation(path, *found) for found in check_document(path, text, texts, known)]
+    violations += [Violation(*found) for found in check_words(texts, load_allowed_words(texts.get("tests/tidy/words.txt", "")))]
     return len(texts), sorted(violations)
 
 

@@ -141,6 +141,14 @@ VIOLATIONS = [
     ("a long decision", "docs/decisions/0007-a-cell.md", "# 7. Cell\n" + "line\n\n" * 20, "1: 21 lines that are not"),
     ("a wide decision", "docs/decisions/0007-a-cell.md", "# 7. Cell\n" + "x" * 111, "2: 111 columns, more than 110"),
     ("a decision outside of the index", "docs/decisions/0008-b.md", "# 8. B\n", "1: docs/decisions/README.md does not"),
+    ("a pronoun of people in a comment", "lb/a.hpp", header("// Who is told.\n"), "6: 'Who'; name the thing"),
+    ("a pronoun of people in a text", "tools/a.hpp", header('auto p = "nobody answers";\n'), "6: 'nobody'"),
+    ("a pronoun in a document", "conf/a.md", "# A\n\nWhoever reads `nobody` this.\n", "3: 'Whoever'"),
+    ("a long sentence", "lb/a.hpp", header("// " + "word " * 20 + "\n// " + "word " * 21 + "\n"), "6: a sentence of 41 words"),
+    ("a long sentence of a document", "conf/a.md", "# A\n\n" + "word " * 41 + "\n", "3: a sentence of 41 words"),
+    ("a long comment line", "lb/a.hpp", header("// " + "x" * 108 + "\n"), "6: 111 columns"),
+    ("more than words.txt allows", "tests/tidy/words.txt", "lb/tree/priority.hpp | pronoun | 1\n",
+     "1: lb/tree/priority.hpp may have 1 of 'pronoun' and has none"),
     ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
 ]
 
