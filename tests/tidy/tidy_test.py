@@ -73,7 +73,6 @@ VIOLATIONS = [
     ("xds includes gRPC", "xds/a.hpp", header("#include <grpc/grpc.h>\n"), "6: xds/ may not include grpc/grpc.h; gRPC"),
     ("lb includes urcu", "lb/a.hpp", header("#include <urcu-bp.h>\n"), "6: lb/ may not include urcu-bp.h; only lb/snap"),
     ("metrics include lb", "metrics/a.hpp", header('#include "lb/a.hpp"\n'), "6: metrics/ may not include"),
-    ("lb includes logging", "lb/a.hpp", header("#include <spdlog/spdlog.h>\n"), "6: lb/ may not include spdlog"),
     ("actors include the face", "actors/a.hpp", header('#include "signalbox/runtime.hpp"\n'), "6: actors/ may not"),
     ("an unknown library", "lb/a.hpp", header("#include <boost/any.hpp>\n"), "6: lb/ may not include boost/any.hpp"),
     ("an include not from the root", "lb/a.hpp", header('#include "policy.hpp"\n'), '6: "policy.hpp" is not written'),
