@@ -3,8 +3,8 @@
 // policies — the policies that a cluster may have, a row each: its configuration, its promises.
 //
 //   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: for resources
-//                                                     └▶ connects, chooses: for quiescence,
-//                                                     promises
+//                                                     └▶ connects, chooses: for quiescence and
+//                                                        promises
 //
 // A new policy is one row in policies.cpp.
 

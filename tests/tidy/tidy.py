@@ -284,6 +284,36 @@ def check_opening(source: Source) -> Iterator[Violation]:
                         "it follows the overview")
 
 
+COMMENT = re.compile(r"[ \t]*///?(?P<indent> *)(?P<said>.*?)[ \t]*")
+DRAWN = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼→←↑↓]")
+LABEL = re.compile(r"[A-Z]{1,2}[0-9]+ ")  # Of an invariant.
+COLUMNS = 100  # .clang-format's; it leaves comments as they are (ReflowComments).
+
+
+def check_comments(source: Source) -> Iterator[Violation]:
+    """Comments are no wider than code. No line of a drawing or an invariant looks as if a formatter had broken it."""
+    if not source.is_cpp:
+        return
+    above = None
+    is_drawing = False  # There is an arrow or a box above, and no empty line since.
+    for number, line in enumerate(source.text.splitlines(), 1):
+        match = COMMENT.fullmatch(line) if "//" in line else None
+        if match is None or not match["said"]:
+            above, is_drawing = None, False
+            continue
+        said = match["said"]
+        if len(line) > COLUMNS and " " in said:
+            yield Violation(source.path, number, f"a comment of {len(line)} columns", f"at most {COLUMNS}")
+        has_lines = not line.isascii() and DRAWN.search(said) is not None
+        is_drawing = is_drawing or has_lines
+        if above and len(match["indent"]) > 1 and match["indent"] == above["indent"] and not has_lines:
+            is_rest = is_drawing and " " not in said and len(above[0]) + 1 + len(said) > COLUMNS
+            if is_rest or (LABEL.match(above["said"]) and not LABEL.match(said)):
+                yield Violation(source.path, number, f"'{said}' is cut off from the line above",
+                                "a drawing is broken by hand; an invariant goes on below its text")
+        above = match
+
+
 def check_place(source: Source) -> Iterator[Violation]:
     parts = source.path.split("/")
     if source.path.endswith((".h", ".hh", ".hxx", ".cc", ".cxx", ".c")):
@@ -324,6 +354,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         source = Source(path, text)
         violations += check_opening(source)
         violations += check_place(source)
+        violations += check_comments(source)
         violations += check_includes(source, table)
         violations += check_own_header_first(source, set(paths))
         violations += check_bans(source, bans)

@@ -20,6 +20,15 @@ CLEAN = {
 // lb/policy/priority.hpp
 //
 // priority — it never throws, and std::mutex is but a word in a comment.
+//
+//   children ─┬▶ [choose] ─▶ one of them, and the reason why it is this one and not the others ─┐
+//             └─────────────────────────────────────────────────────────────────────────────────┘
+//
+// Invariants
+//   P1  The first one that is usable is chosen, and where none is usable the last one is: never
+//       none.
+//   P2  A text may fill its line up to the last column, and then go on at the same indent as the
+//       widest.
 
 #pragma once
 
@@ -48,6 +57,10 @@ int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
 
 def header(body: str) -> str:
     return f"// {SPDX}\n// What it is.\n\n#pragma once\n\n{body}"
+
+
+def opening(more: str) -> str:
+    return f"// {SPDX}\n// What it is.\n//\n{more}\n#pragma once\n"
 
 
 def source(body: str) -> str:
@@ -102,6 +115,10 @@ VIOLATIONS = [
     ("no SPDX line in a script", "conf/a.sh", "#!/bin/sh\n", "1: no SPDX line"),
     ("no overview", "lb/a.hpp", f"// {SPDX}\n\n#pragma once\n", "2: no overview"),
     ("an overview that is but the path", "lb/a.hpp", f"// {SPDX}\n// lb/a.hpp\n\n#pragma once\n", "2: no overview"),
+    ("a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 88}\n//   rest\n"),
+     "5: 'rest' is cut off"),
+    ("an invariant that is cut off", "lb/a.hpp", opening("//   I1  It is\n//   so.\n"), "5: 'so.' is cut off"),
+    ("a wide comment", "lb/a.hpp", opening(f"// Of {'b' * 95}\n"), "4: a comment of 101 columns"),
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
