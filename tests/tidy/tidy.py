@@ -21,6 +21,8 @@ from typing import Iterator, NamedTuple
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
 LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # One sub-folder deep at most.
+PRODUCT = (*(f"{layer}/" for layer in LAYERS), "channel/", "tools/")
+LONGEST_FUNCTION = 60
 LAYERS_ADVICE = "the layers are drawn in ARCHITECTURE.md, the table is tests/tidy/includes.txt"
 
 
@@ -322,6 +324,55 @@ def check_place(source: Source) -> Iterator[Violation]:
         yield Violation(source.path, 1, "a folder too deep", "a layer has one level of sub-folders")
 
 
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+NAMESPACE = re.compile(r"(inline )?namespace\b|extern\b")
+TYPE = re.compile(r"(template ?<.*> ?)?(class|struct|union|enum)\b")
+AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$")
+
+
+def functions_of(code: str) -> Iterator[tuple[str, int, int]]:
+    """Head, first and last line of every function that is defined in a namespace or a class. `code` is stripped."""
+    code = DIRECTIVE.sub(lambda match: "\n" * match[0].count("\n"), code)
+    open_braces: list[tuple[str, int, str]] = []
+    nested = 0  # Braces open within a function, or within an initializer.
+    begin = 0
+    for match in re.finditer("[{};]", code):
+        at = match.start()
+        if nested:
+            nested += {"{": 1, "}": -1}.get(match[0], 0)
+            if nested:
+                continue
+        elif match[0] == "{":
+            text = code[begin:at]
+            head = re.sub(r"^(?:(?:public|private|protected) ?: )+", "", re.sub(r"\s+", " ", text).strip())
+            is_type = TYPE.match(head) and not AFTER_PARAMETERS.search(head)
+            kind = "scope" if NAMESPACE.match(head) or is_type else "function" if "(" in head else "value"
+            if head.endswith("=") or not text[-1:].isspace():  # `b_{1}`: a constructor's body comes later.
+                kind = "value"
+            open_braces.append((kind, at - len(text.lstrip()), head))
+            nested = 0 if kind == "scope" else 1
+            begin = at + 1
+            continue
+        if match[0] == "}" and open_braces:
+            kind, start, head = open_braces.pop()
+            if kind == "value":
+                begin = start
+                continue
+            if kind == "function":
+                yield head, line_of(code, start), line_of(code, at)
+        begin = at + 1
+
+
+def check_functions(source: Source) -> Iterator[Violation]:
+    if not source.is_cpp or not source.path.startswith(PRODUCT) or source.text.count("\n") <= LONGEST_FUNCTION:
+        return
+    for head, first, last in functions_of(source.code):
+        if last - first >= LONGEST_FUNCTION:
+            name = head.split("(")[0].split(" ")[-1]
+            yield Violation(source.path, first, f"{name} has {last - first + 1} lines",
+                            f"a function has at most {LONGEST_FUNCTION}: cut it where it says what it does")
+
+
 def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violation]:
     """Some CMakeLists.txt from the file's folder upwards names it, by its path from there."""
     if not source.path.endswith(".cpp"):
@@ -355,6 +406,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_opening(source)
         violations += check_place(source)
         violations += check_comments(source)
+        violations += check_functions(source)
         violations += check_includes(source, table)
         violations += check_own_header_first(source, set(paths))
         violations += check_bans(source, bans)

@@ -44,7 +44,8 @@ CLEAN = {
 
 const char* said() {{ return "throw std::mutex"; }}  // 1'000
 int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
-""",
+""" + "namespace {\n\nconstexpr int kTable[] = {\n" + "    int(1),\n" * 70 + "};\n\n"
+    "class Policy {\n" + "  void step() {\n    while (true) {\n    }\n  }\n" * 20 + "};\n\n}  // namespace\n",
     "lb/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
     "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n",
     "messages/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
@@ -119,6 +120,10 @@ VIOLATIONS = [
      "5: 'rest' is cut off"),
     ("an invariant that is cut off", "lb/a.hpp", opening("//   I1  It is\n//   so.\n"), "5: 'so.' is cut off"),
     ("a wide comment", "lb/a.hpp", opening(f"// Of {'b' * 95}\n"), "4: a comment of 101 columns"),
+    ("a long function", "lb/a.hpp", header("struct A {\n  int f(int a)\n      const {" + "\n" * 59 + "  }\n};\n"),
+     "7: f has 61 lines; a function has at most 60"),
+    ("a long constructor", "lb/snapshot_cell.cpp", source("namespace a {\nA::A() : b_{1} {" + "\n" * 60 + "}\n}\n"),
+     "3: A::A has 61 lines"),
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),

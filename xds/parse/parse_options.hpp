@@ -96,9 +96,10 @@ struct ParseOptions {
 /// Everything that the parser knows: to check resources without running them.
 ParseOptions all_parse_options();
 
-/// The options that the environment sets; `get` is as std::getenv. trusted_server: the server
+/// `options` with what the environment sets; `get` is as std::getenv. trusted_server: the server
 /// feature trusted_xds_server, without which authorities are never rewritten.
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
-                                bool trusted_server = false);
+                                bool trusted_server = false,
+                                ParseOptions options = {});
 
 }  // namespace signalbox::xds
