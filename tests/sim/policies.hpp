@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 
@@ -35,14 +35,12 @@ enum class Chooses : std::uint8_t {
 
 struct PolicyRow {
   const char* name;
-  bool known;  ///< Whether the runtime has it: off until its change is in.
   Connects connects;
   Chooses chooses;
   /// Its xDS configuration; null: CDS says nothing of a policy.
   void (*write)(envoy::config::cluster::v3::LoadBalancingPolicy& policy);
 };
 
-/// Every row that is known.
-const std::vector<PolicyRow>& policy_table();
+std::span<const PolicyRow> policy_table();
 
 }  // namespace signalbox::sim

@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "messages/cluster.hpp"
@@ -107,21 +106,10 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-// A85: names that mean nothing to us are ignored.
-bool is_reported_metric(absl::string_view name) {
-  constexpr absl::string_view kNamed = "named_metrics.";
-  return name == "cpu_utilization" || name == "mem_utilization" ||
-         name == "application_utilization" ||
-         (absl::StartsWith(name, kNamed) && name.size() > kNamed.size());
-}
-
 void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   cluster.report_load = proto.has_lrs_server();
   if (proto.has_lrs_server() && !proto.lrs_server().has_self())
     top.at("lrs_server").add("must be self, found another server");
-  for (const std::string& name : proto.lrs_report_endpoint_metrics()) {
-    if (is_reported_metric(name)) cluster.reported_metrics.push_back(name);
-  }
 }
 
 // D1: an aggregate says itself how its calls are spread.

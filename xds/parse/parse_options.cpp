@@ -7,7 +7,6 @@ namespace signalbox::xds {
 
 ParseOptions all_parse_options() {
   ParseOptions options;
-  options.lb_policies.insert("weighted_round_robin");
   options.system_roots = true;
   options.http_connect = true;
   options.authority_rewrite = true;

@@ -52,8 +52,7 @@ struct CustomFilterParsers {
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 
 struct ParseOptions {
-  /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
-  /// weighted_round_robin.
+  /// LB policies that the runtime has, by the name of LbConfig.
   NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;

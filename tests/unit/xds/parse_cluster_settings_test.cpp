@@ -272,22 +272,6 @@ TEST_CASE("parse_cluster: load is reported to self or to nobody", "[xds][parse][
         "lrs_server: must be self, found another server");
 }
 
-TEST_CASE("parse_cluster: of the metrics to report, those count that have a meaning",
-          "[xds][parse][A85]") {
-  CHECK(cluster_with(R"(lrs_report_endpoint_metrics: "cpu_utilization"
-                        lrs_report_endpoint_metrics: "mem_utilization"
-                        lrs_report_endpoint_metrics: "application_utilization"
-                        lrs_report_endpoint_metrics: "named_metrics.*"
-                        lrs_report_endpoint_metrics: "named_metrics.queue"
-                        lrs_report_endpoint_metrics: "named_metrics."
-                        lrs_report_endpoint_metrics: "disk_utilization")")
-            .reported_metrics == std::vector<std::string>{"cpu_utilization",
-                                                          "mem_utilization",
-                                                          "application_utilization",
-                                                          "named_metrics.*",
-                                                          "named_metrics.queue"});
-}
-
 // --- one is told from another -----------------------------------------------------------
 
 TEST_CASE("resource cache: a cluster that differs in any setting is another",
@@ -306,7 +290,6 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       "outlier_detection { interval { seconds: 1 } }",
       system_roots,
       "lrs_server { self {} }",
-      "lrs_report_endpoint_metrics: \"cpu_utilization\"",
       "lb_policy: RING_HASH",
       "lb_policy: RING_HASH ring_hash_lb_config { maximum_ring_size { value: 2048 } }",
   };
