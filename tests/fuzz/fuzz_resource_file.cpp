@@ -16,6 +16,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include "tests/fuzz/fuzz_target.hpp"
+#include "tests/support/parse_options.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"

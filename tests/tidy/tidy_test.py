@@ -44,10 +44,29 @@ CLEAN = {
 
 const char* said() {{ return "throw std::mutex"; }}  // 1'000
 int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
+int Choice::lost(int a) const {{ return a; }}
 """ + "namespace {\n\nconstexpr int kTable[] = {\n" + "    int(1),\n" * 70 + "};\n\n"
     "class Policy {\n" + "  void step() {\n    while (true) {\n    }\n  }\n" * 20 + "};\n\n}  // namespace\n",
     "lb/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
-    "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n",
+    "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n\nenum class Id {{ kOne }};\n",
+    "messages/names.hpp": f"""// {SPDX}
+// Names: all of it is used, or called by others.
+
+#pragma once
+
+inline constexpr int kLongest = 5;
+struct Name {{ bool operator==(const Name&) const = default; }};
+std::function<Name(int)> name_of(Id id, int most = kLongest);
+class Listener : public grpc::Listener {{
+  void heard(Name name) override;
+}};
+template <typename T>
+void tell(const T& listener) {{ listener.heard(name_of(Id::kOne)(1)); }}
+""",
+    "messages/names.cpp": f"// {SPDX}\n#include \"messages/names.hpp\"\nvoid f(Listener& a) {{ tell(a); }}\n",
+    "messages/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_messages names.cpp)\n",
+    "tests/a.cpp": f"// {SPDX}\nint b = counted(1);\n",
+    "tests/CMakeLists.txt": f"# {SPDX}\nadd_executable(a a.cpp)\n",
     "messages/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
     "actors/io/dns.hpp": f"// {SPDX}\n// Names.\n\n#pragma once\n\n#include <grpcpp/grpcpp.h>\n#include <netdb.h>\n",
     "xds/parse.hpp": f'// {SPDX}\n// Bytes.\n\n#pragma once\n\n#include "signalbox/envoy/lds.pb.h"\n',
@@ -124,6 +143,16 @@ VIOLATIONS = [
      "7: f has 61 lines; a function has at most 60"),
     ("a long constructor", "lb/snapshot_cell.cpp", source("namespace a {\nA::A() : b_{1} {" + "\n" * 60 + "}\n}\n"),
      "3: A::A has 61 lines"),
+    ("a function that only a test uses", "lb/a.hpp",
+     header("int counted(int a);\n\ntemplate <typename T>\nint listed(T (*a)(int)) { return 0; }\nint b = listed(&c);\n"),
+     "6: nothing in the product uses counted"),
+    ("a function that is defined and not used", "lb/policy/priority.hpp",
+     header("class Choice {\n public:\n  [[nodiscard]] int lost(int a) const;\n  Choice* next = nullptr;\n};\n"
+            "class Choice;\nChoice* made = nullptr;\n"), "8: nothing in the product uses lost"),
+    ("a type that is not used", "lb/a.hpp", header("struct Alone final {\n  Alone();\n  int a = 1;\n};\n"),
+     "6: nothing in the product uses Alone"),
+    ("a constant that is not used", "lb/a.hpp", header("inline constexpr int kLost = 1;\n"),
+     "6: nothing in the product uses kLost"),
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
@@ -172,6 +201,15 @@ class TidyTest(unittest.TestCase):
                 else:
                     write(self.root, {path: before})
 
+    def test_what_may_be_unused_has_a_row_and_no_other_has(self) -> None:
+        declared = header("int start_again();\n")
+        write(self.root, {"tools/control_plane.hpp": declared})
+        self.assertEqual(tidy(self.root)[0], 0)
+        write(self.root, {"tools/control_plane.hpp": declared + "int twice = start_again();\n"})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2))
+        self.assertRegex(lines[0], r"^tests/tidy/unused.txt:\d+: start_again of tools/control_plane.hpp is used, or gone;")
+
     def test_git_decides_what_is_ours(self) -> None:
         write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})
         subprocess.run(["git", "init", "--quiet", str(self.root)], check=True)
@@ -180,12 +218,12 @@ class TidyTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("lb/untracked.hpp:") for line in lines), lines)
         self.assertFalse(any(line.startswith("mine/") for line in lines), lines)
 
-    def test_four_hundred_files_take_less_than_a_second(self) -> None:
-        body = header("#include <vector>\n" + "int add(int a, int b) { return a + b; }  // Sum.\n" * 150)
+    def test_four_hundred_files_take_less_than_two_seconds(self) -> None:
+        body = header("#include <vector>\n" + "int add(int a, int b) { return add(b, a); }  // Sum.\n" * 150)
         write(self.root, {f"lb/file_{number}.hpp": body for number in range(400)})
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         self.assertEqual(tidy(self.root)[0], 0)
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 1.0)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 2.0)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,6 @@
 
 namespace signalbox::xds {
 
-ParseOptions all_parse_options() {
-  ParseOptions options;
-  options.system_roots = true;
-  options.http_connect = true;
-  options.authority_rewrite = true;
-  return options;
-}
-
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
                                 bool trusted_server,
                                 ParseOptions options) {

@@ -92,9 +92,6 @@ struct ParseOptions {
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };
 
-/// Everything that the parser knows: to check resources without running them.
-ParseOptions all_parse_options();
-
 /// `options` with what the environment sets; `get` is as std::getenv. trusted_server: the server
 /// feature trusted_xds_server, without which authorities are never rewritten.
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,

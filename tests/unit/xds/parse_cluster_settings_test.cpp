@@ -8,6 +8,7 @@
 
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "tests/support/parse_options.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/cluster.hpp"
