@@ -71,8 +71,6 @@ struct Cluster {
   std::optional<UpstreamTls> tls = {};
   /// Endpoints with an http_proxy are reached through it (A86).
   bool http_connect = false;
-  /// Load is reported to the server that the cluster came from (lrs_server self; A27).
-  bool report_load = false;
   /// Each endpoint is to pass all of them; empty: none is probed. Shared with the subchannels.
   HealthChecksPtr health_checks = nullptr;
   /// Of an aggregate, metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}; nullopt: as

@@ -27,11 +27,8 @@ bool same(const OutlierDetectionConfig& a, const OutlierDetectionConfig& b) {
 
 bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
   const auto members = [](const ClusterImplConfig& config) {
-    return std::tie(config.cluster,
-                    config.service_name,
-                    config.max_concurrent_requests,
-                    config.report_load,
-                    config.aggregate);
+    return std::tie(
+        config.cluster, config.service_name, config.max_concurrent_requests, config.aggregate);
   };
   return members(a) == members(b) && same_config(a.child, b.child);
 }

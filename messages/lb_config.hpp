@@ -87,13 +87,12 @@ struct OutlierDetectionConfig {
 };
 
 /// What acts once per cluster, before the priority is chosen (A75-5): drops (these come with the
-/// endpoints), the limit of concurrent calls, counting for load reports.
+/// endpoints) and the limit of concurrent calls.
 struct ClusterImplConfig {
   ClusterName cluster;
   LbConfigPtr child;
   std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = 1024;
-  bool report_load = false;
   ClusterName aggregate = {};  ///< As CdsConfig has it.
 };
 

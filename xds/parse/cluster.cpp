@@ -106,8 +106,8 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field& top) {
-  cluster.report_load = proto.has_lrs_server();
+// Load is not reported; what A27 refuses is refused all the same.
+void check_load_reports(const ClusterProto& proto, const Field& top) {
   if (proto.has_lrs_server() && !proto.lrs_server().has_self())
     top.at("lrs_server").add("must be self, found another server");
 }
@@ -166,7 +166,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   if (!is_aggregate)
     cluster->health_checks =
         parse_health_checks(proto.health_checks(), cluster->tls.has_value(), top);
-  parse_load_reports(proto, *cluster, top);
+  check_load_reports(proto, top);
   if (!errors.empty()) return errors.refuse("CDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Cluster>(std::move(cluster))}};
 }

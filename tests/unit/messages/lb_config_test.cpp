@@ -105,7 +105,8 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 2});
       },
       [=] {
-        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 1024, true});
+        return make_lb_config(
+            ClusterImplConfig{cluster, round_robin(), "", 1024, ClusterName("aggregate")});
       },
       [=] {
         return make_lb_config(ClusterImplConfig{cluster, pick_first(false)});

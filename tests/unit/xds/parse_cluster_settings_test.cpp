@@ -264,9 +264,8 @@ TEST_CASE("parse_cluster: percentages above 100 and durations out of range are e
 
 // --- load reports ---------------------------------------------------------------------
 
-TEST_CASE("parse_cluster: load is reported to self or to nobody", "[xds][parse][A27][A37-17]") {
-  CHECK_FALSE(cluster_with("").report_load);
-  CHECK(cluster_with("lrs_server { self {} }").report_load);
+TEST_CASE("parse_cluster: a server of load reports is self", "[xds][parse][A27][A37-17]") {
+  CHECK(error_in("lrs_server { self {} }").empty());
   const auto other =
       GENERATE(as<std::string>{}, "ads {}", "path: \"p\"", "api_config_source {}", "");
   CHECK(error_in("lrs_server { " + other + " }") ==
@@ -290,7 +289,6 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       "outlier_detection {}",
       "outlier_detection { interval { seconds: 1 } }",
       system_roots,
-      "lrs_server { self {} }",
       "lb_policy: RING_HASH",
       "lb_policy: RING_HASH ring_hash_lb_config { maximum_ring_size { value: 2048 } }",
   };
