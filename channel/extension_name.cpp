@@ -20,11 +20,13 @@
 namespace signalbox::channel {
 namespace {
 
-// Every policy of our own, by its name.
+// Every policy of our own, by its name, and the one of gRPC's that we do not have (A58): a policy
+// of the user's must not be taken for it.
 template <std::size_t... index>
 std::set<std::string, std::less<>> own_names(std::index_sequence<index...>) {
-  return {std::string(
-      policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
+  return {"weighted_round_robin",
+          std::string(
+              policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
 }
 
 bool may_be_in_a_name(char c) {

@@ -202,59 +202,43 @@ absl::Status add_connectors(const RuntimeOptions& options,
   return {};
 }
 
+using ParseOptionsPtr = std::shared_ptr<const xds::ParseOptions>;
+
 // What of the parsing is the same for the life of a runtime.
-struct DecoderTerms {
-  xds::Limits limits;
-  std::shared_ptr<const xds::CustomPolicyParsers> custom;
-  std::shared_ptr<const xds::CustomFilters> filters;
-  xds::NameSet certificate_providers;
-  bool health_checks = true;
-  bool grpc_paths_only = true;
-};
-
-using DecoderTermsPtr = std::shared_ptr<const DecoderTerms>;
-
-DecoderTermsPtr decoder_terms(const RuntimeOptions& options,
-                              const channel::RegisteredLbPolicies& custom,
-                              std::shared_ptr<const xds::CustomFilters> filters,
-                              const xds::Bootstrap& bootstrap) {
-  auto terms = std::make_shared<DecoderTerms>();
-  terms->limits = options.limits;
-  terms->health_checks = options.active_health_checks;
-  terms->grpc_paths_only = options.transport == EndpointTransport::kGrpc;
-  terms->custom = custom.parsers;
-  terms->filters = std::move(filters);
+ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
+                                      const channel::RegisteredLbPolicies& custom,
+                                      std::shared_ptr<const xds::CustomFilters> filters,
+                                      const xds::Bootstrap& bootstrap) {
+  auto lasting = std::make_shared<xds::ParseOptions>();
+  lasting->limits = options.limits;
+  lasting->health_checks = options.active_health_checks;
+  lasting->grpc_paths_only = options.transport == EndpointTransport::kGrpc;
+  lasting->custom_lb_policies = custom.parsers;
+  lasting->custom_http_filters = std::move(filters);
   for (const auto& [name, files] : bootstrap.certificate_providers)
-    terms->certificate_providers.insert(name);
-  return terms;
+    lasting->certificate_providers.insert(name);
+  return lasting;
 }
 
 // The environment is asked at each response (A75-8).
-xds::ParseOptions parse_options(const DecoderTerms& terms, bool trusted_server) {
-  auto options =
-      xds::parse_options_from([](const char* name) { return std::getenv(name); }, trusted_server);
-  options.limits = terms.limits;
-  options.custom_lb_policies = terms.custom;
-  options.custom_http_filters = terms.filters;
-  options.certificate_providers = terms.certificate_providers;
-  options.health_checks = terms.health_checks;
-  options.grpc_paths_only = terms.grpc_paths_only;
-  return options;
+xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_server) {
+  return xds::parse_options_from(
+      [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
 }
 
 // Each session has a decoder of its own, which knows what its own server sent.
-xds::ResponseDecoder make_decoder(DecoderTermsPtr terms, bool trusted_server) {
-  return [terms = std::move(terms),
+xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, bool trusted_server) {
+  return [lasting = std::move(lasting),
           trusted_server,
           known = std::make_shared<xds::KnownResources>()](std::string bytes) {
-    return xds::decode_in_parts(std::move(bytes), parse_options(*terms, trusted_server), known);
+    return xds::decode_in_parts(std::move(bytes), parse_options(*lasting, trusted_server), known);
   };
 }
 
-std::function<xds::ResponseDecoder(ServerId)> decoders(DecoderTermsPtr terms,
+std::function<xds::ResponseDecoder(ServerId)> decoders(ParseOptionsPtr lasting,
                                                        const xds::Bootstrap& bootstrap) {
-  return [terms = std::move(terms), servers = xds::client_options(bootstrap).servers](
-             ServerId server) { return make_decoder(terms, servers.at(server).trusted); };
+  return [lasting = std::move(lasting), servers = xds::client_options(bootstrap).servers](
+             ServerId server) { return make_decoder(lasting, servers.at(server).trusted); };
 }
 
 std::uint64_t some_seed() {
@@ -262,22 +246,45 @@ std::uint64_t some_seed() {
   return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
 }
 
+// What the actors take from the options and the bootstrap as it is.
+void add_settings(const RuntimeOptions& options,
+                  const xds::Bootstrap& bootstrap,
+                  actors::Environment& environment) {
+  environment.name_lookup = make_lookup(options);
+  environment.node_id = bootstrap.node.id;
+  environment.seed = options.seed.value_or(some_seed());
+  environment.client = xds::client_options(bootstrap);
+  environment.client.resource_timeout = options.resource_timeout;
+  if (options.missing_cluster_fails_aggregate)
+    environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
+  environment.log = options.log;
+  environment.subchannel.initial_backoff = options.initial_backoff;
+  environment.subchannel.max_backoff = options.max_backoff;
+  environment.subchannel.lost_backoff = options.lost_backoff;
+}
+
+// What the actors count, and what all runtimes of the process share.
+void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
+                  actors::Environment& environment) {
+  environment.instruments = instruments;
+  environment.policy.request_limits = lb::RequestLimits::of_process();
+  environment.policy.drop_counters = instruments;
+  environment.faults = {lb::active_faults_of_process(), instruments->faults()};
+}
+
 }  // namespace
 
 // In the order of construction: what is below uses what is above.
 struct Runtime::State {
-  xds::Bootstrap bootstrap;
-  EndpointTransport transport = EndpointTransport::kGrpc;
-  DecoderTermsPtr decoding;
-  AggregateMode aggregate_mode = AggregateMode::kPriority;
-  std::uint32_t panic_threshold = 0;
+  State(RuntimeOptions checked, xds::Bootstrap from)
+      : options(std::move(checked)), bootstrap(std::move(from)) {}
+
+  const RuntimeOptions options;  ///< `log` is set.
+  const xds::Bootstrap bootstrap;
+  ParseOptionsPtr parsing;
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
-  std::string default_authority;  ///< Of all channels; empty: each target's own.
-  std::size_t retry_buffer_bytes = 0;
-  bool retry_elsewhere = true;
-  std::optional<RetryThrottling> retry_throttling;
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
@@ -287,6 +294,8 @@ struct Runtime::State {
   std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
 
+  absl::StatusOr<actors::Environment> make_environment();
+  absl::Status add_extensions(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
   absl::StatusOr<ResourceDump> dump() const;
   absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
@@ -302,9 +311,9 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   auto fresh = std::make_shared<channel::Target>(
       lb::CallerNames{name, bootstrap.node.id},
       std::make_shared<const lb::Sessions>(session_cookies->terms(name, link)));
-  if (retry_throttling) {
-    fresh->throttle_retries(std::make_shared<lb::RetryThrottle>(retry_throttling->max_tokens,
-                                                                retry_throttling->token_ratio));
+  if (const auto& throttling = options.retry_throttling) {
+    fresh->throttle_retries(
+        std::make_shared<lb::RetryThrottle>(throttling->max_tokens, throttling->token_ratio));
   }
   actors::ChannelPort port;
   port.target = name;
@@ -339,7 +348,8 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   // Without connections nothing takes turns that another run could repeat.
-  const Turns turns = transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
+  const Turns turns =
+      options.transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
   return xds::to_json_text({question.target, question.method, seed},
                            found->router().explain({question.method, &headers, seed}, now, turns));
 }
@@ -357,6 +367,44 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
   return answer.get();
 }
 
+// Custom policies and filters: the parser reads their configurations, the policy tree and the
+// routes run them.
+absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
+  const auto custom = channel::register_lb_policies(options.lb_policies, *instruments);
+  if (!custom.ok()) return custom.status();
+  auto filters = channel::register_http_filters(options.http_filters, *instruments);
+  if (!filters.ok()) return filters.status();
+  environment.policy.custom = custom->policies;
+  parsing = lasting_parse_options(options, *custom, *std::move(filters), bootstrap);
+  environment.make_decoder = decoders(parsing, bootstrap);
+  return {};
+}
+
+// What the actors are made with. An error is the first part that cannot be had.
+absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
+  actors::Environment environment;
+  environment.policy = channel::policy_options(
+      options, [](const char* name) -> const char* { return std::getenv(name); });
+  const auto node =
+      xds::make_node(bootstrap.node, options.aggregate_mode == AggregateMode::kTiered);
+  if (!node.ok()) return node.status();
+  environment.node_bytes = node->SerializeAsString();
+  auto cookies = channel::SessionCookies::make(options.session_cookies, options.log, instruments);
+  if (!cookies.ok()) return cookies.status();
+  session_cookies = *std::move(cookies);
+  const absl::Status extensions = add_extensions(environment);
+  if (!extensions.ok()) return extensions;
+  auto ads_transports = make_ads_transports(options, bootstrap, instruments);
+  if (!ads_transports.ok()) return ads_transports.status();
+  environment.ads_transports = *std::move(ads_transports);
+  environment.reclaimer = reclaimer.handle();
+  const absl::Status connectors = add_connectors(options, bootstrap, instruments, environment);
+  if (!connectors.ok()) return connectors;
+  add_settings(options, bootstrap, environment);
+  add_counters(instruments, environment);
+  return environment;
+}
+
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -364,60 +412,13 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (absl::Status valid = channel::check_options(options); !valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();
-  lb::PolicyOptions policy = channel::policy_options(
-      options, [](const char* name) -> const char* { return std::getenv(name); });
-  const auto node =
-      xds::make_node(bootstrap->node, policy.aggregate_mode == AggregateMode::kTiered);
-  if (!node.ok()) return node.status();
 
-  auto state = std::make_unique<State>();
-  state->bootstrap = *std::move(bootstrap);
-  state->transport = options.transport;
-  auto cookies =
-      channel::SessionCookies::make(options.session_cookies, options.log, state->instruments);
-  if (!cookies.ok()) return cookies.status();
-  state->session_cookies = *std::move(cookies);
-  state->default_authority = actors::default_authority(options.channel_arguments);
-  state->retry_buffer_bytes = options.retry_buffer_bytes;
-  state->retry_elsewhere = options.retry_elsewhere;
-  state->retry_throttling = options.retry_throttling;
-  const auto custom = channel::register_lb_policies(options.lb_policies, *state->instruments);
-  if (!custom.ok()) return custom.status();
-  auto filters = channel::register_http_filters(options.http_filters, *state->instruments);
-  if (!filters.ok()) return filters.status();
-  auto ads_transports = make_ads_transports(options, state->bootstrap, state->instruments);
-  if (!ads_transports.ok()) return ads_transports.status();
-  actors::Environment environment;
-  environment.reclaimer = state->reclaimer.handle();
-  const absl::Status connectors =
-      add_connectors(options, state->bootstrap, state->instruments, environment);
-  if (!connectors.ok()) return connectors;
-  environment.ads_transports = *std::move(ads_transports);
-  environment.name_lookup = make_lookup(options);
-  environment.instruments = state->instruments;
-  state->decoding = decoder_terms(options, *custom, *std::move(filters), state->bootstrap);
-  environment.make_decoder = decoders(state->decoding, state->bootstrap);
-  environment.node_bytes = node->SerializeAsString();
-  environment.node_id = state->bootstrap.node.id;
-  environment.seed = options.seed.value_or(some_seed());
-  environment.client = xds::client_options(state->bootstrap);
-  environment.client.resource_timeout = options.resource_timeout;
-  if (options.missing_cluster_fails_aggregate)
-    environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
-  environment.policy = std::move(policy);
-  state->aggregate_mode = environment.policy.aggregate_mode;
-  state->panic_threshold = environment.policy.panic_threshold;
-  environment.policy.request_limits = lb::RequestLimits::of_process();
-  environment.policy.drop_counters = state->instruments;
-  environment.policy.custom = custom->policies;
-  environment.faults = {lb::active_faults_of_process(), state->instruments->faults()};
-  environment.log = options.log;
-  environment.subchannel.initial_backoff = options.initial_backoff;
-  environment.subchannel.max_backoff = options.max_backoff;
-  environment.subchannel.lost_backoff = options.lost_backoff;
+  auto state = std::make_unique<State>(std::move(options), *std::move(bootstrap));
+  auto environment = state->make_environment();
+  if (!environment.ok()) return environment.status();
   state->host = std::make_unique<actors::Host>(
-      std::make_shared<const actors::Environment>(std::move(environment)),
-      options.scheduler_threads);
+      std::make_shared<const actors::Environment>(*std::move(environment)),
+      state->options.scheduler_threads);
   state->link = std::make_shared<channel::HostLink>(*state->host);
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
@@ -452,7 +453,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
   auto found = state_->target(target);
   if (const absl::Status valid = channel::check_authority(own.authority); found.ok() && !valid.ok())
     found = absl::InvalidArgumentError(absl::StrCat(target, ": ", valid.message()));
-  if (found.ok() && state_->transport != EndpointTransport::kGrpc) {
+  if (found.ok() && state_->options.transport != EndpointTransport::kGrpc) {
     found = absl::FailedPreconditionError(absl::StrCat(
         target, ": no calls on channels: RuntimeOptions::transport is not kGrpc, use router()"));
   }
@@ -471,12 +472,13 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       target,
                                       std::move(own.interceptors),
                                       (*found)->retry_throttle(),
-                                      state_->retry_buffer_bytes,
-                                      state_->retry_elsewhere};
+                                      state_->options.retry_buffer_bytes,
+                                      state_->options.retry_elsewhere};
   options.is_wrong_target = is_wrong_target;
-  options.authority = !own.authority.empty()               ? std::move(own.authority)
-                      : !state_->default_authority.empty() ? state_->default_authority
-                                                           : xds::data_plane_authority(target);
+  options.authority = std::move(own.authority);
+  if (options.authority.empty())
+    options.authority = actors::default_authority(state_->options.channel_arguments);
+  if (options.authority.empty()) options.authority = xds::data_plane_authority(target);
   return channel::make_grpc_channel(std::move(options));
 }
 
@@ -524,11 +526,11 @@ absl::StatusOr<std::string> Runtime::explain_json(
 absl::StatusOr<Plan> Runtime::plan(PlanRequest request) const {
   const auto dump = state_->dump();
   if (!dump.ok()) return dump.status();
-  request.aggregate_mode = state_->aggregate_mode;
+  request.aggregate_mode = state_->options.aggregate_mode;
   if (request.assumptions.panic_threshold == 0)
-    request.assumptions.panic_threshold = state_->panic_threshold;
+    request.assumptions.panic_threshold = state_->options.panic_threshold;
   return channel::plan_of(
-      *dump, request, parse_options(*state_->decoding, /*trusted_server=*/false));
+      *dump, request, parse_options(*state_->parsing, /*trusted_server=*/false));
 }
 
 absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {

@@ -14,9 +14,8 @@
 //   C2  A child that is dead or stopped holds nobody up: it counts as having answered.
 //   C3  A child always has a picker; before its first report a queueing one.
 //   C4  A child whose policy type changed is switched gracefully (A37-22): the new policy runs
-//   under
-//       a name of its own ("name~2"); an old one that is READY runs on, and serves, until it is not
-//       READY any more or the new one says something other than CONNECTING.
+//       under a name of its own ("name~2"); an old one that is READY runs on, and serves, until it
+//       is not READY any more or the new one says something other than CONNECTING.
 //   C5  Events of unknown, stopped and replaced children are dropped.
 //
 // Composites know a child by one name, whatever runs under it: Child::name. Only effects and events

@@ -32,7 +32,6 @@
 
 namespace signalbox::lb {
 
-class LoadStore;
 class RequestLimits;
 struct CustomPolicy;  ///< lb/leaf/custom.hpp
 /// By the name that configurations have for them.
@@ -50,8 +49,6 @@ struct PolicyOptions {
   bool weighted_shuffling = true;
   /// Calls in flight, by cluster (A32). Null: each cluster_impl counts for itself alone.
   std::shared_ptr<RequestLimits> request_limits = nullptr;
-  /// Where the load of clusters that report it is counted. Null: it is not.
-  std::shared_ptr<LoadStore> loads = nullptr;
   /// Null: drops are not counted for operators.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
   /// The target's. Null: calls below aggregates are not counted for operators.

@@ -48,7 +48,6 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [&](const LeastRequestConfig& own) -> Made {
             return make_least_request(own, std::move(context));
           },
-          [](const WeightedRoundRobinConfig&) -> Made { return nullptr; },
           [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
           [&](const TieredConfig&) -> Made { return make_tiered(context.options); },
           [&](const LeafTiersConfig&) -> Made { return make_leaf_tiers(context.options); },

@@ -11,9 +11,8 @@
 namespace signalbox::lb {
 
 /// Builds the policy for `config`; it still wants its first ConfigUpdated.
-/// Null when `config` names a policy that we do not have yet, or a custom one that nobody
-/// registered (PolicyOptions::custom). Parsers leave both out, as long as ParseOptions do not name
-/// them.
+/// Null when `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers
+/// leave such a policy out.
 std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

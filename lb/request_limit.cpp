@@ -100,7 +100,7 @@ const std::shared_ptr<RequestLimits>& RequestLimits::of_process() {
 RequestGate::RequestGate(RequestLimitPtr calls,
                          std::uint32_t most,
                          const ClusterName& cluster,
-                         DropCounts refused)
+                         EventCountPtr refused)
     : calls_(std::move(calls)),
       most_(most),
       refusal_(absl::UnavailableError(absl::StrCat("cluster ",
@@ -111,7 +111,7 @@ RequestGate::RequestGate(RequestLimitPtr calls,
       refused_(std::move(refused)) {}
 
 absl::Status RequestGate::refuse() const {
-  refused_.count();
+  if (refused_ != nullptr) refused_->add(0, 1);
   return refusal_;
 }
 

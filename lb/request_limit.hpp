@@ -90,21 +90,14 @@ class RequestLimits {
   std::size_t tidy_at_ = 16;  ///< Look for those that nobody holds when there are so many.
 };
 
-/// What counts a dropped call; either may be null.
-struct DropCounts {
-  EventCountPtr metric;
-  EventCountPtr load;
-
-  void count() const {
-    if (metric != nullptr) metric->add(0, 1);
-    if (load != nullptr) load->add(0, 1);
-  }
-};
-
 /// A limit as one configuration sets it. Refused calls are dropped with UNAVAILABLE.
 class RequestGate final : public CallGate {
  public:
-  RequestGate(RequestLimitPtr calls, std::uint32_t most, const ClusterName& cluster, DropCounts);
+  /// `refused` counts the calls that are refused; null: they are not counted.
+  RequestGate(RequestLimitPtr calls,
+              std::uint32_t most,
+              const ClusterName& cluster,
+              EventCountPtr refused);
 
   [[gnu::hot]] bool enter() const noexcept override { return calls_->take(most_); }
 
@@ -128,7 +121,7 @@ class RequestGate final : public CallGate {
   const RequestLimitPtr calls_;
   const std::uint32_t most_;
   const absl::Status refusal_;
-  const DropCounts refused_;
+  const EventCountPtr refused_;
 };
 
 using RequestGatePtr = std::shared_ptr<const RequestGate>;

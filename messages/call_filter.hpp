@@ -2,8 +2,7 @@
 //
 // CallFilter — one HTTP filter of a route, as calls pass it: signalbox's own, and the user's.
 //
-//   lb/pick/router: route ─▶ CallFilter::apply(FilterCall) of each, in order ─▶ delay ─▶ end, or
-//   pick
+//   router: route ─▶ CallFilter::apply(FilterCall) of each, in order ─▶ delay ─▶ end, or pick
 //
 // A filter says what is to become of the call, and does nothing itself: it neither waits nor sends.
 // All filters of the chain are asked at once, when the call has its route, and once per call: not

@@ -27,11 +27,8 @@ bool same(const OutlierDetectionConfig& a, const OutlierDetectionConfig& b) {
 
 bool same(const ClusterImplConfig& a, const ClusterImplConfig& b) {
   const auto members = [](const ClusterImplConfig& config) {
-    return std::tie(config.cluster,
-                    config.service_name,
-                    config.max_concurrent_requests,
-                    config.report_load,
-                    config.aggregate);
+    return std::tie(
+        config.cluster, config.service_name, config.max_concurrent_requests, config.aggregate);
   };
   return members(a) == members(b) && same_config(a.child, b.child);
 }
@@ -69,14 +66,6 @@ bool same(const RingHashConfig& a, const RingHashConfig& b) {
 
 bool same(const LeastRequestConfig& a, const LeastRequestConfig& b) {
   return a.choice_count == b.choice_count;
-}
-
-bool same(const WeightedRoundRobinConfig& a, const WeightedRoundRobinConfig& b) {
-  const auto members = [](const WeightedRoundRobinConfig& config) {
-    const auto& [oob, oob_period, blackout, expiration, update, penalty, metrics] = config;
-    return std::tie(oob, oob_period, blackout, expiration, update, penalty, metrics);
-  };
-  return members(a) == members(b);
 }
 
 bool same(const CustomConfig& a, const CustomConfig& b) {
@@ -123,9 +112,6 @@ absl::string_view policy_name(const LbConfig& config) {
           [](const ClusterManagerConfig&) -> absl::string_view { return "cluster_manager"; },
           [](const RingHashConfig&) -> absl::string_view { return "ring_hash"; },
           [](const LeastRequestConfig&) -> absl::string_view { return "least_request"; },
-          [](const WeightedRoundRobinConfig&) -> absl::string_view {
-            return "weighted_round_robin";
-          },
           [](const CustomConfig& custom) -> absl::string_view { return custom.name; },
           [](const TieredConfig&) -> absl::string_view { return "tiered"; },
           [](const LeafTiersConfig&) -> absl::string_view { return "leaf_tiers"; },

@@ -87,13 +87,12 @@ struct OutlierDetectionConfig {
 };
 
 /// What acts once per cluster, before the priority is chosen (A75-5): drops (these come with the
-/// endpoints), the limit of concurrent calls, counting for load reports.
+/// endpoints) and the limit of concurrent calls.
 struct ClusterImplConfig {
   ClusterName cluster;
   LbConfigPtr child;
   std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = 1024;
-  bool report_load = false;
   ClusterName aggregate = {};  ///< As CdsConfig has it.
 };
 
@@ -160,18 +159,6 @@ struct LeastRequestConfig {
   std::uint32_t choice_count = 2;  ///< 2 to 10.
 };
 
-/// A58: round robin by weights that the endpoints' own load reports give.
-struct WeightedRoundRobinConfig {
-  bool enable_oob_load_report = false;
-  Duration oob_reporting_period = std::chrono::seconds(10);
-  Duration blackout_period = std::chrono::seconds(10);
-  Duration weight_expiration_period = std::chrono::seconds(180);
-  Duration weight_update_period = std::chrono::seconds(1);  ///< At least 100 ms.
-  float error_utilization_penalty = 1.0F;                   ///< Not negative, finite.
-  /// The largest of them counts where there is no application_utilization (A114).
-  std::vector<std::string> metric_names_for_computing_utilization = {};
-};
-
 /// What a policy of the user's made of its JSON. Immutable, and shared by all who are given it.
 class CustomPolicyConfig {
  public:
@@ -200,7 +187,6 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                ClusterManagerConfig,
                                RingHashConfig,
                                LeastRequestConfig,
-                               WeightedRoundRobinConfig,
                                CustomConfig,
                                TieredConfig,
                                LeafTiersConfig> {

@@ -2,8 +2,7 @@
 //
 // The pick contract of control and data plane: what a picker is asked, and what it may answer.
 //
-//   lb/pick/router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the
-//   ask
+//   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the ask
 //
 // Pickers are immutable and are read by any thread at once, inside a read section of the snapshot
 // cell: pointers in a PickResult are valid until that section ends. A picker may own atomics only

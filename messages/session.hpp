@@ -2,9 +2,8 @@
 //
 // Sessions — what a call's cookie wishes, and what keeps the host that it wishes for.
 //
-//   lb/session/stateful_session: cookie ─▶ Session ─▶ router ─▶ SessionArgs ─▶ override_host's
-//   picker
-//                                                   router ◀─ Affinity    ◀─┘
+//   stateful_session: cookie ─▶ Session ─▶ router ─▶ SessionArgs ─▶ override_host's picker
+//                                          router ◀─ Affinity    ◀─┘
 //   override_host ─▶ SessionMarks ─▶ subchannel map: who was used lately keeps its connection
 //
 // Source: gRFC A55 (stateful session affinity), A60 (cluster in the cookie), A61 (several

@@ -2,8 +2,7 @@
 //
 // TextMatcher — one way to compare a text: paths and headers of routes, names in certificates.
 //
-//   xds/parse ─▶ [TextMatcher] ─▶ lb/route, lb/subchannel/peer_names: compiled once per
-//   configuration
+//   xds/parse ─▶ [TextMatcher] ─▶ lb/route, peer_names: compiled once per configuration
 //
 // Patterns are kept as text; whoever parsed them has made sure that RE2 compiles them.
 // Source: envoy.type.matcher.v3.StringMatcher; gRFC A28, A63.

@@ -2,8 +2,7 @@
 //
 // Exporter — the metrics of a runtime as Prometheus reads them.
 //
-//   Instruments ─▶ [Exporter] ─▶ text(), which channel/admin/metrics_server and the admin server
-//   show
+//   Instruments ─▶ [Exporter] ─▶ text(), which metrics_server and admin_server show
 //                      └──────▶ Collect(), for an Exposer of the embedding program
 //
 // Nothing is kept between scrapes.

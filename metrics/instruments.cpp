@@ -132,6 +132,73 @@ Series one(LabelValues labels, std::int64_t value) {
   return {std::move(labels), static_cast<double>(value), {}};
 }
 
+// Calls by target and cluster.
+struct TargetFamilies {
+  Family started{&row_of(Metric::kRpcsStarted), {}};
+  Family completed{&row_of(Metric::kRpcsCompleted), {}};
+
+  void add(const std::string& target,
+           const std::string& cluster,
+           const std::string& aggregate,
+           const CallCounts& counts) {
+    started.series.push_back(one({target, cluster, aggregate}, counts.started));
+    for (std::size_t code = 0; code < kStatusCodes; ++code) {
+      // A series for each code of each cluster would be mostly zeros; OK is always there.
+      if (code != 0 && counts.completed[code] == 0) continue;
+      completed.series.push_back(
+          one({target, cluster, std::string(kCodes[code]), aggregate}, counts.completed[code]));
+    }
+  }
+};
+
+// Calls by cluster, of all targets together.
+struct ClusterFamilies {
+  Family active{&row_of(Metric::kRpcsActive), {}};
+  Family picks{&row_of(Metric::kPicks), {}};
+  Family retries{&row_of(Metric::kRetries), {}};
+  Family affinity{&row_of(Metric::kAffinityPicks), {}};
+  Family cookies{&row_of(Metric::kAffinityCookies), {}};
+
+  void add(const std::string& cluster, const std::string& aggregate, const CallCounts& sum) {
+    active.series.push_back(one({cluster, aggregate}, sum.active));
+    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
+      picks.series.push_back(
+          one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
+    }
+    for (std::size_t result = 0; result < kRetryResults; ++result) {
+      // Most clusters have no retry policy.
+      if (sum.retries[result] == 0) continue;
+      retries.series.push_back(
+          one({cluster, std::string(kRetryWords[result]), aggregate}, sum.retries[result]));
+    }
+    if (sum.has_sessions()) add_sessions(cluster, aggregate, sum);
+  }
+
+ private:
+  // Most clusters have no sessions; where there are some, what did not happen is told, too.
+  void add_sessions(const std::string& cluster,
+                    const std::string& aggregate,
+                    const CallCounts& sum) {
+    for (std::size_t result = 1; result < kAffinityResults; ++result) {
+      affinity.series.push_back(
+          one({cluster, std::string(kAffinityWords[result]), aggregate}, sum.affinity[result]));
+    }
+    for (std::size_t reason = 0; reason < kCookieSets; ++reason) {
+      cookies.series.push_back(
+          one({cluster, std::string(kCookieWords[reason]), aggregate}, sum.cookies[reason]));
+    }
+  }
+};
+
+// A series for each name.
+template <typename Counts>
+Family family_of(Metric metric, const Counts& counts) {
+  Family family{&row_of(metric), {}};
+  for (const auto& [name, count] : counts)
+    family.series.push_back(one({name}, count->sum(0)));
+  return family;
+}
+
 LabelValues tier_labels(const ClusterName& cluster, const ClusterName& leaf, std::size_t priority) {
   return {cluster.str(), leaf.str(), std::to_string(priority)};
 }
@@ -426,16 +493,8 @@ EventCountPtr Instruments::filter_failures(absl::string_view filter) {
 }
 
 std::vector<Family> Instruments::collect_calls() const {
-  Family started{&row_of(Metric::kRpcsStarted), {}};
-  Family completed{&row_of(Metric::kRpcsCompleted), {}};
-  Family active{&row_of(Metric::kRpcsActive), {}};
-  Family picks{&row_of(Metric::kPicks), {}};
-  Family retries{&row_of(Metric::kRetries), {}};
-  Family affinity{&row_of(Metric::kAffinityPicks), {}};
-  Family cookies{&row_of(Metric::kAffinityCookies), {}};
-  Family messages{&row_of(Metric::kActorMessages), {}};
-  Family pick_failures{&row_of(Metric::kPickFailures), {}};
-  Family filter_failures{&row_of(Metric::kFilterFailures), {}};
+  TargetFamilies targets;
+  ClusterFamilies clusters;
   Family faults{&row_of(Metric::kFaultsInjected), {}};
   std::map<std::pair<ClusterName, ClusterName>, CallCounts> by_cluster;
 
@@ -443,59 +502,23 @@ std::vector<Family> Instruments::collect_calls() const {
   for (const auto& [key, stats] : call_stats_) {
     const auto& [target, cluster, aggregate] = key;
     const CallCounts counts(*stats);
-    started.series.push_back(one({target, cluster.str(), aggregate.str()}, counts.started));
-    for (std::size_t code = 0; code < kStatusCodes; ++code) {
-      // A series for each code of each cluster would be mostly zeros; OK is always there.
-      if (code != 0 && counts.completed[code] == 0) continue;
-      completed.series.push_back(
-          one({target, cluster.str(), std::string(kCodes[code]), aggregate.str()},
-              counts.completed[code]));
-    }
+    targets.add(target, cluster.str(), aggregate.str(), counts);
     by_cluster[{cluster, aggregate}].add(counts);
   }
-  for (const auto& [names, sum] : by_cluster) {
-    const std::string& cluster = names.first.str();
-    const std::string& aggregate = names.second.str();
-    active.series.push_back(one({cluster, aggregate}, sum.active));
-    for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
-      picks.series.push_back(
-          one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
-    }
-    for (std::size_t result = 0; result < kRetryResults; ++result) {
-      // Most clusters have no retry policy.
-      if (sum.retries[result] == 0) continue;
-      retries.series.push_back(
-          one({cluster, std::string(kRetryWords[result]), aggregate}, sum.retries[result]));
-    }
-    // Most have no sessions; where there are some, what did not happen is told, too.
-    if (!sum.has_sessions()) continue;
-    for (std::size_t result = 1; result < kAffinityResults; ++result) {
-      affinity.series.push_back(
-          one({cluster, std::string(kAffinityWords[result]), aggregate}, sum.affinity[result]));
-    }
-    for (std::size_t reason = 0; reason < kCookieSets; ++reason) {
-      cookies.series.push_back(
-          one({cluster, std::string(kCookieWords[reason]), aggregate}, sum.cookies[reason]));
-    }
-  }
-  for (const auto& [actor, count] : actor_messages_)
-    messages.series.push_back(one({actor}, count->sum(0)));
-  for (const auto& [policy, count] : pick_failures_)
-    pick_failures.series.push_back(one({policy}, count->sum(0)));
-  for (const auto& [filter, count] : filter_failures_)
-    filter_failures.series.push_back(one({filter}, count->sum(0)));
+  for (const auto& [names, sum] : by_cluster)
+    clusters.add(names.first.str(), names.second.str(), sum);
   faults.series.push_back(one({"delay"}, faults_->sum(kDelayFault)));
   faults.series.push_back(one({"abort"}, faults_->sum(kAbortFault)));
-  return {started,
-          completed,
-          active,
-          picks,
-          retries,
-          affinity,
-          cookies,
-          messages,
-          pick_failures,
-          filter_failures,
+  return {targets.started,
+          targets.completed,
+          clusters.active,
+          clusters.picks,
+          clusters.retries,
+          clusters.affinity,
+          clusters.cookies,
+          family_of(Metric::kActorMessages, actor_messages_),
+          family_of(Metric::kPickFailures, pick_failures_),
+          family_of(Metric::kFilterFailures, filter_failures_),
           faults};
 }
 

@@ -2,8 +2,8 @@
 //
 // admin_client — asks a running process that serves its admin pages (Runtime::serve_admin).
 //
-//   `signalbox dump`, `signalbox explain` ─▶ [admin_get] ─▶ unix socket or loopback ─▶ the
-//   runtime's pages
+//   `signalbox dump`, `signalbox explain` ─▶ [admin_get] ─▶ unix socket or loopback
+//                                                                  └▶ the runtime's pages
 
 #pragma once
 

@@ -184,6 +184,29 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, const s
   return command;
 }
 
+// What is run, and for how long.
+void add_demo_script(CLI::App& command, DemoOptions& options) {
+  command.add_option("--drill", options.drill, "Another script: control-plane or tiered")
+      ->type_name("NAME")
+      ->check(one_of(kControlPlaneDrill, kTieredDrill));
+  command
+      .add_option(
+          "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
+      ->type_name("NUMBER")
+      ->check(number_between(4, 3600))
+      ->capture_default_str();
+  const auto add_absence = [&](const char* name, double& seconds, const char* what) {
+    command.add_option(name, seconds, what)
+        ->type_name("NUMBER")
+        ->check(number_between(0, 120))
+        ->capture_default_str()
+        ->needs("--drill");
+  };
+  add_absence(
+      "--kill-seconds", options.kill_seconds, "How long the control plane is dead: 0 to 120");
+  add_absence("--stop-seconds", options.stop_seconds, "How long it is stopped: 0 to 120");
+}
+
 void add_demo(CLI::App& app, CommandLine& line) {
   DemoOptions& options = line.demo;
   CLI::App* command = add_command(
@@ -201,25 +224,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "  signalbox demo --seconds 30 --json result.json\n"
       "  signalbox demo --drill control-plane\n"
       "  signalbox demo --drill tiered --json result.json\n");
-  command->add_option("--drill", options.drill, "Another script: control-plane or tiered")
-      ->type_name("NAME")
-      ->check(one_of(kControlPlaneDrill, kTieredDrill));
-  command
-      ->add_option(
-          "--seconds", options.seconds, "How long the script runs: 4 to 3600; a drill\nat least")
-      ->type_name("NUMBER")
-      ->check(number_between(4, 3600))
-      ->capture_default_str();
-  const auto add_absence = [&](const char* name, double& seconds, const char* what) {
-    command->add_option(name, seconds, what)
-        ->type_name("NUMBER")
-        ->check(number_between(0, 120))
-        ->capture_default_str()
-        ->needs("--drill");
-  };
-  add_absence(
-      "--kill-seconds", options.kill_seconds, "How long the control plane is dead: 0 to 120");
-  add_absence("--stop-seconds", options.stop_seconds, "How long it is stopped: 0 to 120");
+  add_demo_script(*command, options);
   command->add_option("--json", options.json, "Write the result to this file as data")
       ->type_name("FILE");
   command
@@ -382,6 +387,76 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
+// A process, or files.
+void add_explained_world(CLI::App& command, ExplainOptions& options) {
+  CLI::Option* const admin =
+      command.add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+          ->type_name("ADDRESS")
+          ->check(admin_address());
+  command.add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->excludes(admin);
+  command
+      .add_option("--bootstrap",
+                  options.bootstrap,
+                  "Of the resources: its node, names of listeners and\ncertificate providers. Its "
+                  "servers are not asked")
+      ->type_name("FILE")
+      ->check(file_name())
+      ->excludes(admin);
+  command
+      .add_option("--lb-policy",
+                  options.lb_policies,
+                  "A custom LB policy that clusters may name;\nround_robin stands in its place")
+      ->type_name("NAME")
+      ->check(lb_policy_name())
+      ->expected(1)
+      ->take_all()
+      ->excludes(admin)
+      ->each(each_once("--lb-policy"));
+  command
+      .add_option("--http-filter",
+                  options.http_filters,
+                  "A custom HTTP filter, by the type of its\nconfiguration; calls pass it as if it "
+                  "did nothing")
+      ->type_name("TYPE")
+      ->check(http_filter_type())
+      ->expected(1)
+      ->take_all()
+      ->excludes(admin)
+      ->each(each_once("--http-filter"));
+}
+
+void add_explained_call(CLI::App& command, ExplainOptions& options) {
+  command
+      .add_option("--target",
+                  options.target,
+                  "What channels are made for: one that the process\n"
+                  "uses, or a listener of the file")
+      ->type_name("xds:///NAME")
+      ->check(xds_target())
+      ->required();
+  command.add_option("--method", options.method, "The call's path")
+      ->type_name("/PACKAGE.SERVICE/METHOD")
+      ->check(method_path())
+      ->required();
+  command.add_option("--header", options.headers, "A header of the call; may be repeated")
+      ->type_name("NAME:VALUE")
+      ->check(header_text())
+      ->expected(1)
+      ->take_all();
+  command.add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  command
+      .add_option("--seed",
+                  options.seed,
+                  "All chance of the call; by default any, and\nsaid, so that it can be repeated")
+      ->type_name("NUMBER")
+      ->check(whole_number());
+}
+
 void add_explain(CLI::App& app, CommandLine& line) {
   ExplainOptions& options = line.explain;
   CLI::App* command = add_command(
@@ -401,70 +476,8 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "    --target xds:///orders --method /shop.Orders/Place --header x-user:7\n"
       "  signalbox explain --resources resources.yaml --target xds:///orders \\\n"
       "    --method /shop.Orders/Place --seed 42 --json\n");
-  CLI::Option* const admin =
-      command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
-          ->type_name("ADDRESS")
-          ->check(admin_address());
-  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
-      ->type_name("FILE")
-      ->excludes(admin);
-  command
-      ->add_option("--bootstrap",
-                   options.bootstrap,
-                   "Of the resources: its node, names of listeners and\ncertificate providers. Its "
-                   "servers are not asked")
-      ->type_name("FILE")
-      ->check(file_name())
-      ->excludes(admin);
-  command
-      ->add_option("--lb-policy",
-                   options.lb_policies,
-                   "A custom LB policy that clusters may name;\nround_robin stands in its place")
-      ->type_name("NAME")
-      ->check(lb_policy_name())
-      ->expected(1)
-      ->take_all()
-      ->excludes(admin)
-      ->each(each_once("--lb-policy"));
-  command
-      ->add_option(
-          "--http-filter",
-          options.http_filters,
-          "A custom HTTP filter, by the type of its\nconfiguration; calls pass it as if it "
-          "did nothing")
-      ->type_name("TYPE")
-      ->check(http_filter_type())
-      ->expected(1)
-      ->take_all()
-      ->excludes(admin)
-      ->each(each_once("--http-filter"));
-  command
-      ->add_option("--target",
-                   options.target,
-                   "What channels are made for: one that the process\n"
-                   "uses, or a listener of the file")
-      ->type_name("xds:///NAME")
-      ->check(xds_target())
-      ->required();
-  command->add_option("--method", options.method, "The call's path")
-      ->type_name("/PACKAGE.SERVICE/METHOD")
-      ->check(method_path())
-      ->required();
-  command->add_option("--header", options.headers, "A header of the call; may be repeated")
-      ->type_name("NAME:VALUE")
-      ->check(header_text())
-      ->expected(1)
-      ->take_all();
-  command->add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all();
-  command
-      ->add_option("--seed",
-                   options.seed,
-                   "All chance of the call; by default any, and\nsaid, so that it can be repeated")
-      ->type_name("NUMBER")
-      ->check(whole_number());
+  add_explained_world(*command, options);
+  add_explained_call(*command, options);
   command
       ->add_option("--timeout",
                    options.timeout_seconds,
@@ -478,6 +491,46 @@ void add_explain(CLI::App& app, CommandLine& line) {
       throw CLI::RequiredError("--admin or --resources");
     line.status = run_explain(line.explain);
   });
+}
+
+void add_planned_calls(CLI::App& command, PlanOptions& options) {
+  command.add_option("--resources", options.resources, "YAML or JSON: xDS resources")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* const cluster =
+      command
+          .add_option(
+              "--cluster",
+              options.cluster,
+              "Whose calls; by default those of the one\ncluster that no aggregate leads to")
+          ->type_name("NAME");
+  command
+      .add_option(
+          "--target", options.target, "Whose calls: xds:///NAME, whose routes lead to one\ncluster")
+      ->type_name("TARGET")
+      ->excludes(cluster);
+}
+
+void add_assumptions(CLI::App& command, PlanOptions& options) {
+  const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
+  many(command
+           .add_option("--down",
+                       options.down,
+                       "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
+                       "endpoint's host:port.\nMay be said more than once, as the next two")
+           ->type_name("WHAT"));
+  many(command
+           .add_option("--health",
+                       options.health,
+                       "CLUSTER/PRIORITY=PERCENT: so many of its endpoints\nare healthy, whatever "
+                       "EDS says")
+           ->type_name("HEALTH"));
+  many(command
+           .add_option("--degraded",
+                       options.degraded,
+                       "CLUSTER/PRIORITY=PERCENT: so many are degraded;\nwithout --health the "
+                       "others are healthy")
+           ->type_name("HEALTH"));
 }
 
 void add_plan(CLI::App& app, CommandLine& line) {
@@ -494,40 +547,8 @@ void add_plan(CLI::App& app, CommandLine& line) {
       "  signalbox plan --resources resources.yaml --down zone-a\n"
       "  signalbox plan --resources resources.yaml --health orders/0=50 --json\n"
       "  signalbox plan --resources resources.yaml --down 10.0.0.1:80 --html plan.html\n");
-  const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
-  command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
-      ->type_name("FILE")
-      ->required();
-  CLI::Option* const cluster =
-      command
-          ->add_option(
-              "--cluster",
-              options.cluster,
-              "Whose calls; by default those of the one\ncluster that no aggregate leads to")
-          ->type_name("NAME");
-  command
-      ->add_option(
-          "--target", options.target, "Whose calls: xds:///NAME, whose routes lead to one\ncluster")
-      ->type_name("TARGET")
-      ->excludes(cluster);
-  many(command
-           ->add_option("--down",
-                        options.down,
-                        "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
-                        "endpoint's host:port.\nMay be said more than once, as the next two")
-           ->type_name("WHAT"));
-  many(command
-           ->add_option("--health",
-                        options.health,
-                        "CLUSTER/PRIORITY=PERCENT: so many of its endpoints\nare healthy, whatever "
-                        "EDS says")
-           ->type_name("HEALTH"));
-  many(command
-           ->add_option("--degraded",
-                        options.degraded,
-                        "CLUSTER/PRIORITY=PERCENT: so many are degraded;\nwithout --health the "
-                        "others are healthy")
-           ->type_name("HEALTH"));
+  add_planned_calls(*command, options);
+  add_assumptions(*command, options);
   command->add_option("--mode", options.mode, "Shown: priority, tiered or both")
       ->type_name("MODE")
       ->check(CLI::IsMember({"priority", "tiered", "both"}))
@@ -540,12 +561,13 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->type_name("PERCENT")
       ->check(number_between(0, 100))
       ->capture_default_str();
-  many(command
-           ->add_option(
-               "--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
-           ->type_name("NAME")
-           ->check(lb_policy_name())
-           ->each(each_once("--lb-policy")));
+  command
+      ->add_option("--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
+      ->type_name("NAME")
+      ->check(lb_policy_name())
+      ->expected(1)
+      ->take_all()
+      ->each(each_once("--lb-policy"));
   command
       ->add_option("--bootstrap",
                    options.bootstrap,

@@ -2,8 +2,8 @@
 //
 // explanation_json — where a call would go, and why, as JSON.
 //
-//   lb::Router::explain ─▶ Explanation ─▶ [to_json_text] ─▶ GET /explain, `signalbox explain
-//   --json`
+//   lb::Router::explain ─▶ Explanation ─▶ [to_json_text] ─┬▶ GET /explain
+//                                                         └▶ `signalbox explain --json`
 //
 //   {"target": "xds:///orders", "method": "/shop.Orders/Place", "seed": 42,
 //    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "address": "ip:port",

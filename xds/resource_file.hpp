@@ -2,8 +2,7 @@
 //
 // A resource file: the configuration of a server that has no control plane.
 //
-//   YAML or JSON ──▶ [parse_resources_text] ──▶ {type URL, name, bytes} ──▶ as if a server sent
-//   them
+//   YAML or JSON ──▶ [parse_resources_text] ──▶ {type URL, name, bytes}, as if from a server
 //
 //   resources:
 //     - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -13,9 +12,8 @@
 // The objects are xDS resources in the API's own JSON names (camelCase or snake_case), with `@type`
 // in every Any. YAML may use anchors and aliases. A field that our messages lack is an error, so
 // that a misspelt one is seen. The first sixteen errors of a file are told at once, the others are
-// counted; each names the file, the line
-// (YAML), the index of the resource and the field. Whether a resource makes sense is not judged
-// here but by xds/parse, which judges a server's resources too.
+// counted; each names the file, the line (YAML), the index of the resource and the field. Whether a
+// resource makes sense is not judged here but by xds/parse, which judges a server's resources too.
 
 #pragma once
 

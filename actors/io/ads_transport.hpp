@@ -3,8 +3,9 @@
 // AdsTransport — a byte stream to an xDS server; what the bytes mean is the session's business.
 //
 //   ads_stream actor ─▶ open(server) ─▶ Stream ─▶ send(bytes)
-//                    ◀─ opened, received(bytes) …, written …, closed; on a thread of the
-//                       transport
+//                    ◀─ opened, received(bytes) …, written …, closed
+//
+// These callbacks run on a thread of the transport.
 //
 // Invariants
 //   T1  Of a stream, `opened` is called at most once and before any `received`; `closed` exactly

@@ -10,9 +10,8 @@
 //       inside begin().
 //   Q2  An answer that is under way when its Probe is destroyed may still come: so it owns what it
 //       needs, and whoever hears it knows late answers.
-//   Q3  The check's timeout counts from the probe's turn, and bounds the whole of it; by gRPC,
-//   where
-//       there is no connection yet, that of connecting and then that of asking.
+//   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. A probe by
+//       gRPC that has no connection yet has the timeout twice: to connect, then to ask.
 //   Q4  At most `most_at_once` probes are under way; the others begin in the order in which they
 //       were wanted, and say that they were delayed.
 

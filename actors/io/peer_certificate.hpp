@@ -2,8 +2,7 @@
 //
 // The names in a certificate, read by us: gRPC hands them on as C strings, which end at a NUL.
 //
-//   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb::PeerNames ─▶
-//   lb/subchannel/peer_names
+//   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb/subchannel/peer_names
 
 #pragma once
 

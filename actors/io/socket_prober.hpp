@@ -2,8 +2,7 @@
 //
 // SocketProber — probes by HTTP and TCP: a connection for each, on one thread for all of them.
 //
-//   Probe::begin ─▶ [one thread, epoll] ─▶ connect, send, receive until the answer is known ─▶
-//   close
+//   Probe::begin ─▶ [one thread, epoll] ─▶ connect ─▶ send ─▶ receive until answered ─▶ close
 //
 // Of an HTTP answer the status line is all that is read. The thread is there from the first probe
 // on.

@@ -3,8 +3,8 @@
 // explain_page — a question about one call: the query of GET /explain.
 //
 //   ?target=xds:///orders&method=/shop.Orders/Place&header=x-user:7&cookie=s=…&seed=42
-//      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation ─▶
-//      xds/explanation_json
+//      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation
+//                                                                    └▶ xds/explanation_json
 
 #pragma once
 

@@ -15,9 +15,8 @@
 //       waits, and however often it is picked.
 //   D4  Destroying the channel is safe while calls run or wait: they go on. Once the wait list is
 //       closed, those that were sent run to their end, and those that wait, and new ones, fail.
-//   D5  The cookie that a pick sets for its session is in the metadata that the application reads
-//   of
-//       the attempt that answered it, and of no other (A55-21).
+//   D5  The cookie that a pick sets for its session is in the metadata of the attempt that answers
+//       the application, and in the metadata of no other attempt (A55-21).
 
 #pragma once
 

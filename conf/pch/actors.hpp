@@ -3,5 +3,11 @@
 #pragma once
 
 #include "conf/pch/core.hpp"
-
-#include "actors/protocol/registration.hpp"
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>

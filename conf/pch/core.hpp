@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for all of our sources: the standard library, abseil, and the values that every layer speaks.
+// Precompiled for all of our sources: the standard library and abseil.
+//
+// No header of ours is precompiled: ccache may bring a precompiled header back after the times of
+// our files have changed, and GCC's #pragma once goes by these.
 #pragma once
 
 #include <algorithm>
@@ -23,5 +26,3 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-
-#include "messages/lb_events.hpp"

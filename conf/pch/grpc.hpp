@@ -7,5 +7,4 @@
 #include <thread>
 
 #include "conf/pch/core.hpp"
-
 #include <grpcpp/grpcpp.h>

@@ -3,5 +3,4 @@
 #pragma once
 
 #include "conf/pch/core.hpp"
-
 #include <catch2/catch.hpp>

@@ -6,5 +6,4 @@
 #include <thread>
 
 #include "conf/pch/grpc.hpp"
-
 #include <catch2/catch.hpp>

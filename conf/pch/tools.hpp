@@ -5,5 +5,4 @@
 #include <iostream>
 
 #include "conf/pch/grpc.hpp"
-
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "lb/health/priority_load.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace signalbox::lb {
@@ -105,10 +104,6 @@ std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t
   return static_cast<std::uint32_t>(std::min<Wide>(100, Wide{factor} * fit / total));
 }
 
-std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities) {
-  return scores_of(priorities).total;
-}
-
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold) {
   const Scores scores = scores_of(priorities);
@@ -125,39 +120,6 @@ std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorit
   for (std::size_t i = 0; i < loads.size(); ++i)
     loads[i].panic = is_in_panic(priorities[i], panic_threshold);
   return loads;
-}
-
-std::vector<std::uint32_t> cluster_priority_loads(std::span<const PriorityHealth> priorities,
-                                                  std::span<const std::size_t> sizes) {
-  std::vector<std::uint32_t> scores;
-  for (const PriorityHealth& at : priorities)
-    scores.push_back(health_score(at.healthy, at.total, at.overprovisioning_factor));
-  const auto sum = std::accumulate(scores.begin(), scores.end(), std::uint64_t{0});
-  const std::uint64_t total = std::min<std::uint64_t>(100, sum);
-  std::vector<std::uint32_t> loads;
-  std::uint64_t left = 100;
-  auto at = scores.begin();
-  for (const std::size_t size : sizes) {
-    const auto end = at + static_cast<std::ptrdiff_t>(size);
-    const std::uint64_t score = std::accumulate(at, end, std::uint64_t{0});
-    const std::uint64_t load = total == 0 ? 0 : std::min(left, score * 100 / total);
-    loads.push_back(static_cast<std::uint32_t>(load));
-    left -= load;
-    at = end;
-  }
-  return loads;
-}
-
-std::optional<PriorityDraw> draw_priority(std::span<const PriorityLoad> loads, std::uint64_t hash) {
-  const std::uint32_t wanted = static_cast<std::uint32_t>(hash % 100) + 1;
-  std::uint32_t reached = 0;
-  for (const bool degraded : {false, true}) {
-    for (std::size_t i = 0; i < loads.size(); ++i) {
-      reached += degraded ? loads[i].degraded : loads[i].healthy;
-      if (reached >= wanted) return PriorityDraw{i, degraded};
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace signalbox::lb

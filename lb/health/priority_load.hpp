@@ -2,7 +2,7 @@
 //
 // priority_load — how Envoy's aggregate cluster spreads calls by health: the sums, nothing else.
 //
-//   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ a draw chooses one
+//   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ the picker's draws
 //
 // The priorities of all clusters stand in one row: those of the first cluster, then those of the
 // second, and so on (ENV-5). The integers are Envoy's, to the last one: divisions round down, and
@@ -10,7 +10,7 @@
 //
 // Pure. A load is what calls see, so that it is computed when health changes, never by a pick.
 //
-// Source: Envoy's "Aggregate Cluster" and "Priority levels" (ENV-7 … 18).
+// Source: Envoy's "Aggregate Cluster" and "Priority levels" (ENV-7 … 17).
 
 #pragma once
 
@@ -56,9 +56,6 @@ struct PriorityLoad {
 /// min(100, factor × fit / total), rounded down; 0 without hosts (ENV-7).
 std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
 
-/// min(100, the scores' sum), healthy and degraded (ENV-10).
-std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities);
-
 /// The load of each priority, together 100 (ENV-11, ENV-14 … 16); or all 0 where no host is fit and
 /// there is no panic. `panic_threshold`, in percent of hosts that are fit: below it a priority
 /// panics as long as the priorities together are not at 100, and where all scores are 0 the loads
@@ -67,22 +64,5 @@ std::uint32_t normalized_total_health(std::span<const PriorityHealth> priorities
 /// degraded one (ENV-30): of 200 hosts one is a score of 0, and better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
-
-/// The load of each cluster by the document's own formula (ENV-12, ENV-13): from healthy hosts
-/// alone, and rounded once for each cluster. `sizes`: how many of the row each cluster has.
-std::vector<std::uint32_t> cluster_priority_loads(std::span<const PriorityHealth> priorities,
-                                                  std::span<const std::size_t> sizes);
-
-/// What one call's draw says.
-struct PriorityDraw {
-  std::size_t priority = 0;
-  bool degraded = false;
-
-  friend bool operator==(const PriorityDraw&, const PriorityDraw&) = default;
-};
-
-/// The first whose cumulative load reaches `hash` % 100 + 1, healthy ones first (ENV-18); nullopt:
-/// nobody has any load.
-std::optional<PriorityDraw> draw_priority(std::span<const PriorityLoad> loads, std::uint64_t hash);
 
 }  // namespace signalbox::lb

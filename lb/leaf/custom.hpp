@@ -3,8 +3,8 @@
 // custom — a policy that the user registered, and our side of the contract with it (gRFC A52).
 //
 //   Event ─▶ [custom] ─▶ the user's step ─▶ effects, all checked ─▶ shell
-//                                        └▶ a broken promise: the actor dies, its last picker
-//                                        serves
+//                                        └▶ a broken promise: the actor dies, and its last picker
+//                                           goes on serving
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
 // What the user's policy throws goes through: the shell ends the actor, counts, tells, and restarts

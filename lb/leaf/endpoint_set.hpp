@@ -15,9 +15,8 @@
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
 //   I2  An event of one endpoint costs O(1), a list O(its length), and no more than a copy of
 //       pointers where a locality is the same object as before.
-//   I3  Who is unhealthy is not READY; its connection stays (A61: health, no fake failures). But
-//   for
-//       who is listed as UNHEALTHY: whoever lists it wants it used whatever its health (ENV-17).
+//   I3  An unhealthy endpoint is not READY; its connection stays (A61: health, no fake failures).
+//       One that is listed as UNHEALTHY is the exception: it is used whatever its health (ENV-17).
 //   I4  Endpoints that share an address share its hold.
 
 #pragma once

@@ -2,8 +2,7 @@
 //
 // peer_names — whether a server's certificate has a name that its cluster asks for (gRFC A29).
 //
-//   UpstreamTls::subject_alt_names ─▶ [PeerNameCheck] ◀─ names of the certificate, at each
-//   handshake
+//   UpstreamTls::subject_alt_names ─▶ [PeerNameCheck] ◀─ names of the certificate, each handshake
 //                                           └▶ OK, or why there is no connection
 //
 // One name that one matcher allows is enough; without matchers no name is asked for. A DNS name is

@@ -2,11 +2,11 @@
 //
 // subchannel_map_core — the single owner of *who holds what* below one leaf cluster.
 //
-//   policies ─ acquire, release, settle ─▶ [subchannel_map_core] ─ spawn, stop, connect ─▶
-//   subchannels
-//            ◀──────────── NotifyHolder ◀─                       ◀─ SubchannelStateChanged
-//   outlier_detection ─ EndpointHealthChanged ─▶   ─ start, stop ─▶ health checkers
-//                                                  ◀─ HealthChecked
+//   policies ─ acquire, release, settle ─▶ [subchannel_map_core] ─ spawn, stop, connect ──▶│
+//            ◀──────────── NotifyHolder ◀─                       ◀─ SubchannelStateChanged ─│
+//   outlier_detection ─ EndpointHealthChanged ─▶                                subchannels ┘
+//                                                   ─ start, stop ─▶ health checkers
+//                                                   ◀─ HealthChecked
 //
 // A holder is a policy, known by its path; its incarnation rises when its actor restarts. A hold
 // is *live*, or *orphaned* when the incarnation that took it is gone: then it keeps the subchannel

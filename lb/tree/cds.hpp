@@ -16,8 +16,7 @@
 //   D3  A leaf that did not change hears nothing, unless sessions begin or end (may_have_sessions).
 //       One under tiered hears all: what died below it may have gone back to older tiers.
 //   D4  Endpoints that are not HEALTHY, UNKNOWN or DRAINING are known below only under tiered,
-//   which
-//       counts them and may send them calls; then leaf_tiers stands in the place of priority.
+//       which counts them and may send them calls; then leaf_tiers replaces priority.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl — drops and limits the calls of one cluster, and counts its load (gRFC A37, A32).
+// cluster_impl — drops and limits the calls of one cluster (gRFC A37, A32).
 //
 //   outlier_detection ─▶ [cluster_impl] ─▶ override_host ─▶ …
 //
@@ -8,7 +8,6 @@
 //                                 endpoint at all
 //   limit of calls in flight ──── after the child has chosen: a call that waits or fails holds no
 //                                 place
-//   load, where it is reported ── by the locality of the endpoint that was chosen
 //
 // Stands above the cluster's priorities, so that it acts once per cluster (A75-5). Calls that it
 // refuses are dropped with UNAVAILABLE, even those that are wait_for_ready.
@@ -18,8 +17,6 @@
 //       policies and channels (PolicyOptions::request_limits).
 //   I2  A new limit, a new share of drops hold from the moment they are published.
 //   I3  A picker that never completes is shown as it is, where nothing is dropped.
-//   I4  A call is counted under its locality while the child may choose it: names stay until the
-//       child has applied the list after the one that they were replaced by.
 
 #pragma once
 

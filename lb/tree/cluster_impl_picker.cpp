@@ -47,7 +47,9 @@ class ClusterImplPicker final : public Picker {
             "EDS"};
       });
       if (!drops) continue;
-      sink.leave([&] { rule.counts.count(); });
+      sink.leave([&] {
+        if (rule.count != nullptr) rule.count->add(0, 1);
+      });
       return dropped(rule.status);
     }
     return chosen(args, sink);
@@ -69,12 +71,10 @@ class ClusterImplPicker final : public Picker {
     if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
     result.leaf = leaf;
-    const auto* complete = std::get_if<Complete>(&result.outcome);
-    if (complete == nullptr) return result;
+    if (!std::holds_alternative<Complete>(result.outcome)) return result;
     if constexpr (Sink::kTells) {
       if (!tell_gate(sink)) return dropped(rules.gate->refusal());
     }
-    if (const CallTracker* const load = load_of(*complete)) result.trackers.add(*load);
     if (!result.trackers.add_gate(*rules.gate))
       result.outcome = Drop{absl::InternalError("a pick names too many trackers")};
     return result;
@@ -92,15 +92,6 @@ class ClusterImplPicker final : public Picker {
                       "CDS"};
     });
     return !is_full;
-  }
-
-  const CallTracker* load_of(const Complete& complete) const {
-    if (rules_->elsewhere == nullptr) return nullptr;
-    if (complete.endpoint != nullptr && complete.endpoint->locality != nullptr) {
-      const auto found = rules_->localities.find(complete.endpoint->locality->name);
-      if (found != rules_->localities.end()) return found->second.get();
-    }
-    return rules_->elsewhere.get();
   }
 
   ChildPicker child_;

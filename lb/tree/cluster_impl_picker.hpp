@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl's picker — drops a share of the calls, and names what counts the rest (gRFC A37,
+// cluster_impl's picker — drops a share of the calls, and names the gate of the rest (gRFC A37,
 // A32, A89).
 //
-//   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate, locality
+//   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is
 //
 // Immutable. CallRules are shared by the pickers of one configuration.
@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,16 +27,13 @@ namespace signalbox::lb {
 struct CallRules {
   struct Drop {
     std::uint32_t per_million = 0;
-    absl::Status status;  ///< What the call is dropped with.
-    DropCounts counts;
+    absl::Status status;        ///< What the call is dropped with.
+    EventCountPtr count;        ///< Null: drops are not counted.
     std::string category = {};  ///< For explanations.
   };
 
   std::vector<Drop> drops;
-  RequestGatePtr gate;  ///< Never null.
-  /// Who counts the load of which locality; empty: it is not reported.
-  std::map<LocalityName, CallTrackerPtr> localities;
-  CallTrackerPtr elsewhere;  ///< For what is in none of them; null: load is not reported.
+  RequestGatePtr gate;                    ///< Never null.
   std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
   std::string cluster;                    ///< For explanations; so is this:
   std::string service;                    ///< Of EDS; empty for LOGICAL_DNS.

@@ -101,7 +101,6 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                                        override_host,
                                        eds != nullptr ? eds->service_name : std::string(),
                                        cluster.max_concurrent_requests,
-                                       cluster.report_load,
                                        aggregate});
   return make_lb_config(
       OutlierDetectionConfig{cluster_impl, cluster.name, cluster.outlier_detection});

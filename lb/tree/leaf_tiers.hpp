@@ -11,9 +11,8 @@
 // override_host stands above.
 //
 // Invariants
-//   L1  A child runs for each tier of LeafTiersConfig::tiers that has endpoints; those are
-//   connected
-//       (ENV-25). One that leaves the set runs on for kPriorityRetention.
+//   L1  A child runs for each tier of LeafTiersConfig::tiers that has endpoints; the endpoints are
+//       connected (ENV-25). A child that leaves the set runs on for kPriorityRetention.
 //   L2  A priority keeps its children by its name (PriorityNames), so that a host that stays keeps
 //       its connection.
 //   L3  The report has a row for each priority: of a tier that runs what its child says, of others

@@ -2,8 +2,7 @@
 //
 // tiered — Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health.
 //
-//   cds(aggregate) ─▶ [tiered] ─▶ cds, one for each leaf ─▶ … ─▶ leaf_tiers ─▶ the leaf's own
-//   policy
+//   cds(aggregate) ─▶ [tiered] ─▶ cds, one per leaf ─▶ … ─▶ leaf_tiers ─▶ the leaf's own policy
 //        loads ◀─ priority_loads ◀─ HostReport ◀─┘  ▲
 //          └─▶ picker: draws leaf and tier          └─ CdsConfig::tiers: whom to connect
 //
@@ -17,14 +16,13 @@
 //   T1  Loads are those of plan_tiers() for what the leaves said last; they change with the picker
 //       and the picker with them, in one step.
 //   T2  While a configuration is half applied the loads stay what they were, for one failover
-//   window
-//       at most; the pickers of leaves are the newest always.
+//       window at most; the pickers of leaves are the newest always.
 //   T3  A leaf hears of its tiers when these change, and of nothing that concerns others.
 //   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before; one that cannot be
 //       had (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
 //   T5  A call of a session whose host can be used in any leaf goes to that leaf, whatever the
-//   loads
-//       are, and to its host there (ENV-27); so do its retries (A55-37). All other calls are drawn.
+//       loads are, and to its host there (ENV-27); so do its retries (A55-37). All other calls are
+//       drawn.
 //
 // State: CONNECTING until the leaves have answered the first configuration. Where no endpoint is
 // healthy or degraded and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE, but for

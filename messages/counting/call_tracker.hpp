@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallTracker — who counts a call while it runs: circuit breaker, outliers, load, calls in flight.
+// CallTracker — what counts a call while it runs: circuit breaker, outliers, calls in flight.
 //
 //   Picker ─▶ PickResult::trackers ─▶ router: begun() ─▶ Tracking, kept by the call ─▶ ended()
 //

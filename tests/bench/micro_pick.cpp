@@ -24,7 +24,7 @@ namespace {
 PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
   auto rules = std::make_shared<lb::CallRules>();
   rules->gate = std::make_shared<const lb::RequestGate>(
-      std::make_shared<const lb::RequestLimit>(), 1'024, name, lb::DropCounts{});
+      std::make_shared<const lb::RequestLimit>(), 1'024, name, nullptr);
   return lb::make_cluster_impl_picker(child, std::move(rules));
 }
 

@@ -2,9 +2,8 @@
 //
 // The control plane dies and comes back, as a client sees it under an open load.
 //
-//   driver: start ── ready ─▶ SIGKILL to the control plane ── … ── starts it again ── reads the
-//   result client: load ──────────────────────────────────────────────────── length ─▶ calls,
-//   failed
+//   driver: start ── ready ─▶ SIGKILL to the control plane ── … ── starts it again ── result
+//   client: load ── options.length ─▶ calls, failed ──────────────────────────────────────┘
 #include <atomic>
 #include <iostream>
 #include <thread>

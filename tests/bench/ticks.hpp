@@ -2,8 +2,8 @@
 //
 // Time at the scale of a pick: the processor's own counter, and what reading it costs.
 //
-//   begin = ticks_now() … ticks_now() - begin ─▶ samples ─▶ less ticks_overhead(), by
-//   ticks_per_nanosecond() ─▶ ns
+//   begin = ticks_now() … ticks_now() - begin ─▶ samples
+//      ─▶ less ticks_overhead() ─▶ by ticks_per_nanosecond() ─▶ ns
 //
 // The client and the shim in the peer share this file, so that both sides are timed and corrected
 // in the same way.

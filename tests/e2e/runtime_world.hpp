@@ -2,11 +2,10 @@
 //
 // The world around a runtime in the tests of its public API: a control plane, backends, calls.
 //
-//   yaml ─▶ resources() ─▶ ControlPlane ◀─ ADS ─ Runtime ─ call(s) ─▶ BackendProcess,
-//   HoldingBackend
+//   yaml ─▶ resources() ─▶ ControlPlane ◀─ ADS ─ Runtime ─ call(s) ─┬▶ BackendProcess
+//                                                                   └▶ HoldingBackend
 //
-// Nothing here sleeps or has a fixed port. Whatever waits has kPatience, which only the broken use
-// up.
+// Nothing here sleeps or has a fixed port. Each wait has kPatience, which only a failure uses up.
 
 #pragma once
 

@@ -6,7 +6,7 @@
 //
 //   {"do": "start", "resources": FILE, "transport": "assumed" | "tcp" | "grpc", "envoy_cookies": B}
 //   {"do": "count", "target": T, "picks": N}     → {"backends": {ADDRESS: N…}, "failed": N,
-//   "error"}
+//                                                   "error"}
 //   {"do": "pick", "target": T, "calls": [{"path": P, "headers": [[NAME, VALUE]…]}…]}
 //                                                → {"picks": [{"backend", "cluster", "set_cookie",
 //                                                   "error"}…]}, "backend" only where complete

@@ -2,9 +2,9 @@
 //
 // Any text as a resource file, in YAML and in JSON.
 //
-//   F1  An error is INVALID_ARGUMENT, or RESOURCE_EXHAUSTED where it names a limit, begins with the
-//   file's name, and is UTF-8. F2  What is accepted are resources that a receiver can read: each of
-//   one of the four types,
+//   F1  An error is INVALID_ARGUMENT, or RESOURCE_EXHAUSTED where it names a limit. It begins with
+//       the file's name, and is UTF-8.
+//   F2  What is accepted are resources that a receiver can read: each of one of the four types,
 //       with the name that it is listed by, each name once.
 //   F3  The same text twice is the same resources twice.
 
@@ -16,6 +16,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include "tests/fuzz/fuzz_target.hpp"
+#include "tests/support/parse_options.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"

@@ -5,8 +5,8 @@
 //   deliberate_race none              what the runtime does: no report
 //   deliberate_race free_early        the old snapshot is destroyed without waiting for readers
 //   deliberate_race write_published   a snapshot is changed after it was published
-//   deliberate_race destroy_used      an object is destroyed, but not by who saw that nobody uses
-//   it
+//   deliberate_race destroy_used      an object is destroyed, but not by the thread that saw that
+//                                     it is not used
 //
 // The annotations of the cell must not hide any of them. The threads take turns by relaxed marks,
 // which order nothing: what is not ordered by the cell is a race each time, however long the pause.

@@ -9,7 +9,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/load_stats.hpp"
 #include "lb/request_limit.hpp"
 
 namespace signalbox::lb {
@@ -113,58 +112,6 @@ TEST_CASE("request_limits: are made and forgotten while others ask",
   });
   const auto limit = limits.of(ClusterName("1"), "");
   CHECK(limit->in_flight() == 0);
-}
-
-TEST_CASE("load_stats: reports add up to what was counted", "[lb][cluster_impl][race][A27]") {
-  LoadStore store;
-  const LocalityName east{"r", "east", ""};
-  const auto load = store.of(ClusterName("c"), "");
-  const LocalityTracker tracker(load->locality(east));
-  constexpr std::uint64_t kCalls = 2'000;
-  std::atomic<bool> done{false};
-  LocalityLoad sum;
-  std::uint64_t dropped = 0;
-  const auto report = [&] {
-    for (const ClusterLoad& cluster : store.take()) {
-      dropped += cluster.total_dropped;
-      const auto found = cluster.localities.find(east);
-      if (found == cluster.localities.end()) continue;
-      sum.in_progress = found->second.in_progress;
-      sum.issued += found->second.issued;
-      sum.succeeded += found->second.succeeded;
-      sum.errored += found->second.errored;
-    }
-  };
-  std::thread reporter([&] {
-    while (!done)
-      report();
-  });
-  on_threads([&](int thread) {
-    const EventCountPtr drops = load->drops("lb");
-    for (std::uint64_t i = 0; i < kCalls; ++i) {
-      tracker.begun();
-      if (thread == 0) {
-        tracker.ended({});
-      } else {
-        tracker.ended({thread == 1 ? 0 : 14});
-      }
-      drops->add(0, 1);
-    }
-  });
-  done = true;
-  reporter.join();
-  // What was told as issued and proved unsent is taken off these.
-  for (std::uint64_t i = 0; i < kCalls; ++i) {
-    tracker.begun();
-    tracker.ended({0});
-  }
-  sum.in_progress = 0;
-  report();
-  CHECK(sum.in_progress == 0);
-  CHECK(sum.issued == kThreads * kCalls);
-  CHECK(sum.succeeded == 2 * kCalls);
-  CHECK(sum.errored == 2 * kCalls);
-  CHECK(dropped == kThreads * kCalls);
 }
 
 }  // namespace signalbox::lb

@@ -19,6 +19,7 @@
 #include "tests/sim/setting.hpp"
 #include "tests/sim/stage.hpp"
 #include "tests/sim/topology.hpp"
+#include "tests/support/decode_at_once.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/policies.hpp"
 
-#include <algorithm>
-
-#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
@@ -54,38 +51,26 @@ void write_by_locality(LoadBalancingPolicy& policy) {
 using RoundRobin = known::round_robin::v3::RoundRobin;
 using PickFirst = known::pick_first::v3::PickFirst;
 using LeastRequest = known::least_request::v3::LeastRequest;
-using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
 
 // The first is what CDS means when it says nothing.
 constexpr PolicyRow kRows[] = {
-    {"default", true, Connects::kAll, Chooses::kEverybody, nullptr},
-    {"round_robin", true, Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},
-    {"wrr_locality", true, Connects::kAll, Chooses::kEverybody, write_by_locality<RoundRobin>},
-    {"pick_first", true, Connects::kOne, Chooses::kOne, write_default<PickFirst>},
-    {"pick_first_shuffled", true, Connects::kOne, Chooses::kOne, write_shuffled},
+    {"default", Connects::kAll, Chooses::kEverybody, nullptr},
+    {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},
+    {"wrr_locality", Connects::kAll, Chooses::kEverybody, write_by_locality<RoundRobin>},
+    {"pick_first", Connects::kOne, Chooses::kOne, write_default<PickFirst>},
+    {"pick_first_shuffled", Connects::kOne, Chooses::kOne, write_shuffled},
     {"wrr_locality_of_pick_first",
-     true,
      Connects::kOnePerLocality,
      Chooses::kOnePerLocality,
      write_by_locality<PickFirst>},
-    {"ring_hash", true, Connects::kAsked, Chooses::kByHash, write_ring_hash},
-    {"least_request", true, Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
-    {"weighted_round_robin",
-     false,
-     Connects::kAll,
-     Chooses::kEverybody,
-     write_by_locality<Weighted>},
+    {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
+    {"least_request", Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
 };
 
 }  // namespace
 
-const std::vector<PolicyRow>& policy_table() {
-  static const std::vector<PolicyRow> table = [] {
-    std::vector<PolicyRow> rows;
-    std::ranges::copy_if(kRows, std::back_inserter(rows), &PolicyRow::known);
-    return rows;
-  }();
-  return table;
+std::span<const PolicyRow> policy_table() {
+  return kRows;
 }
 
 }  // namespace signalbox::sim

@@ -3,15 +3,15 @@
 // policies — the policies that a cluster may have, a row each: its configuration, its promises.
 //
 //   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: for resources
-//                                                     └▶ connects, chooses: for quiescence,
-//                                                     promises
+//                                                     └▶ connects, chooses: for quiescence and
+//                                                        promises
 //
 // A new policy is one row in policies.cpp.
 
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 
@@ -35,14 +35,12 @@ enum class Chooses : std::uint8_t {
 
 struct PolicyRow {
   const char* name;
-  bool known;  ///< Whether the runtime has it: off until its change is in.
   Connects connects;
   Chooses chooses;
   /// Its xDS configuration; null: CDS says nothing of a policy.
   void (*write)(envoy::config::cluster::v3::LoadBalancingPolicy& policy);
 };
 
-/// Every row that is known.
-const std::vector<PolicyRow>& policy_table();
+std::span<const PolicyRow> policy_table();
 
 }  // namespace signalbox::sim

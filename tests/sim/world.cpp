@@ -12,6 +12,7 @@
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
+#include "tests/support/decode_at_once.hpp"
 #include "xds/parse/parse_resource.hpp"
 
 namespace signalbox::sim {

@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
-#include "lb/load_stats.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/session_tree.hpp"
 

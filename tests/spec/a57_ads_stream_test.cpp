@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/decode_at_once.hpp"
 #include "xds/client/ads_session.hpp"
 
 namespace signalbox::xds {

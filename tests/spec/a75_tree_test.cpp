@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/load_stats.hpp"
 #include "tests/support/dependency_world.hpp"
 #include "tests/support/tree_drawing.hpp"
 #include "tests/support/tree_harness.hpp"
@@ -140,40 +139,6 @@ cluster_manager
 )");
     CHECK(orders.reached() == Names{"c"});
   }
-}
-
-SCENARIO("A37: load below an aggregate is the leaf's, where the leaf reports it",
-         "[spec][lb][A37-5][A75-5]") {
-  const auto reporting = [](const std::shared_ptr<const Cluster>& cluster, bool report) {
-    auto changed = std::make_shared<Cluster>(*cluster);
-    changed->report_load = report;
-    return changed;
-  };
-  const bool leaf_reports = GENERATE(true, false);
-  const auto loads = std::make_shared<lb::LoadStore>();
-  lb::PolicyOptions options;
-  options.loads = loads;
-  DependencyWorld world;
-  TreeHarness tree(options);
-  world.route_to({"orders"});
-  world.set(cds("orders"), reporting(aggregate("orders", {"leaf"}), true));
-  world.set(cds("leaf"), reporting(eds_cluster("leaf", "leaf-eds"), leaf_reports));
-  world.set(eds("leaf-eds"), endpoints({{locality("r0", {"a"})}}));
-  tree.up("a");
-  tree.apply(manager_of({"orders"}), world.config);
-  for (std::uint64_t seed = 1; seed <= 3; ++seed)
-    REQUIRE(tree.call("orders", seed) == "complete a");
-  const auto taken = loads->take();
-  if (!leaf_reports) {
-    CHECK(taken.empty());
-    return;
-  }
-  REQUIRE(taken.size() == 1);
-  CHECK(taken[0].cluster == ClusterName("leaf"));
-  CHECK(taken[0].service_name == "leaf-eds");
-  REQUIRE(taken[0].localities.size() == 1);
-  CHECK(taken[0].localities.begin()->first.region == "r0");
-  CHECK(taken[0].localities.begin()->second == lb::LocalityLoad{.issued = 3, .succeeded = 3});
 }
 
 SCENARIO("A75: an aggregate's own policy takes the leaves' place only where the parser kept it",

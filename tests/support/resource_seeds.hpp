@@ -122,8 +122,8 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
         policies { typed_extension_config { typed_config {
           [type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality] {
             endpoint_picking_policy { policies { typed_extension_config { typed_config {
-              [type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin] {
-                blackout_period { seconds: 1 } } } } } } } } } } })"},
+              [type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest] {
+                choice_count { value: 3 } } } } } } } } } } })"},
     {"cluster with a ring",
      ResourceType::kCluster,
      R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {

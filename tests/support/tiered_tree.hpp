@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TieredTree — the whole tree of one aggregate cluster, "orders", in tiered mode, and who gets
-// what.
+// TieredTree — the whole tree of one aggregate cluster, "orders", in tiered mode, and its shares.
 //
-//   leaf("primary", {hosts(…), …}); apply() ─▶ [TreeHarness] ─▶ shares(): percent by leaf and
-//   priority
+//   leaf("primary", {hosts(…), …}); apply() ─▶ [TreeHarness] ─▶ shares(): percent by leaf, priority
 //
 // Hosts are named after their leaf, its priority and their number: "primary/0.17".
 

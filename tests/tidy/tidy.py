@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house rules that neither compiler nor formatter can see, on text, in well under a second.
 
-    files of the checkout ─▶ rules as data (includes.txt, bans.txt) and the checks below ─▶ path:line: what; advice
+    files of the checkout ─▶ rules as data (*.txt) and the checks below ─▶ path:line: what; advice
                          └─▶ documents: documents.py ────────────────────────────────────────▲
 
 Looks at what git tracks and at what it would track; without git, at everything but build folders.
@@ -10,6 +10,7 @@ Exit status: 0 no violation, 1 violations, 2 the rules cannot be read.
 """
 
 import argparse
+import collections
 import fnmatch
 import functools
 import os
@@ -25,6 +26,8 @@ from words import ADVICE as WORD_KINDS, check_words
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
 LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # One sub-folder deep at most.
+PRODUCT = (*(f"{layer}/" for layer in LAYERS), "channel/", "tools/")
+LONGEST_FUNCTION = 60
 LAYERS_ADVICE = "the layers are drawn in ARCHITECTURE.md, the table is tests/tidy/includes.txt"
 
 
@@ -213,6 +216,88 @@ def load_bans() -> list[Ban]:
     return bans
 
 
+# --- C++, as far as the checks read it ------------------------------------------------------------
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*", re.MULTILINE)
+NAMESPACE = re.compile(r"(inline )?namespace\b|extern\b")
+ACCESS = re.compile(r"\s*(?:(?:public|private|protected)\s*:\s*)*")
+TYPE = re.compile(r"(?:template ?<.*> ?)?(?:class|struct|union|enum(?: class)?)\b(?: \[\[\w+\]\])?(?: (\w+))?")
+AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$")
+ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # Of a template.
+CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
+CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
+FOREIGN = re.compile(r"\b(override|operator|friend|using|static_assert)\b")  # Used by the language, or by a library.
+NO_FUNCTION = {"alignas", "decltype", "explicit", "noexcept", "requires"}
+
+
+class Part:
+    """What stands in a namespace or a class."""
+
+    def __init__(self, kind: str, head: str, start: int, end: int) -> None:
+        self.kind = kind  # "function": its definition; "scope"; "statement": a declaration, a variable.
+        self.head = head  # What is in front of its `{` or `;`.
+        self.start = start
+        self.end = end
+
+    @functools.cached_property
+    def function(self) -> str | None:
+        """The name of a function in snake_case that is declared or defined here."""
+        if self.kind == "scope" or "(" not in self.head or FOREIGN.search(self.head):
+            return None
+        head = self.head.split(" = ")[0]
+        while (shorter := ARGUMENTS.sub("", head)) != head:
+            head = shorter
+        name = next((name for name in CALLED.findall(head) if name not in NO_FUNCTION), None)
+        return name if name is not None and not name[0].isupper() else None
+
+    @functools.cached_property
+    def constant(self) -> str | None:
+        match = CONSTANT.search(self.head) if self.kind == "statement" and "constexpr" in self.head else None
+        return match and match[1]
+
+    @functools.cached_property
+    def type(self) -> str | None:
+        match = TYPE.match(self.head) if "(" not in self.head else None
+        return match and match[1]
+
+
+def parts_of(code: str) -> Iterator[Part]:
+    """`code` has no comments and no directives. Bodies of functions and initializers are passed over."""
+    open_braces: list[tuple[str, int, str]] = []
+    nested = 0  # Braces open within a function, or within an initializer.
+    begin = 0
+    for match in re.finditer("[{};]", code):
+        at = match.start()
+        if nested:
+            nested += {"{": 1, "}": -1}.get(match[0], 0)
+            if nested:
+                continue
+        text = code[begin:at]
+        start = begin + ACCESS.match(text).end()
+        if not open_braces or open_braces[-1][0] == "scope":
+            head = " ".join(code[start:at].split())
+            if match[0] == "{":
+                is_type = TYPE.match(head) and not AFTER_PARAMETERS.search(head)
+                kind = "scope" if NAMESPACE.match(head) or is_type else "function" if "(" in head else "value"
+                if head.endswith("=") or not text[-1:].isspace():  # `b_{1}`: a constructor's body comes later.
+                    kind = "value"
+                open_braces.append((kind, start, head))
+                nested = 0 if kind == "scope" else 1
+                begin = at + 1
+                continue
+            if match[0] == ";" and head:
+                yield Part("statement", head, start, at)
+        if match[0] == "}" and open_braces:
+            kind, start, head = open_braces.pop()
+            if kind == "value":
+                begin = start
+                continue
+            yield Part(kind, head, start, at)
+        begin = at + 1
+
+
 # --- checks --------------------------------------------------------------------------------------
 
 
@@ -228,6 +313,15 @@ class Source:
     @functools.cached_property
     def code(self) -> str:
         return strip(self.text, strings_too=True) if self.is_cpp else self.text
+
+    @functools.cached_property
+    def parts(self) -> list[Part]:
+        code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), self.code)
+        return list(parts_of(code))
+
+    @functools.cached_property
+    def words(self) -> collections.Counter:
+        return collections.Counter(WORD.findall(INCLUDE.sub("", self.code)))
 
     @functools.cached_property
     def includes(self) -> list[tuple[int, str, bool]]:
@@ -310,12 +404,53 @@ def check_opening(source: Source) -> Iterator[Violation]:
                         "it follows the overview")
 
 
+COMMENT = re.compile(r"[ \t]*///?(?P<indent> *)(?P<said>.*?)[ \t]*")
+DRAWN = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼→←↑↓]")
+LABEL = re.compile(r"[A-Z]{1,2}[0-9]+ ")  # Of an invariant.
+COLUMNS = 100  # .clang-format's; it leaves comments as they are (ReflowComments).
+
+
+def check_comments(source: Source) -> Iterator[Violation]:
+    """Comments are no wider than code. No line of a drawing or an invariant looks as if a formatter had broken it."""
+    if not source.is_cpp:
+        return
+    above = None
+    is_drawing = False  # There is an arrow or a box above, and no empty line since.
+    for number, line in enumerate(source.text.splitlines(), 1):
+        match = COMMENT.fullmatch(line) if "//" in line else None
+        if match is None or not match["said"]:
+            above, is_drawing = None, False
+            continue
+        said = match["said"]
+        if len(line) > COLUMNS and " " in said:
+            yield Violation(source.path, number, f"a comment of {len(line)} columns", f"at most {COLUMNS}")
+        has_lines = not line.isascii() and DRAWN.search(said) is not None
+        is_drawing = is_drawing or has_lines
+        if above and len(match["indent"]) > 1 and match["indent"] == above["indent"] and not has_lines:
+            is_rest = is_drawing and " " not in said and len(above[0]) + 1 + len(said) > COLUMNS
+            if is_rest or (LABEL.match(above["said"]) and not LABEL.match(said)):
+                yield Violation(source.path, number, f"'{said}' is cut off from the line above",
+                                "a drawing is broken by hand; an invariant goes on below its text")
+        above = match
+
+
 def check_place(source: Source) -> Iterator[Violation]:
     parts = source.path.split("/")
     if source.path.endswith((".h", ".hh", ".hxx", ".cc", ".cxx", ".c")):
         yield Violation(source.path, 1, "a foreign ending", "C++ files end in .hpp and .cpp")
     if source.is_cpp and parts[0] in LAYERS and len(parts) > 3:
         yield Violation(source.path, 1, "a folder too deep", "a layer has one level of sub-folders")
+
+
+def check_functions(source: Source) -> Iterator[Violation]:
+    if not source.is_cpp or not source.path.startswith(PRODUCT) or source.text.count("\n") <= LONGEST_FUNCTION:
+        return
+    for part in source.parts:
+        lines = source.code.count("\n", part.start, part.end) + 1
+        if part.kind == "function" and lines > LONGEST_FUNCTION:
+            name = part.head.split("(")[0].split(" ")[-1]
+            yield Violation(source.path, line_of(source.code, part.start), f"{name} has {lines} lines",
+                            f"a function has at most {LONGEST_FUNCTION}: cut it where it says what it does")
 
 
 def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violation]:
@@ -334,6 +469,64 @@ def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violat
                     "add it to the list of its target, or delete it")
 
 
+class Unused:
+    """Functions, types and constants of the product's headers that no other line of the product names: unused.txt's
+    rows may be, and must be."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self.product = {source.path: source for source in sources
+                        if source.is_cpp and source.path.startswith(PRODUCT)}
+        self.named: collections.Counter = collections.Counter()  # How often, in all of the product.
+        self.announced: collections.Counter = collections.Counter()  # Types, by `class A;`.
+        for source in self.product.values():
+            self.named.update(source.words)
+            self.announced.update(part.type for part in source.parts if part.kind == "statement")
+
+    def found(self) -> Iterator[tuple[Source, int, str]]:
+        """Header, position in its code, name."""
+        for source in self.product.values():
+            # Users of the public headers are not here.
+            if source.is_header and not source.path.startswith("channel/include/"):
+                yield from self.found_in(source)
+
+    def found_in(self, source: Source) -> Iterator[tuple[Source, int, str]]:
+        own = self.product.get(source.path.removesuffix(".hpp") + ".cpp")
+        defined = own.parts if own else []
+        functions = collections.Counter(part.function for part in [*source.parts, *defined])
+        seen = set()
+        for part in source.parts:
+            name = part.function or part.constant or (part.kind == "scope" and part.type)
+            if not name or name in seen:
+                continue
+            if part.function:
+                known = functions[name]
+            elif part.constant:
+                known = 1
+            else:
+                members = sum(len(re.findall(rf"\b{name}::", other.head)) for other in defined)
+                inside = WORD.findall(source.code[part.start:part.end]).count(name)
+                known = inside + members + self.announced[name]
+            if self.named[name] <= known:
+                seen.add(name)
+                yield source, part.start, name
+
+    def check(self) -> Iterator[Violation]:
+        allowed = {}
+        for number, row in rows("unused.txt"):
+            columns = [column.strip() for column in row.split(" | ")]
+            if len(columns) != 3 or not all(columns):
+                raise RulesError(f"unused.txt:{number}: wants `header | name | reason`")
+            allowed[columns[0], columns[1]] = number
+        for source, at, name in self.found():
+            if allowed.pop((source.path, name), None) is None:
+                yield Violation(source.path, line_of(source.code, at), f"nothing in the product uses {name}",
+                                "remove it, with its tests, or move it to tests/support")
+        for (path, name), number in allowed.items():
+            if path in self.product:
+                yield Violation("tests/tidy/unused.txt", number, f"{name} of {path} is used, or gone",
+                                "remove the row: the list only shrinks")
+
+
 def check_tree(root: Path) -> tuple[int, list[Violation]]:
     """How many files were looked at, and what is wrong with them."""
     table = IncludeTable()
@@ -347,15 +540,18 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
     }
     known = set(paths)
     violations: list[Violation] = []
-    for path, text in texts.items():
-        source = Source(path, text)
+    sources = [Source(path, text) for path, text in texts.items()]
+    for source in sources:
         violations += check_opening(source)
         violations += check_place(source)
+        violations += check_comments(source)
+        violations += check_functions(source)
         violations += check_includes(source, table)
         violations += check_own_header_first(source, known)
         violations += check_bans(source, bans)
         violations += check_listed(source, cmake_lists)
-        violations += [Violation(path, *found) for found in check_document(path, text, texts, known)]
+        violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
+    violations += Unused(sources).check()
     violations += [Violation(*found) for found in check_words(texts, load_allowed_words(texts.get("tests/tidy/words.txt", "")))]
     return len(texts), sorted(violations)
 

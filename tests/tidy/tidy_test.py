@@ -20,6 +20,15 @@ CLEAN = {
 // lb/tree/priority.hpp
 //
 // priority — it never throws, and std::mutex is but a word in a comment.
+//
+//   children ─┬▶ [choose] ─▶ one of them, and the reason why it is this one and not the others ─┐
+//             └─────────────────────────────────────────────────────────────────────────────────┘
+//
+// Invariants
+//   P1  The first one that is usable is chosen, and where none is usable the last one is: never
+//       none.
+//   P2  A text may fill its line up to the last column, and then go on at the same indent as the
+//       widest.
 
 #pragma once
 
@@ -35,9 +44,29 @@ CLEAN = {
 
 const char* said() {{ return "throw std::mutex"; }}  // 1'000
 int rethrow_count(int thrown) {{ return 1'000 + thrown; }}
-""",
+int Choice::lost(int a) const {{ return a; }}
+""" + "namespace {\n\nconstexpr int kTable[] = {\n" + "    int(1),\n" * 70 + "};\n\n"
+    "class Policy {\n" + "  void step() {\n    while (true) {\n    }\n  }\n" * 20 + "};\n\n}  // namespace\n",
     "lb/pick/snapshot_cell.cpp": f"// {SPDX}\n#include <urcu-bp.h>\n#include <mutex>\nstd::mutex slow_path;\n",
-    "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n",
+    "messages/ids.hpp": f"// {SPDX}\n// Identities.\n\n#pragma once\n\n#include <string>\n\nenum class Id {{ kOne }};\n",
+    "messages/names.hpp": f"""// {SPDX}
+// Names: all of it is used, or called by others.
+
+#pragma once
+
+inline constexpr int kLongest = 5;
+struct Name {{ bool operator==(const Name&) const = default; }};
+std::function<Name(int)> name_of(Id id, int most = kLongest);
+class Listener : public grpc::Listener {{
+  void heard(Name name) override;
+}};
+template <typename T>
+void tell(const T& listener) {{ listener.heard(name_of(Id::kOne)(1)); }}
+""",
+    "messages/names.cpp": f"// {SPDX}\n#include \"messages/names.hpp\"\nvoid f(Listener& a) {{ tell(a); }}\n",
+    "messages/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_messages names.cpp)\n",
+    "tests/a.cpp": f"// {SPDX}\nint b = counted(1);\n",
+    "tests/CMakeLists.txt": f"# {SPDX}\nadd_executable(a a.cpp)\n",
     "actors/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
     "actors/io/dns.hpp": f"// {SPDX}\n// Names.\n\n#pragma once\n\n#include <grpcpp/grpcpp.h>\n#include <netdb.h>\n",
     "xds/parse.hpp": f'// {SPDX}\n// Bytes.\n\n#pragma once\n\n#include "signalbox/envoy/lds.pb.h"\n',
@@ -63,6 +92,10 @@ call([](int) {}); // [code](nowhere.md)
 
 def header(body: str) -> str:
     return f"// {SPDX}\n// What it is.\n\n#pragma once\n\n{body}"
+
+
+def opening(more: str) -> str:
+    return f"// {SPDX}\n// What it is.\n//\n{more}\n#pragma once\n"
 
 
 def source(body: str) -> str:
@@ -91,7 +124,6 @@ VIOLATIONS = [
     ("xds includes gRPC", "xds/a.hpp", header("#include <grpc/grpc.h>\n"), "6: xds/ may not include grpc/grpc.h; gRPC"),
     ("lb includes urcu", "lb/a.hpp", header("#include <urcu-bp.h>\n"), "6: lb/ may not include urcu-bp.h; only lb/pick"),
     ("metrics include lb", "metrics/a.hpp", header('#include "lb/a.hpp"\n'), "6: metrics/ may not include"),
-    ("lb includes logging", "lb/a.hpp", header("#include <spdlog/spdlog.h>\n"), "6: lb/ may not include spdlog"),
     ("actors include the face", "actors/a.hpp", header('#include "signalbox/runtime.hpp"\n'), "6: actors/ may not"),
     ("an unknown library", "lb/a.hpp", header("#include <boost/any.hpp>\n"), "6: lb/ may not include boost/any.hpp"),
     ("an include not from the root", "lb/a.hpp", header('#include "policy.hpp"\n'), '6: "policy.hpp" is not written'),
@@ -121,6 +153,24 @@ VIOLATIONS = [
     ("no SPDX line in a script", "conf/a.sh", "#!/bin/sh\n", "1: no SPDX line"),
     ("no overview", "lb/a.hpp", f"// {SPDX}\n\n#pragma once\n", "2: no overview"),
     ("an overview that is but the path", "lb/a.hpp", f"// {SPDX}\n// lb/a.hpp\n\n#pragma once\n", "2: no overview"),
+    ("a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 88}\n//   rest\n"),
+     "5: 'rest' is cut off"),
+    ("an invariant that is cut off", "lb/a.hpp", opening("//   I1  It is\n//   so.\n"), "5: 'so.' is cut off"),
+    ("a wide comment", "lb/a.hpp", opening(f"// Of {'b' * 95}\n"), "4: a comment of 101 columns"),
+    ("a long function", "lb/a.hpp", header("struct A {\n  int f(int a)\n      const {" + "\n" * 59 + "  }\n};\n"),
+     "7: f has 61 lines; a function has at most 60"),
+    ("a long constructor", "lb/pick/snapshot_cell.cpp", source("namespace a {\nA::A() : b_{1} {" + "\n" * 60 + "}\n}\n"),
+     "3: A::A has 61 lines"),
+    ("a function that only a test uses", "lb/a.hpp",
+     header("int counted(int a);\n\ntemplate <typename T>\nint listed(T (*a)(int)) { return 0; }\nint b = listed(&c);\n"),
+     "6: nothing in the product uses counted"),
+    ("a function that is defined and not used", "lb/tree/priority.hpp",
+     header("class Choice {\n public:\n  [[nodiscard]] int lost(int a) const;\n  Choice* next = nullptr;\n};\n"
+            "class Choice;\nChoice* made = nullptr;\n"), "8: nothing in the product uses lost"),
+    ("a type that is not used", "lb/a.hpp", header("struct Alone final {\n  Alone();\n  int a = 1;\n};\n"),
+     "6: nothing in the product uses Alone"),
+    ("a constant that is not used", "lb/a.hpp", header("inline constexpr int kLost = 1;\n"),
+     "6: nothing in the product uses kLost"),
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
@@ -146,7 +196,6 @@ VIOLATIONS = [
     ("a pronoun in a document", "conf/a.md", "# A\n\nWhoever reads `nobody` this.\n", "3: 'Whoever'"),
     ("a long sentence", "lb/a.hpp", header("// " + "word " * 20 + "\n// " + "word " * 21 + "\n"), "6: a sentence of 41 words"),
     ("a long sentence of a document", "conf/a.md", "# A\n\n" + "word " * 41 + "\n", "3: a sentence of 41 words"),
-    ("a long comment line", "lb/a.hpp", header("// " + "x" * 108 + "\n"), "6: 111 columns"),
     ("more than words.txt allows", "tests/tidy/words.txt", "lb/tree/priority.hpp | pronoun | 1\n",
      "1: lb/tree/priority.hpp may have 1 of 'pronoun' and has none"),
     ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
@@ -192,6 +241,15 @@ class TidyTest(unittest.TestCase):
                 else:
                     write(self.root, {path: before})
 
+    def test_what_may_be_unused_has_a_row_and_no_other_has(self) -> None:
+        declared = header("int start_again();\n")
+        write(self.root, {"tools/control_plane.hpp": declared})
+        self.assertEqual(tidy(self.root)[0], 0)
+        write(self.root, {"tools/control_plane.hpp": declared + "int twice = start_again();\n"})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2))
+        self.assertRegex(lines[0], r"^tests/tidy/unused.txt:\d+: start_again of tools/control_plane.hpp is used, or gone;")
+
     def test_git_decides_what_is_ours(self) -> None:
         write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})
         subprocess.run(["git", "init", "--quiet", str(self.root)], check=True)
@@ -200,12 +258,12 @@ class TidyTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("lb/untracked.hpp:") for line in lines), lines)
         self.assertFalse(any(line.startswith("mine/") for line in lines), lines)
 
-    def test_four_hundred_files_take_less_than_a_second(self) -> None:
-        body = header("#include <vector>\n" + "int add(int a, int b) { return a + b; }  // Sum.\n" * 150)
+    def test_four_hundred_files_take_less_than_two_seconds(self) -> None:
+        body = header("#include <vector>\n" + "int add(int a, int b) { return add(b, a); }  // Sum.\n" * 150)
         write(self.root, {f"lb/file_{number}.hpp": body for number in range(400)})
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         self.assertEqual(tidy(self.root)[0], 0)
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 1.0)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 2.0)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house rules for words, as far as a machine can see them: no pronoun of people for a thing, no sentence of more than
-forty words, no comment line of more than 110 columns.
+forty words.
 
     *.hpp *.cpp ─▶ comments, string literals ─┐
-    *.md        ─▶ text without code ─────────┴▶ pronoun | long sentence | long line ─▶ less what words.txt allows
+    *.md        ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
 
 words.txt allows a file so many findings of a kind. The number must be exact: it shrinks with every mend, and a file
 that is clean leaves the list."""
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import Iterator, NamedTuple
 
-MOST_WORDS, MOST_COLUMNS = 40, 110
+MOST_WORDS = 40
 # Documents may speak of people.
 PRONOUN = {
     "code": re.compile(r"\b(who|whom|whose|whoever|nobody|somebody|anybody|everybody|someone|anyone)\b", re.IGNORECASE),
@@ -21,7 +21,6 @@ PRONOUN = {
 ADVICE = {
     "pronoun": "name the thing: who, somebody and nobody are people",
     "sentence": "say one fact in a sentence",
-    "line": "break the line",
 }
 COMMENT = re.compile(r"^[ \t]*///?(.*)$|[;{})\],][ \t]*///?<?(.*)$", re.MULTILINE)
 STRING = re.compile(r'R"([^(\s]{0,16})\((.*?)\)\1"|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
@@ -76,9 +75,6 @@ def findings_of(path: str, text: str) -> Iterator[Finding]:
         for match in STRING.finditer(code):
             for found in PRONOUN["code"].finditer(match[2] or match[3] or ""):
                 yield Finding(at(match.start()), "pronoun", f"'{found[0]}'")
-        for number, line in enumerate(text.splitlines(), 1):
-            if len(line) > MOST_COLUMNS and line.lstrip().startswith("//"):
-                yield Finding(number, "line", f"{len(line)} columns, more than {MOST_COLUMNS}")
     for number, words in sentences(prose):
         if words > MOST_WORDS:
             yield Finding(number, "sentence", f"a sentence of {words} words, more than {MOST_WORDS}")

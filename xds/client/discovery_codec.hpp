@@ -41,14 +41,4 @@ std::string encode(const DiscoveryRequest& request);
 /// RESOURCE_EXHAUSTED for too many bytes, any other code for what is no envelope.
 using ResponseDecoder = std::function<Decoding(std::string bytes)>;
 
-/// A decoder that decodes each response in one part.
-template <typename Decode>
-ResponseDecoder decode_at_once(Decode decode) {
-  return [decode = std::move(decode)](std::string bytes) -> Decoding {
-    return [decode, bytes = std::move(bytes)]() mutable {
-      return std::optional<absl::StatusOr<DecodedResponse>>(decode(bytes));
-    };
-  };
-}
-
 }  // namespace signalbox::xds

@@ -33,8 +33,6 @@ bool same(const Cluster& left, const Cluster& right) {
                outlier_detection,
                tls,
                http_connect,
-               report_load,
-               reported_metrics,
                health_checks,
                aggregate_mode,
                panic_threshold] = left;
@@ -43,9 +41,7 @@ bool same(const Cluster& left, const Cluster& right) {
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
          max_concurrent_requests == right.max_concurrent_requests &&
          outlier_detection == right.outlier_detection && tls == right.tls &&
-         http_connect == right.http_connect && report_load == right.report_load &&
-         reported_metrics == right.reported_metrics &&
-         same_checks(health_checks, right.health_checks) &&
+         http_connect == right.http_connect && same_checks(health_checks, right.health_checks) &&
          aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold;
 }
 

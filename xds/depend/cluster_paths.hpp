@@ -9,8 +9,8 @@
 //   P2  A node's depth is the number of clusters on the longest path that counts. A path counts by
 //       what the graph is, never by the order of a list.
 //   P3  A path through a loop could be of any length. Between clusters that reach each other, a
-//   step
-//       counts only if it leads to a cluster that is farther from the root by the shortest path.
+//       step counts only if it leads to a cluster that is farther from the root by the shortest
+//       path.
 //   P4  Each cluster is looked up once, no cluster farther than kMaxClusterDepth is, and nothing
 //       recurses.
 //

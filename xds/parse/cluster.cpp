@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "messages/cluster.hpp"
@@ -107,21 +106,10 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-// A85: names that mean nothing to us are ignored.
-bool is_reported_metric(absl::string_view name) {
-  constexpr absl::string_view kNamed = "named_metrics.";
-  return name == "cpu_utilization" || name == "mem_utilization" ||
-         name == "application_utilization" ||
-         (absl::StartsWith(name, kNamed) && name.size() > kNamed.size());
-}
-
-void parse_load_reports(const ClusterProto& proto, Cluster& cluster, const Field& top) {
-  cluster.report_load = proto.has_lrs_server();
+// Load is not reported; what A27 refuses is refused all the same.
+void check_load_reports(const ClusterProto& proto, const Field& top) {
   if (proto.has_lrs_server() && !proto.lrs_server().has_self())
     top.at("lrs_server").add("must be self, found another server");
-  for (const std::string& name : proto.lrs_report_endpoint_metrics()) {
-    if (is_reported_metric(name)) cluster.reported_metrics.push_back(name);
-  }
 }
 
 // D1: an aggregate says itself how its calls are spread.
@@ -178,7 +166,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   if (!is_aggregate)
     cluster->health_checks =
         parse_health_checks(proto.health_checks(), cluster->tls.has_value(), top);
-  parse_load_reports(proto, *cluster, top);
+  check_load_reports(proto, top);
   if (!errors.empty()) return errors.refuse("CDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Cluster>(std::move(cluster))}};
 }

@@ -10,7 +10,7 @@
 // ParseOptions keep it for the leaves.
 //
 // Source: gRFC A27 (CDS), A37 (validation), A32 (circuit breaker), A50 (outlier
-// detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout), A85 (load reports).
+// detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout).
 
 #pragma once
 

@@ -2,8 +2,8 @@
 //
 // CDS health_checks: how the endpoints of a cluster are probed.
 //
-//   Cluster.health_checks ─▶ [parse_health_checks] ─▶ HealthChecks ─▶ subchannel map,
-//   health_checker
+//   Cluster.health_checks ─▶ [parse_health_checks] ─▶ HealthChecks ─┬▶ subchannel map
+//                                                                   └▶ health_checker
 //
 // All are validated. A check that we cannot do as it is asked for is then left out, so that it
 // makes no cluster unusable that gRPC, which reads none of them, would take (decision 62).

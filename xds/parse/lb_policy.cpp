@@ -50,9 +50,6 @@ struct KnownPolicy {
 };
 
 constexpr KnownPolicy kKnownPolicies[] = {
-    {"client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
-     "weighted_round_robin",
-     leaf<parse_weighted_round_robin>},
     {"least_request.v3.LeastRequest", "least_request", leaf<parse_least_request>},
     {"pick_first.v3.PickFirst", "pick_first", leaf<parse_pick_first>},
     {"ring_hash.v3.RingHash", "ring_hash", leaf<parse_ring_hash>},

@@ -14,7 +14,7 @@
 // gRPC's ring_hash_experimental (A76).
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
-// (least_request), A58 and A114 (weighted_round_robin), A62 (pick_first).
+// (least_request), A62 (pick_first).
 
 #pragma once
 

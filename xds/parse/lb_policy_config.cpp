@@ -2,8 +2,6 @@
 #include "xds/parse/lb_policy_config.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
@@ -28,7 +25,6 @@ using LeastRequestLbConfig = envoy::config::cluster::v3::Cluster::LeastRequestLb
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
-constexpr Duration kMinWeightUpdatePeriod = std::chrono::milliseconds(100);
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
   if (proto.value() == 0 || proto.value() > kMaxRingSize) {
@@ -162,45 +158,6 @@ LbConfigPtr parse_least_request(const Extension& extension, const Field& field) 
   policies::least_request::v3::LeastRequest proto;
   if (!decode(extension, proto, field)) return nullptr;
   return to_least_request(proto, field);
-}
-
-LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
-  policies::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin proto;
-  if (!decode(extension, proto, field)) return nullptr;
-  WeightedRoundRobinConfig config;
-  config.enable_oob_load_report = proto.enable_oob_load_report().value();
-  const auto read = [&](bool is_set, const auto& duration, const char* name, Duration& value) {
-    if (is_set) value = parse_duration(duration, field.at(name));
-  };
-  read(proto.has_oob_reporting_period(),
-       proto.oob_reporting_period(),
-       "oob_reporting_period",
-       config.oob_reporting_period);
-  read(proto.has_blackout_period(),
-       proto.blackout_period(),
-       "blackout_period",
-       config.blackout_period);
-  read(proto.has_weight_expiration_period(),
-       proto.weight_expiration_period(),
-       "weight_expiration_period",
-       config.weight_expiration_period);
-  read(proto.has_weight_update_period(),
-       proto.weight_update_period(),
-       "weight_update_period",
-       config.weight_update_period);
-  config.weight_update_period = std::max(config.weight_update_period, kMinWeightUpdatePeriod);
-  if (proto.has_error_utilization_penalty()) {
-    config.error_utilization_penalty = proto.error_utilization_penalty().value();
-    if (!std::isfinite(config.error_utilization_penalty) || config.error_utilization_penalty < 0) {
-      field.at("error_utilization_penalty")
-          .add(absl::StrCat("must be a number of at least 0, found ",
-                            config.error_utilization_penalty));
-    }
-  }
-  config.metric_names_for_computing_utilization = {
-      proto.metric_names_for_computing_utilization().begin(),
-      proto.metric_names_for_computing_utilization().end()};
-  return make_lb_config(std::move(config));
 }
 
 LbConfigPtr parse_ring_hash(const RingHashLbConfig& proto, const Field& field) {

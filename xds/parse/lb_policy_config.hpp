@@ -6,8 +6,7 @@
 //
 // `field` is the configuration. A value that must not be used comes with an error; null, too.
 //
-// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin),
-// A62 (pick_first).
+// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A62 (pick_first).
 
 #pragma once
 
@@ -26,8 +25,6 @@ LbConfigPtr parse_least_request(const Extension& extension, const Field& field);
 /// gRPC's own form of ring_hash, a structure: {"minRingSize": …, "maxRingSize": …,
 /// "requestHashHeader": …}. It alone can name a header (A76).
 LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field);
-
-LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field);
 
 /// Cluster.ring_hash_lb_config and least_request_lb_config: beside the enum lb_policy.
 LbConfigPtr parse_ring_hash(const envoy::config::cluster::v3::Cluster::RingHashLbConfig& proto,

@@ -5,23 +5,14 @@
 
 namespace signalbox::xds {
 
-ParseOptions all_parse_options() {
-  ParseOptions options;
-  options.lb_policies.insert("weighted_round_robin");
-  options.system_roots = true;
-  options.http_connect = true;
-  options.authority_rewrite = true;
-  return options;
-}
-
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
-                                bool trusted_server) {
+                                bool trusted_server,
+                                ParseOptions options) {
   // Any other value leaves a variable's default.
   const auto is = [&](const char* variable, absl::string_view wanted) {
     const char* value = get(variable);
     return value != nullptr && value == wanted;
   };
-  ParseOptions options;
   options.keep_aggregate_lb_policy = is("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true");
   options.session_affinity = !is("GRPC_EXPERIMENTAL_XDS_ENABLE_OVERRIDE_HOST", "false");
   options.dualstack_endpoints = !is("GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS", "false");

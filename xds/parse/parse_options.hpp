@@ -52,8 +52,7 @@ struct CustomFilterParsers {
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 
 struct ParseOptions {
-  /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
-  /// weighted_round_robin.
+  /// LB policies that the runtime has, by the name of LbConfig.
   NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
@@ -93,12 +92,10 @@ struct ParseOptions {
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };
 
-/// Everything that the parser knows: to check resources without running them.
-ParseOptions all_parse_options();
-
-/// The options that the environment sets; `get` is as std::getenv. trusted_server: the server
+/// `options` with what the environment sets; `get` is as std::getenv. trusted_server: the server
 /// feature trusted_xds_server, without which authorities are never rewritten.
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
-                                bool trusted_server = false);
+                                bool trusted_server = false,
+                                ParseOptions options = {});
 
 }  // namespace signalbox::xds

@@ -6,8 +6,7 @@
 //   a listener's http_filters: Any "…/com.example.Tenant" or TypedStruct of that type
 //      ─▶ parse(configuration) ─▶ CallFilter, or NACK
 //   typed_per_filter_config ─▶ parse_override ─▶ another CallFilter for that virtual host, route or
-//                              weighted cluster: it takes the place of the chain's, nothing is
-//                              merged
+//                              weighted cluster; it replaces the chain's, the two are not merged
 //   a call with its route ─▶ CallFilter::apply(FilterCall), once: end it, delay it, add headers,
 //                            send it to another cluster of its route
 //
@@ -32,9 +31,9 @@
 //
 // Errors. What parse returns as an error refuses the resource: the NACK names the field and has the
 // error's message, the last good version stays in use. A parse that throws, or makes nothing, is
-// the same. A filter that throws ends that call with INTERNAL
-// (signalbox_custom_filter_failures_total).
-// An override by the configuration of another filter fails the calls that it concerns.
+// the same. A filter that throws ends that call with INTERNAL, and is counted
+// (signalbox_custom_filter_failures_total). An override by the configuration of another filter
+// fails the calls that it concerns.
 //
 // Lifetime. What is registered is copied, and kept until the runtime is destroyed; a CallFilter as
 // long as a configuration names it. When ~Runtime returns, none is left.

@@ -26,8 +26,8 @@
 //
 // Endpoints. A picker that completes on a connection sets Complete::endpoint, a ChosenEndpoint that
 // it owns: locality and endpoint as they were given, and the tracker of SubchannelStateChanged.
-// What it leaves at null, outlier detection does not judge, load reports do not count by locality,
-// and no hostname becomes an authority (A81).
+// What it leaves at null, outlier detection does not judge, and no hostname becomes an authority
+// (A81).
 //
 // Determinism. A policy asks no clock (`now` is an argument), draws from PolicyContext::seed, and
 // has no state outside of itself: it can be tested by calling step, and runs in many copies, one

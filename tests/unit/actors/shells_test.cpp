@@ -33,6 +33,7 @@
 #include "metrics/instruments.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_at_once.hpp"
 #include "tests/support/fake_prober.hpp"
 #include "tests/support/xds_resources.hpp"
 #include "xds/parse/parse_resource.hpp"

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/decode_at_once.hpp"
+
 namespace signalbox::channel {
 namespace {
 

@@ -20,12 +20,11 @@ constexpr std::uint64_t kMillion = 1'000'000;
 CallRulesPtr dropping(const std::vector<std::uint32_t>& shares) {
   auto rules = std::make_shared<CallRules>();
   for (const std::uint32_t share : shares) {
-    rules->drops.push_back({share,
-                            absl::UnavailableError("dropped"),
-                            {std::make_shared<const EventCount>(), nullptr}});
+    rules->drops.push_back(
+        {share, absl::UnavailableError("dropped"), std::make_shared<const EventCount>()});
   }
   rules->gate = std::make_shared<const RequestGate>(
-      std::make_shared<const RequestLimit>(), 1, ClusterName("c"), DropCounts{});
+      std::make_shared<const RequestLimit>(), 1, ClusterName("c"), nullptr);
   return rules;
 }
 
@@ -73,7 +72,7 @@ TEST_CASE("cluster_impl: each category drops its share of what the others left",
       picker->pick({.seed = begin + seed_of(call, true)});
     for (const CallRules::Drop& drop : rules->drops) {
       const double share = static_cast<double>(drop.per_million) / static_cast<double>(kMillion);
-      const auto dropped = static_cast<double>(drop.counts.metric->sum(0));
+      const auto dropped = static_cast<double>(drop.count->sum(0));
       const double deviation = std::sqrt(left * share * (1 - share));
       RC_ASSERT(std::abs(dropped - left * share) <= 5 * deviation + 3);
       left -= dropped;

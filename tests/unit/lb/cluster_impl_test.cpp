@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
-#include "lb/load_stats.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/support/policy_harness.hpp"
@@ -22,8 +21,6 @@ namespace {
 using Texts = std::vector<std::string>;
 
 constexpr std::uint32_t kAll = 1'000'000;
-const LocalityName kEast{"r", "east", ""};
-const LocalityName kWest{"r", "west", ""};
 
 /// Counts in a map, as Instruments do.
 class Counters final : public DropCounters {
@@ -46,35 +43,12 @@ class Counters final : public DropCounters {
   std::map<std::string, EventCountPtr> counts_;
 };
 
-/// Endpoints with these drops, and localities without endpoints.
-EndpointsPtr dropping(std::vector<DropCategory> drops,
-                      const std::vector<LocalityName>& names = {}) {
+EndpointsPtr dropping(std::vector<DropCategory> drops) {
   auto endpoints = std::make_shared<Endpoints>();
-  Priority& only = endpoints->priorities.emplace_back();
-  for (const LocalityName& name : names)
-    only.localities.push_back(std::make_shared<const Locality>(Locality{name, 1, {}}));
+  endpoints->priorities.emplace_back();
   endpoints->drops = std::move(drops);
   return endpoints;
 }
-
-/// Says what it says of one endpoint in `locality`.
-class EndpointPicker final : public Picker {
- public:
-  explicit EndpointPicker(const LocalityName& name)
-      : chosen_{std::make_shared<const Locality>(Locality{name, 1, {}}), nullptr, nullptr} {}
-
-  PickResult pick(const PickArgs& /*args*/) const override {
-    Complete complete(&connection_);
-    complete.endpoint = &chosen_;
-    PickResult result;
-    result.outcome = complete;
-    return result;
-  }
-
- private:
-  Connection connection_{Address("10.0.0.1:80")};
-  ChosenEndpoint chosen_;
-};
 
 /// Counters of each leaf, as a channel's.
 class LeafCounters final : public CallCounters {
@@ -106,7 +80,6 @@ struct World {
     PolicyContext context;
     context.retirement = attic;
     context.options.request_limits = limits;
-    context.options.loads = loads;
     context.options.drop_counters = counters;
     context.options.call_counters = calls;
     return PolicyHarness(make_cluster_impl(std::move(context)));
@@ -114,24 +87,23 @@ struct World {
 
   std::shared_ptr<Attic> attic = std::make_shared<Attic>();
   std::shared_ptr<RequestLimits> limits = std::make_shared<RequestLimits>();
-  std::shared_ptr<LoadStore> loads = std::make_shared<LoadStore>();
   std::shared_ptr<Counters> counters = std::make_shared<Counters>();
   std::shared_ptr<LeafCounters> calls = std::make_shared<LeafCounters>();
 };
 
 LbConfigPtr config_of(std::uint32_t most = 1024,
-                      bool report_load = false,
                       const std::string& service = "service",
                       const std::string& cluster = "c") {
   static const LbConfigPtr child = make_lb_config(OverrideHostConfig{});
-  return make_lb_config(ClusterImplConfig{ClusterName(cluster), child, service, most, report_load});
+  return make_lb_config(ClusterImplConfig{ClusterName(cluster), child, service, most});
 }
 
-void ready(PolicyHarness& policy, const LocalityName& locality = kEast) {
+void ready(PolicyHarness& policy) {
+  static const auto backend = std::make_shared<const Connection>(Address("10.0.0.1:80"));
   policy.step(ChildStateChanged{ChildName("child"),
                                 kReady,
                                 absl::OkStatus(),
-                                std::make_shared<const EndpointPicker>(locality),
+                                make_connection_picker(backend),
                                 policy.generation()});
 }
 
@@ -310,7 +282,7 @@ TEST_CASE("cluster_impl: all who call a cluster share one count",
   PolicyHarness elsewhere = world.policy();
   one.update(config_of(2));
   two.update(config_of(2));
-  elsewhere.update(config_of(2, false, "other service"));
+  elsewhere.update(config_of(2, "other service"));
   ready(one);
   ready(two);
   ready(elsewhere);
@@ -325,122 +297,12 @@ TEST_CASE("cluster_impl: all who call a cluster share one count",
   CHECK(Call(one).runs());
 }
 
-TEST_CASE("cluster_impl: load is counted by locality, where it is reported",
-          "[lb][cluster_impl][A37-17][A37-28][A37-30][A27]") {
-  const World world;
-  PolicyHarness policy = world.policy();
-  SECTION("not where it is not") {
-    policy.update(config_of(1, false), nullptr, dropping({}, {kEast}));
-    ready(policy);
-    const Call call(policy);
-    CHECK(world.loads->take().empty());
-  }
-  SECTION("calls, drops, and those beyond the limit") {
-    policy.update(config_of(2, true), nullptr, dropping({}, {kEast, kWest}));
-    ready(policy, kEast);
-    Call east(policy);
-    ready(policy, kWest);
-    Call west(policy);
-    const Call refused(policy);
-    REQUIRE_FALSE(refused.runs());
-    const auto begun = world.loads->take();
-    REQUIRE(begun.size() == 1);
-    CHECK(begun[0].cluster == ClusterName("c"));
-    CHECK(begun[0].service_name == "service");
-    CHECK(begun[0].localities ==
-          std::map<LocalityName, LocalityLoad>{{kEast, {.in_progress = 1, .issued = 1}},
-                                               {kWest, {.in_progress = 1, .issued = 1}}});
-    CHECK(begun[0].dropped.empty());
-    CHECK(begun[0].total_dropped == 1);
-
-    policy.update(config_of(2, true), nullptr, dropping({{"lb", kAll}}, {kEast}));
-    CHECK_FALSE(Call(policy).runs());
-    east.tracking.end({0});
-    west.tracking.end({14});
-    const auto ended = world.loads->take();
-    CHECK(ended[0].localities ==
-          std::map<LocalityName, LocalityLoad>{{kEast, {.succeeded = 1}}, {kWest, {.errored = 1}}});
-    CHECK(ended[0].dropped == std::map<std::string, std::uint64_t>{{"lb", 1}});
-    CHECK(ended[0].total_dropped == 1);
-  }
-  SECTION("under no name where the picker does not say") {
-    policy.update(config_of(2, true), nullptr, dropping({}, {kEast}));
-    policy.step(
-        ChildStateChanged{ChildName("child"),
-                          kReady,
-                          absl::OkStatus(),
-                          make_connection_picker(std::make_shared<const Connection>(Address("a"))),
-                          1});
-    const Call call(policy);
-    CHECK(world.loads->take()[0].localities ==
-          std::map<LocalityName, LocalityLoad>{{{}, {.in_progress = 1, .issued = 1}}});
-  }
-}
-
-TEST_CASE("cluster_impl: a locality that the child still serves from keeps its name",
-          "[lb][cluster_impl][A37-30][A27]") {
-  const World world;
-  PolicyHarness policy = world.policy();
-  const auto set = [&](const LocalityName& name, std::vector<DropCategory> drops = {}) {
-    policy.update(config_of(9, true), nullptr, dropping(std::move(drops), {name}));
-  };
-  const auto is_counted_as = [&](const LocalityName& name) {
-    world.loads->take();
-    Call(policy).tracking.end({0});
-    const auto told = world.loads->take();
-    return told.size() == 1 && told[0].localities.size() == 1 && told[0].localities.contains(name);
-  };
-  set(kEast);
-  ready(policy, kEast);
-  policy.applied("child");
-  set(kWest);
-  CHECK(is_counted_as(kEast));
-  SECTION("however many configurations it has not applied") {
-    for (std::uint32_t share = 1; share <= 5; ++share) {
-      set(share % 2 == 0 ? kEast : kWest, {{"lb", share}});
-      set(kWest, {{"lb", share}});
-      REQUIRE(is_counted_as(kEast));
-    }
-  }
-  SECTION("nor published, and no longer") {
-    policy.applied("child");
-    set(kWest, {{"lb", 1}});
-    CHECK(is_counted_as(kEast));
-    policy.applied("child");
-    set({"r", "north", ""});
-    CHECK(is_counted_as(kEast));
-    policy.applied("child");
-    set({"r", "south", ""});
-    CHECK(is_counted_as({}));
-    ready(policy, kWest);
-    CHECK(is_counted_as(kWest));
-  }
-}
-
-TEST_CASE("cluster_impl: calls beyond the limit are reported from when load is",
-          "[lb][cluster_impl][A37-17][A37-30][A32]") {
-  const World world;
-  PolicyHarness policy = world.policy();
-  policy.update(config_of(0, false));
-  ready(policy);
-  CHECK_FALSE(Call(policy).runs());
-  policy.update(config_of(0, true));
-  CHECK_FALSE(Call(policy).runs());
-  const auto told = world.loads->take();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].total_dropped == 1);
-  policy.update(config_of(0, false));
-  CHECK_FALSE(Call(policy).runs());
-  for (const ClusterLoad& load : world.loads->take())
-    CHECK(load.total_dropped == 0);
-}
-
 TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it",
           "[lb][cluster_impl][A75-54][A89]") {
   World world;
   PolicyHarness policy = world.policy();
   const auto below = [](const std::string& aggregate, const std::string& leaf) {
-    auto config = std::get<ClusterImplConfig>(*config_of(1024, false, "service", leaf));
+    auto config = std::get<ClusterImplConfig>(*config_of(1024, "service", leaf));
     config.aggregate = ClusterName(aggregate);
     return make_lb_config(std::move(config));
   };

@@ -104,12 +104,9 @@ TEST_CASE("cluster_tree: cluster_impl is told what the control plane said of the
   CHECK(told().cluster == ClusterName("orders"));
   CHECK(told().service_name == "service");
   CHECK(told().max_concurrent_requests == 1024);
-  CHECK_FALSE(told().report_load);
   cluster.max_concurrent_requests = 7;
-  cluster.report_load = true;
   cluster.discovery = DnsDiscovery{DnsName("orders:80")};
   CHECK(told().max_concurrent_requests == 7);
-  CHECK(told().report_load);
   CHECK(told().service_name.empty());
 }
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "lb/load_stats.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "lb/tree/cluster_impl_picker.hpp"
@@ -816,14 +815,12 @@ TEST_CASE_METHOD(RouterFixture,
 }
 
 TEST_CASE_METHOD(RouterFixture,
-                 "router: a pick that cluster_impl limits and counts allocates nothing either",
+                 "router: a pick that cluster_impl limits allocates nothing either",
                  "[lb][router][cluster_impl][A32]") {
   auto rules = std::make_shared<CallRules>();
   rules->drops.push_back({1, absl::UnavailableError("one of a million"), {}});
-  rules->elsewhere =
-      std::make_shared<const LocalityTracker>(std::make_shared<const LocalityCounts>());
   rules->gate = std::make_shared<const RequestGate>(
-      std::make_shared<const RequestLimit>(), 5, ClusterName("orders"), DropCounts{});
+      std::make_shared<const RequestLimit>(), 5, ClusterName("orders"), nullptr);
   publish(all_to(to("orders")), make_cluster_impl_picker(make_connection_picker(backend), rules));
   check_allocates_nothing(router, {});
 }

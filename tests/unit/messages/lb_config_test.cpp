@@ -49,17 +49,6 @@ std::vector<std::function<LbConfigPtr()>> makers() {
       },
       [] { return make_lb_config(LeastRequestConfig{2}); },
       [] { return make_lb_config(LeastRequestConfig{3}); },
-      [] { return make_lb_config(WeightedRoundRobinConfig{}); },
-      [] {
-        WeightedRoundRobinConfig config;
-        config.metric_names_for_computing_utilization = {"named_metrics.a"};
-        return make_lb_config(config);
-      },
-      [] {
-        WeightedRoundRobinConfig config;
-        config.error_utilization_penalty = 0;
-        return make_lb_config(config);
-      },
       [] {
         WeightedTargetConfig config;
         config.targets[ChildName("a")] = {3, round_robin(), LocalityName{"eu", "1", ""}};
@@ -116,7 +105,8 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 2});
       },
       [=] {
-        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 1024, true});
+        return make_lb_config(
+            ClusterImplConfig{cluster, round_robin(), "", 1024, ClusterName("aggregate")});
       },
       [=] {
         return make_lb_config(ClusterImplConfig{cluster, pick_first(false)});
@@ -184,7 +174,6 @@ TEST_CASE("lb_config: every policy has its name", "[messages][lb_config]") {
   CHECK(policy_name(ClusterManagerConfig{}) == "cluster_manager");
   CHECK(policy_name(RingHashConfig{}) == "ring_hash");
   CHECK(policy_name(LeastRequestConfig{}) == "least_request");
-  CHECK(policy_name(WeightedRoundRobinConfig{}) == "weighted_round_robin");
   const LbConfig custom = CustomConfig{"nearest", ""};
   CHECK(policy_name(custom) == "nearest");
 }

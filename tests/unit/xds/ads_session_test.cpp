@@ -13,6 +13,7 @@
 
 #include "messages/overloaded.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_at_once.hpp"
 #include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "tests/support/parse_options.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/cluster.hpp"
@@ -263,29 +264,12 @@ TEST_CASE("parse_cluster: percentages above 100 and durations out of range are e
 
 // --- load reports ---------------------------------------------------------------------
 
-TEST_CASE("parse_cluster: load is reported to self or to nobody", "[xds][parse][A27][A37-17]") {
-  CHECK_FALSE(cluster_with("").report_load);
-  CHECK(cluster_with("lrs_server { self {} }").report_load);
+TEST_CASE("parse_cluster: a server of load reports is self", "[xds][parse][A27][A37-17]") {
+  CHECK(error_in("lrs_server { self {} }").empty());
   const auto other =
       GENERATE(as<std::string>{}, "ads {}", "path: \"p\"", "api_config_source {}", "");
   CHECK(error_in("lrs_server { " + other + " }") ==
         "lrs_server: must be self, found another server");
-}
-
-TEST_CASE("parse_cluster: of the metrics to report, those count that have a meaning",
-          "[xds][parse][A85]") {
-  CHECK(cluster_with(R"(lrs_report_endpoint_metrics: "cpu_utilization"
-                        lrs_report_endpoint_metrics: "mem_utilization"
-                        lrs_report_endpoint_metrics: "application_utilization"
-                        lrs_report_endpoint_metrics: "named_metrics.*"
-                        lrs_report_endpoint_metrics: "named_metrics.queue"
-                        lrs_report_endpoint_metrics: "named_metrics."
-                        lrs_report_endpoint_metrics: "disk_utilization")")
-            .reported_metrics == std::vector<std::string>{"cpu_utilization",
-                                                          "mem_utilization",
-                                                          "application_utilization",
-                                                          "named_metrics.*",
-                                                          "named_metrics.queue"});
 }
 
 // --- one is told from another -----------------------------------------------------------
@@ -305,8 +289,6 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       "outlier_detection {}",
       "outlier_detection { interval { seconds: 1 } }",
       system_roots,
-      "lrs_server { self {} }",
-      "lrs_report_endpoint_metrics: \"cpu_utilization\"",
       "lb_policy: RING_HASH",
       "lb_policy: RING_HASH ring_hash_lb_config { maximum_ring_size { value: 2048 } }",
   };

@@ -10,6 +10,7 @@
 #include "messages/listener.hpp"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "tests/support/parse_options.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/limits.hpp"
 #include "xds/parse/listener.hpp"

@@ -2,24 +2,23 @@
 //
 // The LB policies that a runtime need not have: what is in their configurations, and what becomes
 // of them where it has them not. Lists and nesting are in parse_cluster_test.
-#include <chrono>
 #include <memory>
+#include <string>
 
 #include <catch2/catch.hpp>
 
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "tests/support/parse_options.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/cluster.hpp"
 
 namespace signalbox::xds {
 namespace {
 
-using namespace std::chrono_literals;
 using ClusterProto = envoy::config::cluster::v3::Cluster;
 
 const std::string kPolicies = "type.googleapis.com/envoy.extensions.load_balancing_policies.";
-const std::string kWeighted = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin";
 const std::string kValue =
     "load_balancing_policy.policies[0].typed_extension_config.typed_config.value";
 
@@ -75,8 +74,8 @@ Config config_of(const std::string& fields) {
 
 TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
           "[xds][parse][A52]") {
-  const auto type = GENERATE_COPY(
-      as<std::string>{}, "ring_hash.v3.RingHash", "least_request.v3.LeastRequest", kWeighted);
+  const auto type =
+      GENERATE(as<std::string>{}, "ring_hash.v3.RingHash", "least_request.v3.LeastRequest");
   const LbConfigPtr chosen =
       value_of<Cluster>(parse(list(entry(type) + kRoundRobin), without_policies())).lb_policy;
   CHECK(same_config(chosen, make_lb_config(RoundRobinConfig{})));
@@ -88,6 +87,14 @@ TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
   // One that is there is not passed over, whatever comes behind it.
   CHECK_FALSE(
       same_config(value_of<Cluster>(parse(list(entry(type) + kRoundRobin))).lb_policy, chosen));
+}
+
+TEST_CASE("parse_cluster: weighted_round_robin, which signalbox lacks, is passed over",
+          "[xds][parse][A52][A58]") {
+  const std::string weighted =
+      entry("client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
+  CHECK(same_config(value_of<Cluster>(parse(list(weighted + kRoundRobin))).lb_policy,
+                    make_lb_config(RoundRobinConfig{})));
 }
 
 TEST_CASE("parse_cluster: who names no supported policy is told the registered ones too",
@@ -311,48 +318,6 @@ TEST_CASE("parse_cluster: least_request of one is an error", "[xds][parse][A48]"
   CHECK(error_in(list(entry("least_request.v3.LeastRequest", fields))) == kValue + error);
   CHECK(error_in("lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }") ==
         "least_request_lb_config" + error);
-}
-
-// --- weighted_round_robin -----------------------------------------------------------
-
-TEST_CASE("parse_cluster: weighted_round_robin's periods and penalty", "[xds][parse][A58]") {
-  const auto usual = config_of<WeightedRoundRobinConfig>(list(entry(kWeighted)));
-  CHECK_FALSE(usual.enable_oob_load_report);
-  CHECK(usual.oob_reporting_period == 10s);
-  CHECK(usual.blackout_period == 10s);
-  CHECK(usual.weight_expiration_period == 180s);
-  CHECK(usual.weight_update_period == 1s);
-  CHECK(usual.error_utilization_penalty == 1.0F);
-  CHECK(usual.metric_names_for_computing_utilization.empty());
-  const auto all = config_of<WeightedRoundRobinConfig>(
-      list(entry(kWeighted,
-                 R"(enable_oob_load_report { value: true } oob_reporting_period { seconds: 1 }
-                    blackout_period { seconds: 2 } weight_expiration_period { seconds: 3 }
-                    weight_update_period { seconds: 4 } error_utilization_penalty { value: 0 }
-                    metric_names_for_computing_utilization: "named_metrics.a")")));
-  CHECK(all.enable_oob_load_report);
-  CHECK(all.oob_reporting_period == 1s);
-  CHECK(all.blackout_period == 2s);
-  CHECK(all.weight_expiration_period == 3s);
-  CHECK(all.weight_update_period == 4s);
-  CHECK(all.error_utilization_penalty == 0.0F);
-  CHECK(all.metric_names_for_computing_utilization == std::vector<std::string>{"named_metrics.a"});
-  // A58: more often than this is not done.
-  CHECK(config_of<WeightedRoundRobinConfig>(list(entry(kWeighted, "weight_update_period {}")))
-            .weight_update_period == 100ms);
-}
-
-TEST_CASE("parse_cluster: weighted_round_robin that cannot be is an error", "[xds][parse][A58]") {
-  const auto period = GENERATE(as<std::string>{},
-                               "oob_reporting_period",
-                               "blackout_period",
-                               "weight_expiration_period",
-                               "weight_update_period");
-  CHECK(error_in(list(entry(kWeighted, period + " { seconds: -1 }"))) ==
-        kValue + "." + period + ".seconds: must be in [0, 315576000000], found -1");
-  const auto penalty = GENERATE(as<std::string>{}, "-0.5", "nan", "inf");
-  CHECK(error_in(list(entry(kWeighted, "error_utilization_penalty { value: " + penalty + " }"))) ==
-        kValue + ".error_utilization_penalty: must be a number of at least 0, found " + penalty);
 }
 
 // --- structures ---------------------------------------------------------------------

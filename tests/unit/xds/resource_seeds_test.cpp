@@ -10,6 +10,7 @@
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "tests/support/parse_options.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/parse_resource.hpp"
