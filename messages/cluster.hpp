@@ -6,7 +6,7 @@
 //
 // Source: gRFC A27, A37 (LOGICAL_DNS, aggregate), A75 (the LB policy is the leaf's own;
 // idle_timeout), A29 (TLS), A32 (circuit breaker), A50 (outlier detection), A55
-// (override_host_status), A85 (load reports), A86 (HTTP CONNECT).
+// (override_host_status), A85 (load reports).
 
 #pragma once
 
@@ -69,8 +69,6 @@ struct Cluster {
   std::optional<OutlierDetection> outlier_detection = {};
   /// nullopt: the control plane says nothing of security, and the channel's credentials hold (A29).
   std::optional<UpstreamTls> tls = {};
-  /// Endpoints with an http_proxy are reached through it (A86).
-  bool http_connect = false;
   /// Load is reported to the server that the cluster came from (lrs_server self; A27).
   bool report_load = false;
   /// The endpoints' own metrics that are reported, each "cpu_utilization", "mem_utilization",
