@@ -163,6 +163,10 @@ Manner one_large_message(bool is_corked) {
           .corked = is_corked};
 }
 
+Manner one_message() {
+  return {.name = "a message", .requests = {saying("one")}, .prepare = nullptr};
+}
+
 }  // namespace
 
 TEST_CASE("going away: a call of which a server has a part is sent once", "[channel][repick][A6]") {
@@ -237,6 +241,50 @@ TEST_CASE("going away: a call that is made again is not made a third time when a
     CHECK(world.counts->repicked() == 1);
     world.wait_for_no_uses();
     world.publish(nullptr);
+  }
+}
+
+// Each text that the code or gRPC itself says of calls that no server has, and some that look so.
+TEST_CASE("going away: no words of a server's own status have its call made again",
+          "[channel][repick][A6]") {
+  struct Status {
+    grpc::StatusCode code;
+    std::string words;
+  };
+
+  const Status said =
+      GENERATE(Status{grpc::StatusCode::UNAVAILABLE, "GOAWAY received"},
+               Status{grpc::StatusCode::UNAVAILABLE, "Transport closed"},
+               Status{grpc::StatusCode::UNAVAILABLE, "Received RST_STREAM with error code 7"},
+               Status{grpc::StatusCode::UNAVAILABLE, "grpc_message:\"GOAWAY received\""},
+               Status{grpc::StatusCode::UNAVAILABLE, "\", grpc_message:\"GOAWAY received\""},
+               Status{grpc::StatusCode::UNAVAILABLE, "Socket closed"},
+               Status{grpc::StatusCode::UNAVAILABLE, "failed to connect to all addresses"},
+               Status{grpc::StatusCode::UNAVAILABLE, "CANCELLED"},
+               Status{grpc::StatusCode::UNAVAILABLE, ""},
+               Status{grpc::StatusCode::CANCELLED, "CANCELLED"},
+               Status{grpc::StatusCode::CANCELLED, "GOAWAY received"});
+  // A large message is still being written when the status comes: gRPC cancels the call.
+  for (const Manner& manner : {one_message(), one_large_message(true)}) {
+    for (const Way& way : ways()) {
+      CAPTURE(way.name, said.code, said.words, manner.name);
+      TalkingSocket server(
+          Turns{kSettings, {"one", trailers_only(said.code, said.words)}, kSilence});
+      EchoServer living;
+      ChannelWorld world;
+      const auto to_server = world.connect(Address(server.address()));
+      const auto to_living = world.connect(living.address());
+      std::atomic<std::size_t> asked{0};
+      world.publish(
+          in_turn({answer(Complete{to_server.get()}), answer(Complete{to_living.get()})}, asked));
+      const Transcript ours = converse(way, manner, world.channel, living.service());
+      CHECK(ours.status.error_code() == said.code);
+      CHECK(ours.status.error_message() == said.words);
+      CHECK(living.service().calls == 0);
+      CHECK(world.counts->repicked() == 0);
+      world.wait_for_no_uses();
+      world.publish(nullptr);
+    }
   }
 }
 
