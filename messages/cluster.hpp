@@ -6,7 +6,7 @@
 //
 // Source: gRFC A27, A37 (LOGICAL_DNS, aggregate), A75 (the LB policy is the leaf's own;
 // idle_timeout), A29 (TLS), A32 (circuit breaker), A50 (outlier detection), A55
-// (override_host_status), A86 (HTTP CONNECT).
+// (override_host_status).
 
 #pragma once
 
@@ -69,8 +69,6 @@ struct Cluster {
   std::optional<OutlierDetection> outlier_detection = {};
   /// nullopt: the control plane says nothing of security, and the channel's credentials hold (A29).
   std::optional<UpstreamTls> tls = {};
-  /// Endpoints with an http_proxy are reached through it (A86).
-  bool http_connect = false;
   /// Each endpoint is to pass all of them; empty: none is probed. Shared with the subchannels.
   HealthChecksPtr health_checks = nullptr;
   /// Of an aggregate, metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}; nullopt: as

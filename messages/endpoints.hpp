@@ -9,7 +9,7 @@
 // pointer, so that a receiver can tell by comparing pointers.
 //
 // Source: gRFC A27 (EDS), A37-20 (DNS: one priority, one locality), A61 (several addresses), A76
-// (hash key), A81 (hostname), A86 (HTTP CONNECT); Envoy's aggregate cluster (overprovisioning).
+// (hash key), A81 (hostname); Envoy's aggregate cluster (overprovisioning).
 
 #pragma once
 
@@ -41,9 +41,8 @@ struct Endpoint {
   std::vector<Address> addresses;
   HealthStatus health = HealthStatus::kUnknown;
   std::uint32_t weight = 1;
-  std::string hostname = {};    ///< For :authority (A81); empty: none is known.
-  std::string hash_key = {};    ///< Its place on the ring (A76); empty: its address is.
-  std::string http_proxy = {};  ///< Address of an HTTP CONNECT proxy (A86); empty: direct.
+  std::string hostname = {};  ///< For :authority (A81); empty: none is known.
+  std::string hash_key = {};  ///< Its place on the ring (A76); empty: its address is.
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };

@@ -23,6 +23,12 @@
 namespace signalbox::tools {
 namespace {
 
+struct FileText {
+  std::string name;
+  std::string text;
+  absl::StatusOr<xds::Document> document;  // What the text says; an error names the file.
+};
+
 struct Finding {
   std::string file;
   std::string kind = "unknown";  // "bootstrap" or "resources".
@@ -60,30 +66,20 @@ void add_certificate_providers(const std::string& text, xds::ParseOptions& optio
     options.certificate_providers.insert(name);
 }
 
-void add_warnings(const std::string& text,
-                  const std::vector<xds::ResourceBytes>& resources,
-                  const xds::ParseOptions& options,
-                  Finding& finding) {
-  const auto places =
-      xds::resource_places(text, xds::format_of(finding.file), finding.file, options.limits);
-  if (!places.ok()) return;
-  for (const xds::LintWarning& warning : xds::lint(resources))
-    finding.warnings.push_back(absl::StrCat((*places)[warning.resource], warning.text));
-}
-
-void check_resources(const std::string& text, const xds::ParseOptions& options, Finding& finding) {
+void check_resources(const xds::Document& document,
+                     const xds::ParseOptions& options,
+                     Finding& finding) {
   finding.kind = "resources";
-  const auto resources =
-      xds::parse_resources_text(text, xds::format_of(finding.file), finding.file, options.limits);
-  if (!resources.ok()) {
+  const auto read = xds::read_resources(document, finding.file, options.limits);
+  if (!read.ok()) {
     // The reader joins what it found, each beginning with the file. Here each has a line.
     const std::string file = absl::StrCat(finding.file, ": ");
-    const auto message = absl::StripPrefix(resources.status().message(), file);
+    const auto message = absl::StripPrefix(read.status().message(), file);
     for (const absl::string_view error : absl::StrSplit(message, absl::StrCat("; ", file)))
       finding.errors.push_back(absl::StrCat(file, error));
     return;
   }
-  for (const auto& resource : *resources) {
+  for (const auto& resource : read->resources) {
     // The type is one of the four: a file of others was refused above.
     const auto parsed = xds::parse_resource(
         *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes, options);
@@ -91,8 +87,10 @@ void check_resources(const std::string& text, const xds::ParseOptions& options, 
     // It names the resource.
     finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
   }
-  finding.summary = counted(resources->size(), "resource");
-  if (finding.errors.empty()) add_warnings(text, *resources, options, finding);
+  finding.summary = counted(read->resources.size(), "resource");
+  if (!finding.errors.empty()) return;
+  for (const xds::LintWarning& warning : xds::lint(read->resources))
+    finding.warnings.push_back(absl::StrCat(read->places[warning.resource], warning.text));
 }
 
 void check_bootstrap(const std::string& text, Finding& finding) {
@@ -110,23 +108,23 @@ void check_bootstrap(const std::string& text, Finding& finding) {
 }
 
 // A file of resources has a list of that name; every other JSON object is taken for a bootstrap.
-Finding check_text(const std::string& file,
-                   const std::string& text,
-                   const xds::ParseOptions& options) {
+bool is_of_resources(const xds::Document& document) {
+  return document.root.is_object() && document.root.contains("resources");
+}
+
+Finding check_file(const FileText& file, const xds::ParseOptions& options) {
   Finding finding;
-  finding.file = file;
-  const bool is_json = xds::format_of(file) == xds::Format::kJson;
-  const auto document = is_json ? xds::parse_json_document(text, options.limits.max_file_values)
-                                : xds::parse_yaml_document(text, options.limits.max_file_values);
-  if (!document.ok()) {
-    finding.errors.push_back(absl::StrCat(file, ": ", document.status().message()));
-  } else if (document->root.is_object() && document->root.contains("resources")) {
-    check_resources(text, options, finding);
-  } else if (is_json) {
-    check_bootstrap(text, finding);
+  finding.file = file.name;
+  if (!file.document.ok()) {
+    finding.errors.emplace_back(file.document.status().message());
+  } else if (is_of_resources(*file.document)) {
+    check_resources(*file.document, options, finding);
+  } else if (xds::format_of(file.name) == xds::Format::kJson) {
+    check_bootstrap(file.text, finding);
   } else {
     finding.errors.push_back(absl::StrCat(
-        file, ": neither a file of resources (the list \"resources\") nor a bootstrap (JSON)"));
+        file.name,
+        ": neither a file of resources (the list \"resources\") nor a bootstrap (JSON)"));
   }
   return finding;
 }
@@ -163,23 +161,24 @@ void print(const std::vector<Finding>& findings, bool as_json) {
 }  // namespace
 
 int run_check(const CheckOptions& options) {
-  std::vector<std::pair<std::string, std::string>> texts;  // By file.
+  std::vector<FileText> files;
   xds::ParseOptions parsing = parse_options(options);
   bool readable = true;
   bool valid = true;
-  for (const std::string& file : options.files) {
-    auto text = actors::read_file(file, parsing.limits.max_file_bytes);
-    if (text.ok()) {
-      add_certificate_providers(*text, parsing);
-      texts.emplace_back(file, *std::move(text));
-    } else {
+  for (const std::string& name : options.files) {
+    auto text = actors::read_file(name, parsing.limits.max_file_bytes);
+    if (!text.ok()) {
       readable = false;
       say("check", text.status().message());
+      continue;
     }
+    auto document = xds::parse_file_document(*text, xds::format_of(name), name, parsing.limits);
+    if (document.ok() && !is_of_resources(*document)) add_certificate_providers(*text, parsing);
+    files.push_back({name, *std::move(text), std::move(document)});
   }
   std::vector<Finding> findings;
-  for (const auto& [file, text] : texts) {
-    findings.push_back(check_text(file, text, parsing));
+  for (const FileText& file : files) {
+    findings.push_back(check_file(file, parsing));
     valid = valid && findings.back().errors.empty();
   }
   print(findings, options.json);

@@ -13,7 +13,6 @@
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
-#include "xds/document.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {
@@ -103,40 +102,21 @@ std::string place_of(absl::string_view file_name, const Document& document, std:
   return absl::StrCat(file_name, ": ", line, kListName, "[", index, "]: ");
 }
 
-absl::StatusOr<Document> parse_list(absl::string_view text,
-                                    Format format,
-                                    absl::string_view file_name,
-                                    const Limits& limits) {
-  const auto beyond =
-      [&](absl::string_view what, std::size_t most, std::size_t found, absl::string_view limit) {
-        return absl::ResourceExhaustedError(absl::StrCat(file_name,
-                                                         ": must have at most ",
-                                                         most,
-                                                         " ",
-                                                         what,
-                                                         ", found ",
-                                                         found,
-                                                         " (limit ",
-                                                         limit,
-                                                         ")"));
-      };
-  if (text.size() > limits.max_file_bytes)
-    return beyond("bytes", limits.max_file_bytes, text.size(), "max_file_bytes");
-  auto document = format == Format::kJson ? parse_json_document(text, limits.max_file_values)
-                                          : parse_yaml_document(text, limits.max_file_values);
-  if (!document.ok()) {
-    return absl::Status(document.status().code(),
-                        absl::StrCat(file_name, ": ", document.status().message()));
-  }
-  const json& root = document->root;
-  if (!root.is_object() || !root.contains(kListName) || !root[std::string(kListName)].is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file_name, ": expected an object with the list \"", kListName, "\""));
-  }
-  const json& list = root[std::string(kListName)];
-  if (list.size() > limits.max_resources)
-    return beyond("resources", limits.max_resources, list.size(), "max_resources");
-  return document;
+absl::Status beyond(absl::string_view file_name,
+                    absl::string_view what,
+                    std::size_t most,
+                    std::size_t found,
+                    absl::string_view limit) {
+  return absl::ResourceExhaustedError(absl::StrCat(file_name,
+                                                   ": must have at most ",
+                                                   most,
+                                                   " ",
+                                                   what,
+                                                   ", found ",
+                                                   found,
+                                                   " (limit ",
+                                                   limit,
+                                                   ")"));
 }
 
 }  // namespace
@@ -145,25 +125,42 @@ Format format_of(absl::string_view file_name) {
   return absl::EndsWithIgnoreCase(file_name, ".json") ? Format::kJson : Format::kYaml;
 }
 
-absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
-                                                                Format format,
-                                                                absl::string_view file_name,
-                                                                const Limits& limits) {
-  const auto document = parse_list(text, format, file_name, limits);
-  if (!document.ok()) return document.status();
-  const json& root = document->root;
+absl::StatusOr<Document> parse_file_document(absl::string_view text,
+                                             Format format,
+                                             absl::string_view file_name,
+                                             const Limits& limits) {
+  if (text.size() > limits.max_file_bytes)
+    return beyond(file_name, "bytes", limits.max_file_bytes, text.size(), "max_file_bytes");
+  auto document = format == Format::kJson ? parse_json_document(text, limits.max_file_values)
+                                          : parse_yaml_document(text, limits.max_file_values);
+  if (document.ok()) return document;
+  return absl::Status(document.status().code(),
+                      absl::StrCat(file_name, ": ", document.status().message()));
+}
+
+absl::StatusOr<PlacedResources> read_resources(const Document& document,
+                                               absl::string_view file_name,
+                                               const Limits& limits) {
+  const json& root = document.root;
+  if (!root.is_object() || !root.contains(kListName) || !root[std::string(kListName)].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_name, ": expected an object with the list \"", kListName, "\""));
+  }
+  const json& list = root[std::string(kListName)];
+  if (list.size() > limits.max_resources)
+    return beyond(file_name, "resources", limits.max_resources, list.size(), "max_resources");
 
   const auto resolver = make_type_resolver();
-  std::vector<ResourceBytes> resources;
+  PlacedResources read;
   std::vector<std::string> errors;
   std::size_t error_count = 0;
   std::set<std::pair<std::string, std::string>> seen;
   std::size_t index = 0;
   const auto add_error = [&](absl::string_view what) {
     if (++error_count > kMaxKeptErrors) return;
-    errors.push_back(absl::StrCat(place_of(file_name, *document, index), what));
+    errors.push_back(absl::StrCat(place_of(file_name, document, index), what));
   };
-  for (const json& object : root[std::string(kListName)]) {
+  for (const json& object : list) {
     auto resource = to_resource(object, *resolver);
     if (!resource.ok()) {
       add_error(resource.status().message());
@@ -171,26 +168,26 @@ absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_vie
       add_error(
           absl::StrCat(api_name(resource->type_url), " \"", resource->name, "\" occurs twice"));
     } else {
-      resources.push_back(*std::move(resource));
+      read.resources.push_back(*std::move(resource));
+      read.places.push_back(place_of(file_name, document, index));
     }
     ++index;
   }
   if (error_count > errors.size())
     errors.push_back(absl::StrCat("and ", error_count - errors.size(), " more errors"));
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "; "));
-  return resources;
+  return read;
 }
 
-absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
-                                                         Format format,
-                                                         absl::string_view file_name,
-                                                         const Limits& limits) {
-  const auto document = parse_list(text, format, file_name, limits);
+absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
+                                                                Format format,
+                                                                absl::string_view file_name,
+                                                                const Limits& limits) {
+  const auto document = parse_file_document(text, format, file_name, limits);
   if (!document.ok()) return document.status();
-  std::vector<std::string> places;
-  for (std::size_t i = 0; i < document->root[std::string(kListName)].size(); ++i)
-    places.push_back(place_of(file_name, *document, i));
-  return places;
+  auto read = read_resources(*document, file_name, limits);
+  if (!read.ok()) return read.status();
+  return std::move(read->resources);
 }
 
 }  // namespace signalbox::xds

@@ -2,7 +2,11 @@
 //
 // A resource file: the configuration of a server that has no control plane.
 //
-//   YAML or JSON ──▶ [parse_resources_text] ──▶ {type URL, name, bytes}, as if from a server
+//   YAML or JSON ─▶ [parse_file_document] ─▶ Document ─▶ [read_resources] ─┬▶ {type URL, name,
+//                                                                          │   bytes}, as a server
+//                                                                          │   would send them
+//                                                                          └▶ places in the file
+//   [parse_resources_text] is both, without the places.
 //
 //   resources:
 //     - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -23,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "xds/document.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::xds {
@@ -41,17 +46,30 @@ enum class Format { kJson, kYaml };
 /// JSON for a name that ends in `.json`, YAML for every other.
 Format format_of(absl::string_view file_name);
 
+struct PlacedResources {
+  std::vector<ResourceBytes> resources;
+  /// Where each resource stands, as errors say it: "FILE: line 3: resources[0]: ".
+  std::vector<std::string> places;
+};
+
+/// Any text as a tree of values. RESOURCE_EXHAUSTED: it is beyond max_file_bytes or
+/// max_file_values.
+absl::StatusOr<Document> parse_file_document(absl::string_view text,
+                                             Format format,
+                                             absl::string_view file_name,
+                                             const Limits& limits = {});
+
+/// The resources of the document in their order. RESOURCE_EXHAUSTED: there are more than
+/// max_resources.
+absl::StatusOr<PlacedResources> read_resources(const Document& document,
+                                               absl::string_view file_name,
+                                               const Limits& limits = {});
+
 /// The resources of the text in their order. `file_name` is for the errors only. RESOURCE_EXHAUSTED
 /// for what is beyond a limit: max_file_bytes, max_file_values, max_resources.
 absl::StatusOr<std::vector<ResourceBytes>> parse_resources_text(absl::string_view text,
                                                                 Format format,
                                                                 absl::string_view file_name,
                                                                 const Limits& limits = {});
-
-/// Where each resource of a good text stands, as errors say it: "FILE: line 3: resources[0]: ".
-absl::StatusOr<std::vector<std::string>> resource_places(absl::string_view text,
-                                                         Format format,
-                                                         absl::string_view file_name,
-                                                         const Limits& limits = {});
 
 }  // namespace signalbox::xds

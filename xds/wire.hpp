@@ -8,6 +8,9 @@
 // protobuf builds an object for every entry of a message, and an empty entry is two bytes long:
 // one byte can cost a hundred. So the parser weighs bytes before it decodes them, and reads what is
 // around resources (responses, wrappers) as views.
+//
+// lb/session/envoy_cookie has a reader of its own: xds and lb include nothing of each other, and
+// messages, which both include, holds no logic.
 
 #pragma once
 

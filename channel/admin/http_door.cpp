@@ -76,11 +76,12 @@ std::optional<std::string> flaw_of_headers(absl::string_view headers) {
   return absl::StrCat("Host: expected one, found ", hosts);
 }
 
-HttpDoor::HttpDoor(int listener, Enter enter)
+HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits)
     : listener_(listener),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      enter_(std::move(enter)) {
+      enter_(std::move(enter)),
+      limits_(limits) {
   ::fcntl(listener_, F_SETFL, ::fcntl(listener_, F_GETFL) | O_NONBLOCK);
   watch(events_, listener_, EPOLLIN);
   watch(events_, stop_, EPOLLIN);
@@ -144,8 +145,8 @@ void HttpDoor::accept_all() {
       close_waiting(waiting_.begin());  // Its descriptor is for the one that comes.
       continue;
     }
-    if (waiting_.size() == kMost) close_waiting(waiting_.begin());
-    waiting_.push_back({fresh, Clock::now() + kPatience});
+    if (waiting_.size() == limits_.most) close_waiting(waiting_.begin());
+    waiting_.push_back({fresh, Clock::now() + limits_.patience});
     const Place place = std::prev(waiting_.end());
     by_descriptor_.emplace(fresh.descriptor, place);
     watch(events_, fresh.descriptor, EPOLLIN | EPOLLRDHUP | EPOLLET);  // Tells what is there, too.

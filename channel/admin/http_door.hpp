@@ -3,15 +3,16 @@
 // HttpDoor — accepts connections, and lets in those whose request has come.
 //
 //   listening socket ─▶ [HttpDoor] ─ the request's headers are whole ─▶ enter(connection)
-//                          ├ no whole headers within kPatience ─▶ closed
+//                          ├ no whole headers within the patience ─▶ closed
 //                          └ headers that servers read in different ways ─▶ 400
 //
 // One thread, which sleeps when nothing comes. A connection that is silent holds a descriptor, and
 // no thread. What it has sent stays in the socket: the HTTP library behind the door reads it.
 //
 // Invariants
-//   D1  At most kMost connections wait. Another one takes the place of the one that waits longest.
-//   D2  A connection waits for at most kPatience, however often it sends something.
+//   D1  At most limits.most connections wait. Another one takes the place of the one that waits
+//       longest.
+//   D2  A connection waits for at most limits.patience, however often it sends something.
 //   D3  No request with two Host headers, or with a NUL in its headers, enters: the library would
 //       take the first Host, or the text before the NUL, where a proxy may take the other.
 
@@ -38,6 +39,11 @@ struct AcceptedConnection {
   socklen_t peer_size = 0;
 };
 
+struct HttpDoorLimits {
+  std::size_t most = 256;  ///< Connections that wait.
+  std::chrono::milliseconds patience{2000};
+};
+
 /// Where the headers of a request end, with the empty line; nullopt: they are not whole.
 std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 
@@ -46,8 +52,6 @@ std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
 class HttpDoor {
  public:
-  static constexpr std::size_t kMost = 256;
-  static constexpr std::chrono::seconds kPatience{2};
   /// Longer headers are refused.
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
@@ -55,7 +59,7 @@ class HttpDoor {
   using Enter = std::function<void(const AcceptedConnection& connection)>;
 
   /// `listener`: a listening socket, which the door closes.
-  HttpDoor(int listener, Enter enter);
+  HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});
 
   /// Closes all that wait.
   ~HttpDoor();
@@ -90,6 +94,7 @@ class HttpDoor {
   const int events_;  // epoll
   const int stop_;    // Readable when it is the end.
   const Enter enter_;
+  const HttpDoorLimits limits_;
   std::optional<Clock::time_point> paused_until_;  // No descriptor was left: nothing is accepted.
   std::list<Waiting> waiting_;                     // The longest first.
   std::map<int, Place> by_descriptor_;

@@ -70,6 +70,12 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
     return binder_->is_callback_cq(call.cq());
   }
 
+  /// Whether a server's handler may begin when the headers have come, and no message has.
+  bool headers_begin_it() const {
+    return type_ == grpc::internal::RpcMethod::CLIENT_STREAMING ||
+           type_ == grpc::internal::RpcMethod::BIDI_STREAMING;
+  }
+
   /// grpc-previous-rpc-attempts of the one that runs.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 

@@ -227,13 +227,18 @@ bool RetriedStream::go_out(Lock lock, Methods& methods) {
   if (entering_ > 0) --entering_;
   const FilledOps filled = filled_ops();
   if (current_.call() == nullptr && filled.is_of(context_.c_call())) current_ = *filled.call;
-  // A batch may come back when a cancelled call has forgotten its transport.
-  if (state_ == State::kOpen && current_.call() != nullptr)
-    was_taken_ = was_taken_ || !actors::has_no_transport(current_.call());
+  if (state_ == State::kOpen && has_begun_) note_transport();
   is_blind_ = current_.call() == nullptr || !filled.is_of(current_.call());
   if (!is_blind_) remember(methods, filled.ops);
   if (is_blind_ || (is_large_ && state_ == State::kOpen)) settle(std::move(lock));
   return false;
+}
+
+// Once a transport has the attempt, gRPC names it until a batch fails: gRPC then cancels the call,
+// and forgets the transport.
+void RetriedStream::note_transport() {
+  if (was_taken_ || current_.call() == nullptr) return;
+  was_taken_ = !actors::has_no_transport(current_.call());
 }
 
 void RetriedStream::remember(Methods& methods, CallOpSetInterface* ops) {
@@ -241,10 +246,13 @@ void RetriedStream::remember(Methods& methods, CallOpSetInterface* ops) {
   batch.methods = &methods;
   batch.ops = ops;
   batch.call = current_.call();
-  has_begun_ |= has(methods, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA);
+  const bool begins = has(methods, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA);
+  has_begun_ |= begins;
   is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
   if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
     batch.is_sent = true;
+    // If this batch fails, its headers may be at the server all the same.
+    was_taken_ = was_taken_ || (begins && observer_.headers_begin_it());
     log_.push_back(*methods.GetSerializedSendMessage());
     log_bytes_ += log_.back().Length();
     is_large_ = log_bytes_ > most_kept_;
@@ -285,9 +293,7 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
   const bool has_status = has(methods, InterceptionHookPoints::POST_RECV_STATUS);
   batch.status = has_status ? methods.GetRecvStatus() : nullptr;
   has_headers_ |= batch.has_headers;
-  was_taken_ = was_taken_ || state_ == State::kSettled ||
-               (batch.is_sent && methods.GetSendMessageStatus()) ||
-               !actors::has_no_transport(batch.call);
+  was_taken_ = was_taken_ || (batch.is_sent && methods.GetSendMessageStatus());
   const bool receives = batch.has_headers || batch.has_message || has_status;
   const bool has_come = batch.has_message && methods.GetRecvMessage() != nullptr;
   if (has_come && batch.reply != nullptr && !batch.reply->make() && has_status)
@@ -445,6 +451,7 @@ void RetriedStream::stepped(Lock lock) {
       end_->FinishOp(&ok);
       return decide(std::move(lock));
     case Step::kReplay:
+      note_transport();
       return send_next(std::move(lock));
   }
 }
@@ -504,12 +511,15 @@ void RetriedStream::replay(const Call& call) {
 
 void RetriedStream::send_next(Lock lock) {
   sends_ = std::make_unique<Sends>();
-  if (std::exchange(sends_headers_, false)) sends_->SendInitialMetadata(&headers_, 0);
-  if (next_ < log_.size()) {
+  if (std::exchange(sends_headers_, false)) {
+    sends_->SendInitialMetadata(&headers_, 0);  // Alone: see was_taken_.
+  } else if (next_ < log_.size()) {
     const grpc::Status copied = sends_->SendMessage(log_[next_++]);
     SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
+    if (next_ == log_.size() && std::exchange(sends_close_, false)) sends_->ClientSendClose();
+  } else if (std::exchange(sends_close_, false)) {
+    sends_->ClientSendClose();
   }
-  if (next_ == log_.size() && std::exchange(sends_close_, false)) sends_->ClientSendClose();
   std::array<grpc_op, 3> ops{};
   const std::size_t count = sends_->add(ops.data());
   if (count == 0) return refill(std::move(lock));

@@ -111,6 +111,7 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   void send_next(Lock lock);
   void refill(Lock lock);
   void carry(Lock lock, Step step, const grpc_op* ops, std::size_t count);
+  void note_transport();
   void remember(Methods& methods, grpc::internal::CallOpSetInterface* ops);
   void rearm(Batch& batch);
   Batch* find(const Methods& methods);
@@ -144,7 +145,10 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  bool was_taken_ = false;  ///< A transport had the attempt when one of its batches came back.
+  /// A server may have seen something of the attempt. While it is false, no message was sent, and
+  /// each batch with the headers failed. gRPC says that headers have failed only before any of
+  /// their bytes has left; of a batch with a message, too, it does not say which of the two failed.
+  bool was_taken_ = false;
 
   // How the attempt ended.
   bool has_headers_ = false;      ///< Its headers were asked for, and either came or do not exist.

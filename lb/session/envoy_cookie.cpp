@@ -30,7 +30,8 @@ constexpr unsigned kLongestSize = 5;
 constexpr unsigned kLongestVarint = 10;
 constexpr std::size_t kDeepestGroup = 100;
 
-/// The bytes of a message that have not been read.
+/// The bytes of a message that have not been read. xds/wire has a reader of its own: lb and xds
+/// include nothing of each other, and messages, which both include, holds no logic.
 class Bytes {
  public:
   explicit Bytes(absl::string_view text) : rest_(text) {}

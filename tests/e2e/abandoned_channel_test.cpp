@@ -27,17 +27,11 @@ namespace signalbox::actors {
 namespace {
 
 using namespace std::chrono_literals;
+using test::connector_options;
 using test::EchoServer;
 using test::Graveyard;
 using test::MuteSocket;
 using test::Record;
-
-GrpcConnectorOptions options(Graveyard& graveyard) {
-  GrpcConnectorOptions options;
-  options.credentials = grpc::InsecureChannelCredentials();
-  options.retire = graveyard.retire();
-  return options;
-}
 
 /// A server's side of one connection.
 class Taken {
@@ -93,7 +87,7 @@ const std::string kSettings("\0\0\0\x4\0\0\0\0\0", 9);
 TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTINGS leaves nothing",
           "[io][connector][leak]") {
   Graveyard graveyard;
-  auto connector = std::make_unique<GrpcConnector>(options(graveyard));
+  auto connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
   const bool ends_first = GENERATE(false, true);
   INFO("the connector ends before the SETTINGS come: " << ends_first);
   for (int round = 0; round < 20; ++round) {
@@ -106,7 +100,7 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
     attempt.reset();
     if (ends_first) connector.reset();
     // While somebody serves the sockets.
-    if (ends_first) connector = std::make_unique<GrpcConnector>(options(graveyard));
+    if (ends_first) connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
     connection.say(kSettings);
     REQUIRE(connection.is_closed());
     CHECK(record.words().empty());
@@ -116,7 +110,7 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
 TEST_CASE("grpc_connector: an attempt that is given up and never answered ends with its time",
           "[io][connector][leak]") {
   Graveyard graveyard;
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   MuteSocket server;
   server.listen();
   Record record;
@@ -158,7 +152,7 @@ TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
   EchoServer server;
   const std::string address = server.address().str();
   const std::set<int> ports{std::stoi(address.substr(address.find(':') + 1))};
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   // What a connection takes, at best.
   Duration life = 3ms;
   for (int i = 0; i < 5; ++i) {

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "actors/io/connector.hpp"
+#include "actors/io/grpc_connector.hpp"
 
 namespace signalbox::test {
 
@@ -113,6 +114,14 @@ class Graveyard {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<const Tracked>> retired_;
 };
+
+/// Of a connector without TLS, whose connections go to the graveyard.
+inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
+  actors::GrpcConnectorOptions options;
+  options.credentials = grpc::InsecureChannelCredentials();
+  options.retire = graveyard.retire();
+  return options;
+}
 
 /// A port that takes TCP connections and never says a word, or, closed, refuses them.
 class MuteSocket {

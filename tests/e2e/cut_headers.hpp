@@ -37,6 +37,16 @@ inline std::string http2_settings() {
   return http2_frame(kSettings, 0, "");
 }
 
+/// The same, with windows of a mebibyte more, for each call and for the connection.
+inline std::string http2_wide_settings() {
+  constexpr std::uint8_t kSettings = 4;
+  constexpr std::uint8_t kWindowUpdate = 8;
+  const std::string mebibyte("\0\x10\0\0", 4);
+  const std::string initial_window_size("\0\4", 2);
+  return http2_frame(kSettings, 0, initial_window_size + mebibyte) +
+         http2_frame(kWindowUpdate, 0, mebibyte);
+}
+
 /// ":status: 200", then literals without indexing (RFC 7541, 6.2.2).
 inline std::string header_block(const Http2Headers& headers) {
   std::string block = "\x88";
@@ -77,6 +87,12 @@ inline std::string goaway(std::uint8_t last_stream) {
   constexpr std::uint8_t kGoaway = 7;
   const std::string no_error(4, '\0');
   return http2_frame(kGoaway, 0, std::string(3, '\0') + static_cast<char>(last_stream) + no_error);
+}
+
+/// SETTINGS of a length that they cannot have: the connection ends.
+inline std::string bad_frame() {
+  constexpr std::uint8_t kSettings = 4;
+  return http2_frame(kSettings, 0, "bad");
 }
 
 /// To the first call on a connection, when a message with that text has come. `headers` are those

@@ -21,17 +21,11 @@ namespace signalbox::actors {
 namespace {
 
 using namespace std::chrono_literals;
+using test::connector_options;
 using test::EchoServer;
 using test::Graveyard;
 using test::MuteSocket;
 using test::Record;
-
-GrpcConnectorOptions options(Graveyard& graveyard) {
-  GrpcConnectorOptions options;
-  options.credentials = grpc::InsecureChannelCredentials();
-  options.retire = graveyard.retire();
-  return options;
-}
 
 const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
   return static_cast<const GrpcConnection&>(*connection);
@@ -52,7 +46,7 @@ TEST_CASE("grpc_connector: tells connected, then closed when the server goes, an
   Graveyard graveyard;
   Record record;
   EchoServer server;
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   const auto attempt = connector.connect({server.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   REQUIRE(record.words() == std::vector<std::string>{"connected"});
@@ -73,7 +67,7 @@ TEST_CASE("grpc_connector: a refused connection fails with its address and the r
   Graveyard graveyard;
   Record record;
   const MuteSocket closed;
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   const auto attempt = connector.connect({closed.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK(record.words() == std::vector<std::string>{"failed"});
@@ -87,7 +81,7 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
   Graveyard graveyard;
   Record record;
   EchoServer server;  // It would take plaintext.
-  GrpcConnectorOptions made = options(graveyard);
+  GrpcConnectorOptions made = connector_options(graveyard);
   std::string why = "there are no certificates";
   SECTION("nobody has certificates") {}
   SECTION("theirs are bad") {
@@ -140,7 +134,7 @@ TEST_CASE("grpc_connector: windows are of one size, and not probed for, unless s
   Record record;
   MuteSocket server;
   server.listen();
-  GrpcConnectorOptions made = options(graveyard);
+  GrpcConnectorOptions made = connector_options(graveyard);
   bool is_probed = false;
   std::string window = "\0\x4\0\x10\0\0"s;  // SETTINGS_INITIAL_WINDOW_SIZE: 1 MiB
   SECTION("nobody says anything") {}
@@ -166,7 +160,7 @@ TEST_CASE("grpc_connector: an attempt that takes too long fails at its timeout",
   Record record;
   MuteSocket mute;
   mute.listen();
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   const auto start = std::chrono::steady_clock::now();
   const auto attempt = connector.connect({mute.address()}, 150ms, record.events());
   REQUIRE(record.wait_for(1));
@@ -185,7 +179,7 @@ TEST_CASE("grpc_connector: of many attempts each waits for its turn, and its tim
   MuteSocket mute;
   mute.listen();
   EchoServer server;
-  GrpcConnectorOptions one_at_a_time = options(graveyard);
+  GrpcConnectorOptions one_at_a_time = connector_options(graveyard);
   one_at_a_time.attempts = {.at_once = 1, .slow_after = 1h};
   GrpcConnector connector(one_at_a_time);
 
@@ -214,7 +208,7 @@ TEST_CASE("grpc_connector: a slow attempt does not hold up those who wait",
   MuteSocket mute;
   mute.listen();
   EchoServer server;
-  GrpcConnectorOptions quick_turns = options(graveyard);
+  GrpcConnectorOptions quick_turns = connector_options(graveyard);
   quick_turns.attempts = {.at_once = 1, .slow_after = 50ms};
   GrpcConnector connector(quick_turns);
 
@@ -233,7 +227,7 @@ TEST_CASE("grpc_connector: attempts to one address share one channel while it li
   Record second;
   Record third;
   EchoServer server;
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   auto one = connector.connect({server.address()}, 10s, first.events());
   auto two = connector.connect({server.address()}, 10s, second.events());
   REQUIRE(first.wait_for(1));
@@ -276,7 +270,7 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   std::shared_ptr<grpc::Channel> kept;
   {
     Record record;
-    GrpcConnector connector(options(graveyard));
+    GrpcConnector connector(connector_options(graveyard));
     const auto attempt = connector.connect({server.address()}, 10s, record.events());
     REQUIRE(record.wait_for(1));
     kept = grpc_connection(record.connection()).channel();
@@ -299,7 +293,7 @@ TEST_CASE("grpc_connector: an attempt that is given up is told nothing", "[io][c
   Graveyard graveyard;
   MuteSocket mute;
   mute.listen();
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   for (int round = 0; round < 50; ++round) {
     auto record = std::make_unique<Record>();
     auto attempt = connector.connect({mute.address()}, 2ms, record->events());
@@ -314,7 +308,7 @@ TEST_CASE("grpc_connector: an attempt may be dropped from inside its own callbac
           "[io][connector]") {
   Graveyard graveyard;
   EchoServer server;
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
@@ -343,7 +337,7 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
   const Address address = server->address();
   const int port = server->service().port;
   server.reset();
-  GrpcConnector connector(options(graveyard));
+  GrpcConnector connector(connector_options(graveyard));
   auto attempt = connector.connect({address}, 10s, before.events());
   REQUIRE(before.wait_for(1));
   REQUIRE(before.words() == std::vector<std::string>{"failed"});
@@ -363,7 +357,7 @@ TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries n
   });
   Graveyard graveyard;
   Record record;
-  GrpcConnectorOptions pinging = options(graveyard);
+  GrpcConnectorOptions pinging = connector_options(graveyard);
   pinging.keepalive = {.time = 1s, .without_calls = true};
   GrpcConnector connector(pinging);
   const auto attempt = connector.connect({strict.address()}, 10s, record.events());
@@ -396,7 +390,7 @@ TEST_CASE("grpc_connector: a handshake asks for the target's name, and never for
   Record record;
   // It reads what a client says first, all of which ends with its protocols and keys.
   const test::TalkingSocket server("", "h2");
-  GrpcConnectorOptions with_tls = options(graveyard);
+  GrpcConnectorOptions with_tls = connector_options(graveyard);
   with_tls.cluster_credentials = [](const UpstreamTls&) { return grpc::SslCredentials({}); };
   GrpcConnector connector(std::move(with_tls));
   const auto attempt = connector.connect(
@@ -416,7 +410,7 @@ TEST_CASE("grpc_connector: targets share a connection unless its handshake names
   const bool is_named = GENERATE(false, true);
   Graveyard graveyard;
   EchoServer server;
-  GrpcConnectorOptions own = options(graveyard);
+  GrpcConnectorOptions own = connector_options(graveyard);
   if (!is_named) own.credentials = nullptr;  // Insecure, and nobody else's.
   GrpcConnector connector(std::move(own));
   Record one;

@@ -195,7 +195,16 @@ TEST_CASE(
   CHECK(loads({{0, 0, 300}, {0, 0, 300}}) == std::vector<PriorityLoad>{none, none});
   // Weights, too, may be so unequal.
   CHECK(loads({{1, 0, 1'000, 140, HostNumbers{1, 2}}}) == std::vector<PriorityLoad>{healthy});
-  // In panic calls go by numbers of hosts (ENV-33).
+}
+
+TEST_CASE(
+    "ENV: where every priority panics loads go by health, by numbers only if all scores are 0",
+    "[spec][priority_load][ENV-33]") {
+  // By numbers, as Envoy's code has it, they would be 50 and 50.
+  CHECK(priority_loads(percent({20, 30}), 50) ==
+        std::vector<PriorityLoad>{{40, 0, true}, {60, 0, true}});
+  CHECK(priority_loads(std::vector<PriorityHealth>{{20, 0, 100}, {60, 0, 300}}, 50) ==
+        std::vector<PriorityLoad>{{50, 0, true}, {50, 0, true}});
   CHECK(priority_loads(std::vector<PriorityHealth>{{0, 0, 300}, {1, 0, 900}}, 1) ==
         std::vector<PriorityLoad>{{25, 0, true}, {75, 0, true}});
 }

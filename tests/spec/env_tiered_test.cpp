@@ -10,6 +10,7 @@
 
 #include "lb/session/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
+#include "tests/support/dependency_world.hpp"
 #include "tests/support/tiered_tree.hpp"
 #include "tests/support/tree_drawing.hpp"
 
@@ -169,6 +170,49 @@ SCENARIO("ENV: priorities without hosts, and clusters that are not there, are sk
     orders.world.remove("primary");
     orders.apply();
     CHECK(orders.shares() == Shares{{"secondary/0", 100}});
+  }
+}
+
+SCENARIO("ENV: an aggregate inside an aggregate is flattened: its leaves have its place in the row",
+         "[spec][tiered][ENV-32][A37-7]") {
+  GIVEN("orders of nested and third, nested of first and second; half of first is healthy") {
+    tests::DependencyWorld world;
+    TieredTree orders;
+    const auto set_leaf = [&](const std::string& name, bool has_healthy, bool has_unhealthy) {
+      const auto locality_of = [&](int number, HealthStatus health) {
+        Locality made;
+        made.endpoints.push_back(
+            {.addresses = {Address(TieredTree::host(name, 0, number))}, .health = health});
+        orders.tree.up(made.endpoints.front().addresses.front().str());
+        return std::make_shared<const Locality>(std::move(made));
+      };
+      Priority priority;
+      if (has_healthy) priority.localities.push_back(locality_of(0, HealthStatus::kHealthy));
+      if (has_unhealthy) priority.unhealthy.push_back(locality_of(1, HealthStatus::kUnhealthy));
+      Endpoints made;
+      made.priorities.push_back(std::move(priority));
+      world.set(tests::cds(name), tests::eds_cluster(name, name));
+      world.set(tests::eds(name), std::make_shared<const Endpoints>(std::move(made)));
+    };
+    const auto apply = [&] { orders.tree.apply(manager_of({"orders"}), world.config); };
+    world.route_to({"orders"});
+    world.set(tests::cds("orders"), tests::aggregate("orders", {"nested", "third"}));
+    world.set(tests::cds("nested"), tests::aggregate("nested", {"first", "second"}));
+    set_leaf("first", true, true);
+    set_leaf("second", true, false);
+    set_leaf("third", true, false);
+    apply();
+    THEN("what first cannot take goes to second, where Envoy passes over both") {
+      CHECK(orders.shares() == Shares{{"first/0", 70}, {"second/0", 30}});
+    }
+    WHEN("no leaf of nested has a healthy host") {
+      set_leaf("first", false, true);
+      set_leaf("second", false, true);
+      apply();
+      THEN("third has all calls") {
+        CHECK(orders.shares() == Shares{{"third/0", 100}});
+      }
+    }
   }
 }
 
@@ -341,6 +385,19 @@ SCENARIO("ENV: in panic, where it is configured, calls go by numbers of hosts, t
     orders.apply();
     CHECK(orders.shares() == Shares{{"primary/0", 100}});
   }
+}
+
+SCENARIO("ENV: where every priority panics calls go by health, as Envoy's document says",
+         "[spec][tiered][ENV-33]") {
+  lb::PolicyOptions options;
+  options.panic_threshold = 50;
+  TieredTree orders(options);
+  orders.leaf("primary", {{2, 0, 8}});
+  orders.leaf("secondary", {{3, 0, 7}});
+  orders.apply({"primary", "secondary"});
+  // Envoy's code shares by numbers of hosts, which are the same here.
+  CHECK(orders.shares() == Shares{{"primary/0", 40}, {"secondary/0", 60}});
+  CHECK(orders.tree.reached("orders").size() == 20);
 }
 
 SCENARIO("ENV: panic minds neither judges nor EDS, but who is DRAINING has no calls",

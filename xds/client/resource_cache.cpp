@@ -32,7 +32,6 @@ bool same(const Cluster& left, const Cluster& right) {
                max_concurrent_requests,
                outlier_detection,
                tls,
-               http_connect,
                health_checks,
                aggregate_mode,
                panic_threshold] = left;
@@ -41,7 +40,7 @@ bool same(const Cluster& left, const Cluster& right) {
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
          max_concurrent_requests == right.max_concurrent_requests &&
          outlier_detection == right.outlier_detection && tls == right.tls &&
-         http_connect == right.http_connect && same_checks(health_checks, right.health_checks) &&
+         same_checks(health_checks, right.health_checks) &&
          aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold;
 }
 

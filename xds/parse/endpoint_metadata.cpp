@@ -25,18 +25,17 @@ std::string hash_key_of(const Metadata& proto, const Field& field) {
   return key == found->second.fields().end() ? "" : key->second.string_value();
 }
 
-std::string http_proxy_of(const Metadata& proto, const Field& field) {
-  if (!field.options().http_connect) return "";
+void check_http_proxy(const Metadata& proto, const Field& field) {
+  if (!field.options().http_connect) return;
   const auto found = proto.typed_filter_metadata().find(kProxyAddress);
-  if (found == proto.typed_filter_metadata().end()) return "";
+  if (found == proto.typed_filter_metadata().end()) return;
   const Field entry = field.at_key("typed_filter_metadata", kProxyAddress);
   const auto extension = read_extension(found->second, entry);
-  // A type that we do not know is metadata for somebody else.
-  if (!extension.has_value() || extension->type != api_name(type_url_of<AddressProto>())) return "";
+  // Another type is other metadata.
+  if (!extension.has_value() || extension->type != api_name(type_url_of<AddressProto>())) return;
   const Field value = entry.at("value");
   AddressProto address;
-  if (!decode(*extension, address, value)) return "";
-  return parse_address(address, value).str();
+  if (decode(*extension, address, value)) parse_address(address, value);
 }
 
 }  // namespace signalbox::xds

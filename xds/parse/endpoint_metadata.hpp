@@ -2,7 +2,8 @@
 //
 // What an endpoint or a locality says of itself in its metadata.
 //
-//   xds/parse/endpoints ─▶ [hash_key_of, http_proxy_of] ─▶ Endpoint
+//   xds/parse/endpoints ─┬▶ [hash_key_of] ─▶ Endpoint
+//                        └▶ [check_http_proxy] ─▶ errors; signalbox connects through no proxy
 //
 //   filter_metadata        envoy.lb                                            hash_key (A76)
 //   typed_filter_metadata  envoy.http11_proxy_transport_socket.proxy_address   an Address (A86)
@@ -22,7 +23,7 @@ namespace signalbox::xds {
 /// Empty: there is none.
 std::string hash_key_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
-/// Empty: there is none, or an error was added. `field` is the metadata.
-std::string http_proxy_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
+/// Adds an error if the address of a proxy is none. `field` is the metadata.
+void check_http_proxy(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
 }  // namespace signalbox::xds

@@ -62,7 +62,6 @@ void check_weights(const Locality& locality, const Field& field) {
 struct LocalityTerms {
   LocalityName name;
   std::uint32_t weight = 0;
-  std::string proxy;
 };
 
 std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
@@ -70,18 +69,6 @@ std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
   locality->name = terms.name;
   locality->weight = terms.weight;
   return locality;
-}
-
-void add_endpoint(const EndpointProto& proto,
-                  HealthStatus health,
-                  const LocalityTerms& terms,
-                  Locality& locality,
-                  EndpointsSoFar& so_far,
-                  const Field& field) {
-  Endpoint& endpoint =
-      locality.endpoints.emplace_back(parse_lb_endpoint(proto, health, so_far, field));
-  // A86: an endpoint's own proxy, else its locality's.
-  if (endpoint.http_proxy.empty()) endpoint.http_proxy = terms.proxy;
 }
 
 /// Endpoints that get no calls are read behind all others.
@@ -102,7 +89,7 @@ void parse_locality(const LocalityProto& proto,
   const Field name = field.at("locality");
   if (!proto.has_locality()) name.add("must be set, found none");
   terms.name = {proto.locality().region(), proto.locality().zone(), proto.locality().sub_zone()};
-  if (proto.has_metadata()) terms.proxy = http_proxy_of(proto.metadata(), field.at("metadata"));
+  if (proto.has_metadata()) check_http_proxy(proto.metadata(), field.at("metadata"));
   auto locality = begin_locality(terms);
   locality->endpoints.reserve(static_cast<std::size_t>(proto.lb_endpoints_size()));
   bool all_fit = true;
@@ -111,7 +98,7 @@ void parse_locality(const LocalityProto& proto,
     const auto health = usable_health(endpoint, field.options());
     if (health.has_value()) {
       const Field place = field.at("lb_endpoints", static_cast<std::size_t>(i));
-      add_endpoint(endpoint, *health, terms, *locality, so_far, place);
+      locality->endpoints.push_back(parse_lb_endpoint(endpoint, *health, so_far, place));
     }
     all_fit &= health.has_value();
   }
@@ -154,7 +141,7 @@ void read_unfit(const Unfit& unfit,
     const ValidationErrors unsaid(options);
     std::shared_ptr<Locality>& locality = made[list];
     if (locality == nullptr) locality = begin_locality(unfit.terms);
-    add_endpoint(proto, health, unfit.terms, *locality, so_far, unsaid.top());
+    locality->endpoints.push_back(parse_lb_endpoint(proto, health, so_far, unsaid.top()));
     if (!unsaid.empty()) locality->endpoints.pop_back();
   }
   for (auto& [list, locality] : made) {

@@ -95,7 +95,7 @@ Endpoint parse_lb_endpoint(const envoy::config::endpoint::v3::LbEndpoint& proto,
   if (proto.has_metadata()) {
     const Field metadata = field.at("metadata");
     endpoint.hash_key = hash_key_of(proto.metadata(), metadata);
-    endpoint.http_proxy = http_proxy_of(proto.metadata(), metadata);
+    check_http_proxy(proto.metadata(), metadata);
   }
   return endpoint;
 }

@@ -16,9 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include <arpa/inet.h>
 #include <catch2/catch.hpp>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -26,6 +24,7 @@
 
 #include "channel/admin/admin_listener.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/channel/http_peer.hpp"
 #include "tools/admin_client.hpp"
 
 namespace signalbox::channel {
@@ -54,49 +53,14 @@ std::string refusal(const std::string& address) {
   return std::string(server.status().message());
 }
 
-// A connection of which the test writes every byte.
-class Peer {
- public:
-  explicit Peer(const std::string& address) {
-    const auto parsed = parse_admin_address(address);
-    REQUIRE(parsed.ok());
-    const auto* loopback = std::get_if<LoopbackAddress>(&*parsed);
-    REQUIRE(loopback != nullptr);
-    descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in name{};
-    name.sin_family = AF_INET;
-    name.sin_port = htons(loopback->port);
-    ::inet_pton(AF_INET, loopback->ip.c_str(), &name.sin_addr);
-    REQUIRE(::connect(descriptor_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
-  }
-
-  ~Peer() { ::close(descriptor_); }
-
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  bool send(const std::string& text) {
-    return ::send(descriptor_, text.data(), text.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(text.size());
-  }
-
-  // All until the other side closes.
-  std::string receive() {
-    std::string all;
-    char part[4096];
-    for (ssize_t size = 0; (size = ::recv(descriptor_, part, sizeof part, 0)) > 0;)
-      all.append(part, static_cast<std::size_t>(size));
-    return all;
-  }
-
- private:
-  int descriptor_ = -1;
-};
+int port_of(const std::string& address) {
+  const auto parsed = parse_admin_address(address);
+  REQUIRE(parsed.ok());
+  return std::get<LoopbackAddress>(*parsed).port;
+}
 
 std::string ask(const std::string& address, const std::string& text) {
-  Peer peer(address);
-  peer.send(text);
-  return peer.receive();
+  return channel::ask(port_of(address), text);
 }
 
 // A unix socket as its process would leave it, had it died.
@@ -243,9 +207,9 @@ TEST_CASE("admin server: a request larger than its limit is refused, and others 
 
 TEST_CASE("admin server: silent connections stop no page", "[channel][admin]") {
   const auto server = start("127.0.0.1:0");
-  std::vector<std::unique_ptr<Peer>> silent;
-  for (int i = 0; i < 16; ++i)
-    silent.push_back(std::make_unique<Peer>(server->address()));
+  std::vector<std::unique_ptr<HttpPeer>> silent;
+  for (std::size_t i = 0; i <= HttpDoorLimits().most; ++i)  // One more than may wait.
+    silent.push_back(std::make_unique<HttpPeer>(port_of(server->address())));
   for (const char* page : {"/metrics", "/config_dump", "/"}) {
     const std::string request = absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     CHECK_THAT(ask(server->address(), request), StartsWith("HTTP/1.1 200"));
@@ -256,8 +220,8 @@ TEST_CASE("admin server: silent connections stop no page", "[channel][admin]") {
 
 TEST_CASE("admin server: ends while others are connected and silent", "[channel][admin]") {
   auto server = start("127.0.0.1:0");
-  Peer silent(server->address());
-  Peer halfway(server->address());
+  HttpPeer silent(port_of(server->address()));
+  HttpPeer halfway(port_of(server->address()));
   CHECK(halfway.send("GET / HT"));
   CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
   server = nullptr;

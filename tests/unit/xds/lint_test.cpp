@@ -210,13 +210,21 @@ TEST_CASE("lint: routes that signalbox cannot do", "[xds][lint]") {
 }
 
 TEST_CASE("lint: places are the file's lines", "[xds][lint]") {
-  const auto yaml =
-      resource_places("resources:\n  - {a: 1}\n\n  - {b: 2}\n", Format::kYaml, "f.yaml");
-  REQUIRE(yaml.ok());
-  CHECK(*yaml == Texts{"f.yaml: line 2: resources[0]: ", "f.yaml: line 4: resources[1]: "});
-  CHECK(*resource_places(R"({"resources": [{}]})", Format::kJson, "f.json") ==
-        Texts{"f.json: resources[0]: "});
-  CHECK_FALSE(resource_places("x: 1", Format::kYaml, "f").ok());
+  const auto places = [](const std::string& text, const std::string& file_name) {
+    const auto document = parse_file_document(text, format_of(file_name), file_name);
+    REQUIRE(document.ok());
+    const auto read = read_resources(*document, file_name);
+    REQUIRE(read.ok());
+    CHECK(read->resources.size() == read->places.size());
+    return read->places;
+  };
+  const std::string type = R"("@type": type.googleapis.com/envoy.config.cluster.v3.Cluster)";
+  CHECK(places("resources:\n  - {" + type + ", name: a}\n\n  - {" + type + ", name: b}\n",
+               "f.yaml") ==
+        Texts{"f.yaml: line 2: resources[0]: ", "f.yaml: line 4: resources[1]: "});
+  CHECK(places(R"({"resources": [{"name": "a",
+                   "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}]})",
+               "f.json") == Texts{"f.json: resources[0]: "});
 }
 
 }  // namespace signalbox::xds

@@ -461,7 +461,7 @@ TEST_CASE("parse_endpoints: an endpoint's place on the ring may be its hash_key"
   CHECK(hash_key(good, compatible) == "");
 }
 
-TEST_CASE("parse_endpoints: an endpoint's proxy is its own, else its locality's",
+TEST_CASE("parse_endpoints: the address of a proxy is validated where it is asked for",
           "[xds][parse][A86]") {
   const auto proxy = [](const std::string& ip,
                         const std::string& type = "envoy.config.core.v3.Address",
@@ -485,20 +485,14 @@ TEST_CASE("parse_endpoints: an endpoint's proxy is its own, else its locality's"
             locality("a", 0, locality_metadata + " " + endpoint(1, endpoint_metadata))),
         used);
   };
-  const auto proxy_of = [&](const std::string& own, const std::string& common) {
-    return value_of<Endpoints>(parsed(own, common, options))
-        .priorities.at(0)
-        .localities.at(0)
-        ->endpoints.at(0)
-        .http_proxy;
+  const auto is_valid = [&](const std::string& own, const std::string& common) {
+    return parsed(own, common, options).resource.ok();
   };
-  CHECK(proxy_of("", "") == "");
-  CHECK(proxy_of(proxy("10.9.9.9"), "") == "10.9.9.9:3128");
-  CHECK(proxy_of("", proxy("::1")) == "[::1]:3128");
-  CHECK(proxy_of(proxy("10.9.9.9"), proxy("::1")) == "10.9.9.9:3128");
-  // What is not an address of a proxy is for somebody else.
-  CHECK(proxy_of(proxy("", "envoy.config.core.v3.Locality"), "") == "");
-  CHECK(proxy_of(proxy("x", "envoy.config.core.v3.Address", "other"), "") == "");
+  CHECK(is_valid("", ""));
+  CHECK(is_valid(proxy("10.9.9.9"), proxy("::1")));
+  // Metadata of another type, or under another key, is not the address of a proxy.
+  CHECK(is_valid(proxy("", "envoy.config.core.v3.Locality"), ""));
+  CHECK(is_valid(proxy("x", "envoy.config.core.v3.Address", "other"), ""));
   const std::string error =
       R"(metadata.typed_filter_metadata["envoy.http11_proxy_transport_socket.proxy_address"].value)"
       R"(.socket_address.address: must be an IPv4 or IPv6 literal, found "x")";
@@ -506,7 +500,7 @@ TEST_CASE("parse_endpoints: an endpoint's proxy is its own, else its locality's"
         "EDS resource \"orders\": " + kFirst + "." + error);
   CHECK(error_of(parsed("", proxy("x"), options)) ==
         "EDS resource \"orders\": endpoints[0]." + error);
-  // Not asked for, not looked at.
+  // Without the option the metadata is not read.
   CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
 }
 
