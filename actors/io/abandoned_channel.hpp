@@ -10,7 +10,8 @@
 // serves it. A channel that has left CONNECTING is destroyed with its connection.
 //
 // A channel leaves CONNECTING when its attempt succeeds or fails, at the latest after its own
-// connect timeout (connection_arguments).
+// connect timeout (connection_arguments). Until then it has an Interest in the poller: it hears the
+// server also after the last runtime, and gRPC shuts down no later than the channel ends.
 
 #pragma once
 
