@@ -2,8 +2,8 @@
 //
 // abandoned_channel — the end of a gRPC channel that may be connecting.
 //
-//   GrpcConnector ─▶ abandon(channel) ─┬▶ not connecting: destroyed at once
-//                                      └▶ connecting: kept until it is not, then destroyed
+//   GrpcConnector, ADS call ─▶ abandon(channel) ─┬▶ not connecting: destroyed at once
+//                                                └▶ connecting: kept until it is not, then destroyed
 //
 // gRPC 1.51 forgets the transport of a channel that is destroyed between the TCP connection and the
 // server's SETTINGS: the connection stays established until the process ends, and nothing of gRPC
@@ -11,7 +11,7 @@
 //
 // A channel leaves CONNECTING when its attempt succeeds or fails, at the latest after its own
 // connect timeout (connection_arguments). Until then it has an Interest in the poller: it hears the
-// server also after the last runtime, and gRPC shuts down no later than the channel ends.
+// server also after the last runtime, and gRPC does not shut down before the channel has ended.
 
 #pragma once
 

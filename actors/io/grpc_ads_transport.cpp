@@ -21,6 +21,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include "actors/io/abandoned_channel.hpp"
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "xds/server_uri.hpp"
@@ -105,6 +106,11 @@ class Call : public std::enable_shared_from_this<Call> {
         xds::dial_target(options.server_uri), *credentials, arguments_of(options, pinged_));
     stub_.emplace(channel_);
   }
+
+  ~Call() { abandon(channel_); }
+
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
   void start() {
     const std::lock_guard lock(mutex_);

@@ -143,6 +143,11 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
+// A call that came as the connection broke off has the channel connect anew.
+GrpcConnection::~GrpcConnection() {
+  if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
+}
+
 bool GrpcConnection::is_ready() const {
   return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
