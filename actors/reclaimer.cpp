@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/reclaimer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace signalbox::actors {
@@ -15,17 +17,73 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 using TrackedList = std::vector<std::unique_ptr<const Tracked>>;
 
-// Objects that calls still used when their runtime ended. Never destroyed, so that a call may end
-// as late as it likes; the next runtime of the process adopts them.
-struct Orphans {
-  std::mutex mutex;
-  TrackedList objects;
-};
+// An orphan may be used for hours: the longer, the less often it is looked at.
+constexpr auto kLongestPause = std::chrono::milliseconds(500);
 
-Orphans& orphans() {
-  static auto* const all = new Orphans;
-  return *all;
-}
+// For the destructors that run when the process exits.
+constexpr auto kExitPatience = std::chrono::seconds(1);
+
+// Objects that calls still used when their runtime ended, and the thread that destroys them. It
+// lives while there are any.
+class Orphans {
+ public:
+  // Never destroyed: a call may end as late as it likes.
+  static Orphans& instance() {
+    static auto* const all = new Orphans;
+    static const AtExit at_exit;
+    return *all;
+  }
+
+  void add(TrackedList objects) {
+    if (objects.empty()) return;
+    const std::lock_guard lock(mutex_);
+    std::move(objects.begin(), objects.end(), std::back_inserter(arrived_));
+    changed_.notify_all();
+    if (is_exiting_ || std::exchange(is_running_, true)) return;
+    if (thread_.joinable()) thread_.join();  // It has run to its end.
+    thread_ = std::thread([this] { run(); });
+  }
+
+ private:
+  // What is in use then stays.
+  struct AtExit {
+    ~AtExit() { instance().exit(); }
+  };
+
+  void exit() {
+    std::unique_lock lock(mutex_);
+    is_exiting_ = true;
+    changed_.notify_all();
+    const bool is_over = changed_.wait_for(lock, kExitPatience, [this] { return !is_running_; });
+    if (is_over && thread_.joinable()) thread_.join();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    auto pause = kLookAgain;
+    while (!is_exiting_ && !(in_use_.empty() && arrived_.empty())) {
+      if (!arrived_.empty()) pause = kLookAgain;
+      std::move(arrived_.begin(), arrived_.end(), std::back_inserter(in_use_));
+      arrived_.clear();
+      lock.unlock();
+      std::erase_if(in_use_, [](const auto& object) { return !object->in_use(); });
+      lock.lock();
+      if (in_use_.empty()) continue;
+      changed_.wait_for(lock, pause, [this] { return is_exiting_ || !arrived_.empty(); });
+      pause = std::min(2 * pause, kLongestPause);
+    }
+    is_running_ = false;
+    changed_.notify_all();
+  }
+
+  TrackedList in_use_;  ///< The thread's own.
+  std::mutex mutex_;    ///< Guards all below.
+  std::condition_variable changed_;
+  TrackedList arrived_;
+  std::thread thread_;
+  bool is_running_ = false;
+  bool is_exiting_ = false;
+};
 
 }  // namespace
 
@@ -49,8 +107,9 @@ class ReclaimerThread::Queue final : public Reclaimer {
     if (!object->in_use()) return;
     const std::lock_guard lock(mutex_);
     if (stopping_) {
-      const std::lock_guard all(orphans().mutex);
-      orphans().objects.push_back(std::move(object));
+      TrackedList orphan;
+      orphan.push_back(std::move(object));
+      Orphans::instance().add(std::move(orphan));
       return;
     }
     arrived_.push_back(std::move(object));
@@ -65,10 +124,6 @@ class ReclaimerThread::Queue final : public Reclaimer {
 
   void run() {
     TrackedList in_use;
-    {
-      const std::lock_guard all(orphans().mutex);
-      in_use.swap(orphans().objects);
-    }
     bool stopped = false;
     while (!stopped) {
       std::vector<Retired> snapshots;
@@ -83,8 +138,7 @@ class ReclaimerThread::Queue final : public Reclaimer {
       reclaim(std::move(snapshots));
       std::erase_if(in_use, [](const auto& object) { return !object->in_use(); });
     }
-    const std::lock_guard all(orphans().mutex);
-    std::move(in_use.begin(), in_use.end(), std::back_inserter(orphans().objects));
+    Orphans::instance().add(std::move(in_use));
   }
 
  private:

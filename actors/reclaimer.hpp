@@ -33,7 +33,7 @@ class Reclaimer : public Retirement {
 
 /// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may
 /// outlive it: then snapshots are waited for where they are retired, and objects that calls still
-/// use are adopted by the next ReclaimerThread of the process.
+/// use are destroyed by a thread of the process, which lives while there are any.
 class ReclaimerThread {
  public:
   ReclaimerThread();

@@ -36,10 +36,12 @@ struct Keeper : grpc_completion_queue_functor {
     const gpr_timespec deadline =
         is_idle ? grpc_deadline(std::chrono::steady_clock::now() + kLongestIdle)
                 : gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    grpc_channel_watch_connectivity_state(
-        channel, state, deadline, GrpcPoller::callback_queue(), self.release());
+    grpc_completion_queue* const queue = self->interest.callback_queue();
+    grpc_channel_watch_connectivity_state(channel, state, deadline, queue, self.release());
   }
 
+  // The runtime may be gone, and nothing else may serve the sockets.
+  const GrpcPoller::Interest interest;
   const std::shared_ptr<grpc::Channel> channel;
 };
 

@@ -214,19 +214,4 @@ namespace signalbox {
 
 using GrpcAccess = grpc::internal::BlockingUnaryCallImpl<GrpcAccessTag, GrpcAccessTag>;
 
-/// The queue of the callback API's application: gRPC's own threads run its tags. They end with the
-/// last channel that used them, and join each other then, which is fatal if one of them drops that
-/// channel, as ours may: so once they were asked for, they are kept for the life of the process.
-inline grpc::CompletionQueue* lasting_callback_cq(grpc::Channel& channel) {
-  // Never destroyed, on purpose; see above.
-  static const auto* const keeper = [] {
-    auto* kept = new std::shared_ptr<grpc::Channel>(
-        grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials()));
-    GrpcAccess::callback_cq(**kept);
-    return kept;
-  }();
-  static_cast<void>(keeper);
-  return GrpcAccess::callback_cq(channel);
-}
-
 }  // namespace signalbox

@@ -21,6 +21,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include "actors/io/abandoned_channel.hpp"
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "xds/server_uri.hpp"
@@ -106,14 +107,19 @@ class Call : public std::enable_shared_from_this<Call> {
     stub_.emplace(channel_);
   }
 
+  ~Call() { abandon(channel_); }
+
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
   void start() {
     const std::lock_guard lock(mutex_);
     if (!refusal_.ok()) {  // T1: not from inside open().
       finishing_ = true;
-      alarm_.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
+      alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
       return;
     }
-    stream_ = stub_->PrepareCall(&context_, kMethod, &GrpcPoller::queue());
+    stream_ = stub_->PrepareCall(&context_, kMethod, &interest_.queue());
     stream_->StartCall(tag(&Call::started));
   }
 
@@ -290,7 +296,7 @@ class GrpcAdsTransport final : public AdsTransport {
                                [calls = calls_](Call* ended) { calls->destroy(ended); });
     calls_->add(call.get());
     call->start();
-    GrpcPoller::hurry();
+    interest_.hurry();
     return std::make_unique<StreamHandle>(std::move(call));
   }
 

@@ -143,6 +143,11 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
+// A call that came as the connection broke off has the channel connect anew.
+GrpcConnection::~GrpcConnection() {
+  if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
+}
+
 bool GrpcConnection::is_ready() const {
   return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
@@ -266,6 +271,9 @@ class GrpcConnector::Pool {
 
 // One question to gRPC: tell me when the channel is not in `last` any more.
 struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
+  explicit Watch(const GrpcPoller::Hold& to_hold) : hold(to_hold) {}
+
+  const GrpcPoller::Hold hold;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
   ListenerPtr listener;  ///< For whose deadline it asks; null: for the end of the connection.
@@ -281,6 +289,7 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
 
 // Says that it is somebody's turn, though nothing has happened.
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
+  const GrpcPoller::Interest interest;  // Until it is told, though the pool be gone.
   std::shared_ptr<Gate> gate;
   grpc::Alarm alarm;
 
@@ -296,6 +305,7 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
 
 // Says later that there will be no connection: not from inside connect() (C1).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
+  const GrpcPoller::Interest interest;  // As the nudge's.
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
   absl::Status why;
@@ -316,7 +326,7 @@ void GrpcConnector::Pool::begin_due() {
   if (!next.has_value() || std::exchange(is_nudged_, true)) return;
   auto* const nudge = new Nudge;
   nudge->gate = gate_;
-  nudge->alarm.Set(&GrpcPoller::queue(), grpc_deadline(*next), nudge);
+  nudge->alarm.Set(&nudge->interest.queue(), grpc_deadline(*next), nudge);
 }
 
 void GrpcConnector::Pool::begin(const TransportPtr& transport) {
@@ -326,7 +336,7 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   transport->phase = Transport::Phase::kConnecting;
   transport->connecting = make_channel(transport->peer, *credentials, first->timeout());
   state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
-  GrpcPoller::hurry();
+  interest_.hurry();
   for (const ListenerPtr& listener : transport->listeners) {
     listener->begin();
     watch(transport, transport->connecting, listener, GRPC_CHANNEL_IDLE);
@@ -342,7 +352,7 @@ void GrpcConnector::Pool::refuse(const TransportPtr& transport, const absl::Stat
   refusal->transport = transport;
   refusal->why = absl::UnavailableError(
       absl::StrCat("connection to ", transport->address().str(), " failed: ", why.message()));
-  refusal->alarm.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), refusal);
+  refusal->alarm.Set(&refusal->interest.queue(), gpr_now(GPR_CLOCK_MONOTONIC), refusal);
 }
 
 // The attempt is over, whatever came of it: the next ones may begin.
@@ -459,7 +469,7 @@ void GrpcConnector::Pool::watch(const TransportPtr& transport,
                                 const std::shared_ptr<grpc::Channel>& channel,
                                 const ListenerPtr& listener,
                                 grpc_connectivity_state last) {
-  auto* const question = new Watch;
+  auto* const question = new Watch(interest_);
   question->functor_run = &Watch::run;
   question->inlineable = 0;
   question->gate = gate_;
@@ -470,7 +480,7 @@ void GrpcConnector::Pool::watch(const TransportPtr& transport,
   const gpr_timespec deadline = listener != nullptr ? grpc_deadline(listener->deadline())
                                                     : gpr_inf_future(GPR_CLOCK_MONOTONIC);
   grpc_channel_watch_connectivity_state(
-      GrpcAccess::c_channel(*channel), last, deadline, GrpcPoller::callback_queue(), question);
+      GrpcAccess::c_channel(*channel), last, deadline, interest_.callback_queue(), question);
 }
 
 void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
@@ -551,23 +561,25 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
       GrpcAccess::c_channel(*channel),
       nullptr,
       GRPC_PROPAGATE_DEFAULTS,
-      GrpcPoller::callback_queue(),
+      interest_.callback_queue(),
       path,
       &host,
       grpc_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(1)),
       nullptr);
   grpc_slice_unref(host);
-  watch_end(
-      call, /*send=*/true, [gate = gate_, transport, channel, call](const absl::Status& status) {
-        grpc_call_unref(call);
-        const std::shared_lock lock(gate->mutex);
-        if (gate->pool == nullptr) return;
-        gate->pool->end(transport,
-                        absl::UnavailableError(absl::StrCat("connection to ",
-                                                            transport->address().str(),
-                                                            " failed: ",
-                                                            reason_in(status.message()))));
-      });
+  const GrpcPoller::Hold hold = interest_;
+  watch_end(call,
+            /*send=*/true,
+            [hold, gate = gate_, transport, channel, call](const absl::Status& status) {
+              grpc_call_unref(call);
+              const std::shared_lock lock(gate->mutex);
+              if (gate->pool == nullptr) return;
+              gate->pool->end(transport,
+                              absl::UnavailableError(absl::StrCat("connection to ",
+                                                                  transport->address().str(),
+                                                                  " failed: ",
+                                                                  reason_in(status.message()))));
+            });
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {

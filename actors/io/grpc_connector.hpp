@@ -48,6 +48,9 @@ namespace signalbox::actors {
 class GrpcConnection final : public Connection {
  public:
   GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority);
+  ~GrpcConnection() override;
+  GrpcConnection(const GrpcConnection&) = delete;
+  GrpcConnection& operator=(const GrpcConnection&) = delete;
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/grpc_poller.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -11,6 +14,8 @@
 
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
+
+#include "actors/io/callback_threads.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -21,38 +26,103 @@ constexpr auto kPace = std::chrono::milliseconds(10);
 constexpr auto kPaceWhileServed = std::chrono::milliseconds(50);
 constexpr auto kHurry = std::chrono::milliseconds(100);
 
+// Between the last Hold and the end of the poller: what gRPC's threads are still at ends meanwhile,
+// so that none of them is the one that shuts gRPC down.
+constexpr auto kGrace = std::chrono::milliseconds(50);
+
+// How long idle threads of the callback API are kept, until one comes back that is in a callback;
+// and how long they are left alone then, at first and at most.
+constexpr auto kVisit = std::chrono::milliseconds(5);
+constexpr auto kBetweenVisits = std::chrono::milliseconds(10);
+constexpr auto kMostBetweenVisits = std::chrono::milliseconds(1000);
+
+// For the end of a poller that is under way when the process exits.
+constexpr auto kExitPatience = std::chrono::seconds(1);
+
 }  // namespace
 
 class GrpcPoller::Poller {
  public:
-  // Never destroyed; see the header.
-  static Poller& instance() {
-    static auto* const poller = new Poller;
-    return *poller;
+  Poller() {
+    // Runs on gRPC's executor when the last operation on the queue has ended.
+    struct Shutdown : grpc_completion_queue_functor {
+      std::promise<void> is_shut_down;
+
+      static void run(grpc_completion_queue_functor* functor, int) {
+        const std::unique_ptr<Shutdown> self(static_cast<Shutdown*>(functor));
+        self->is_shut_down.set_value();
+      }
+    };
+
+    auto* const shutdown = new Shutdown;
+    shutdown->functor_run = &Shutdown::run;
+    shutdown->inlineable = 0;
+    callback_queue_is_shut_down_ = shutdown->is_shut_down.get_future();
+    callback_queue_ = grpc_completion_queue_create_for_callback(shutdown, nullptr);
+  }
+
+  // On a plain thread (P2). Precondition: there is no Hold, and may_end().
+  ~Poller() {
+    if (thread_.joinable()) thread_.join();  // A Tag had the last interest.
+    callback_threads_.reset();
+    grpc_completion_queue_shutdown(callback_queue_);
+    callback_queue_is_shut_down_.wait();
+    grpc_completion_queue_destroy(callback_queue_);
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok))
+      static_cast<GrpcPoller::Tag*>(tag)->done(ok);
+  }
+
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // The process's one, or a new one.
+  static std::shared_ptr<Poller> share();
+
+  // Precondition: there is no Hold. Asks for a moment.
+  bool may_end() {
+    return callback_threads_ == nullptr || callback_threads_->have_come_back(kVisit);
+  }
+
+  void keep_callback_threads() {
+    const std::lock_guard lock(callback_threads_mutex_);
+    if (callback_threads_ == nullptr) callback_threads_ = std::make_unique<CallbackThreads>();
   }
 
   void begin_interest() {
-    const std::lock_guard lock(interest_mutex_);
-    if (++interests_ > 1) return;
-    if (thread_.joinable()) thread_.join();  // A Tag had the last interest.
-    std::uint64_t run_number = 0;
+    std::thread ended;
     {
-      const std::lock_guard start(mutex_);
-      run_number = ++running_;
+      const std::lock_guard lock(interest_mutex_);
+      if (++interests_ > 1) return;
+      // A Tag had the last interest, and has another one now: its thread goes on.
+      const bool is_own = thread_.get_id() == std::this_thread::get_id();
+      if (!is_own) ++run_number_;
+      {
+        const std::lock_guard start(mutex_);
+        running_ = run_number_;
+      }
+      if (is_own) return;
+      ended = std::exchange(thread_, std::thread([this, number = run_number_] { run(number); }));
     }
-    thread_ = std::thread([this, run_number] { run(run_number); });
+    if (ended.joinable()) ended.join();  // A Tag had the last interest.
   }
 
   void end_interest() {
-    const std::lock_guard lock(interest_mutex_);
-    if (--interests_ > 0) return;
+    std::thread ended;
     {
-      const std::lock_guard stop(mutex_);
-      ++running_;
+      const std::lock_guard lock(interest_mutex_);
+      if (--interests_ > 0) return;
+      {
+        const std::lock_guard stop(mutex_);
+        running_ = 0;
+      }
+      news_.notify_all();
+      // A Tag is on the thread itself, which then ends on its own, and is joined later.
+      if (thread_.get_id() != std::this_thread::get_id()) ended = std::move(thread_);
     }
-    news_.notify_all();
-    // A Tag is on the thread itself, which then ends on its own and is joined by the next run.
-    if (thread_.get_id() != std::this_thread::get_id()) thread_.join();
+    if (ended.joinable()) ended.join();
   }
 
   void hurry() {
@@ -65,8 +135,6 @@ class GrpcPoller::Poller {
   grpc::CompletionQueue& queue() { return queue_; }
 
   grpc_completion_queue* callback_queue() { return callback_queue_; }
-
-  std::uint64_t looks() const { return looks_; }
 
  private:
   // Until another run is the present one.
@@ -103,20 +171,101 @@ class GrpcPoller::Poller {
   }
 
   grpc::CompletionQueue queue_;
-  grpc_completion_queue* const callback_queue_ =
-      grpc_completion_queue_create_for_callback(nullptr, nullptr);
+  grpc_completion_queue* callback_queue_ = nullptr;
+  std::future<void> callback_queue_is_shut_down_;
 
-  std::mutex interest_mutex_;  ///< Guards the next two.
+  std::mutex callback_threads_mutex_;
+  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: nothing has asked for them.
+
+  std::mutex interest_mutex_;  ///< Guards the next three.
   int interests_ = 0;
   std::thread thread_;
-
-  std::atomic<std::uint64_t> looks_ = 0;
+  std::uint64_t run_number_ = 0;  ///< Of the thread's run.
 
   std::mutex mutex_;  ///< Guards all below.
   std::condition_variable news_;
-  std::uint64_t running_ = 0;  ///< The number of the thread's run; another one when it is to end.
+  std::uint64_t running_ = 0;  ///< The number of the run that goes on; 0: none does.
   Clock::time_point hurry_until_;
 };
+
+// The plain thread on which pollers end, one after another. It lives while there are any.
+class GrpcPoller::Ends {
+ public:
+  // Never destroyed: a poller may lose its last Hold at any time.
+  static Ends& instance() {
+    static auto* const ends = new Ends;
+    static const AtExit at_exit;
+    return *ends;
+  }
+
+  void add(Poller* poller) {
+    const std::lock_guard lock(mutex_);
+    pollers_.emplace_back(poller);
+    if (is_exiting_ || std::exchange(is_running_, true)) return;
+    if (thread_.joinable()) thread_.join();  // It has run to its end.
+    thread_ = std::thread([this] { run(); });
+  }
+
+ private:
+  // P3. A poller that has not begun to end stays.
+  struct AtExit {
+    ~AtExit() { instance().exit(); }
+  };
+
+  void exit() {
+    std::unique_lock lock(mutex_);
+    is_exiting_ = true;
+    changed_.notify_all();
+    const bool is_over = changed_.wait_for(lock, kExitPatience, [this] { return !is_running_; });
+    if (is_over && thread_.joinable()) thread_.join();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!pollers_.empty() && may_end(*pollers_.front(), lock)) {
+      std::unique_ptr<Poller> ending = std::move(pollers_.front());
+      pollers_.pop_front();
+      lock.unlock();
+      ending.reset();
+      lock.lock();
+    }
+    is_running_ = false;
+    changed_.notify_all();
+  }
+
+  // Waits until it may. False: the process exits.
+  bool may_end(Poller& poller, std::unique_lock<std::mutex>& lock) {
+    const auto is_exiting = [this] { return is_exiting_; };
+    if (changed_.wait_for(lock, kGrace, is_exiting)) return false;
+    for (auto pause = kBetweenVisits;; pause = std::min(2 * pause, kMostBetweenVisits)) {
+      lock.unlock();
+      const bool may = poller.may_end();
+      lock.lock();
+      if (may) return !is_exiting_;
+      if (changed_.wait_for(lock, pause, is_exiting)) return false;
+    }
+  }
+
+  std::mutex mutex_;  ///< Guards all below.
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Poller>> pollers_;
+  std::thread thread_;
+  bool is_running_ = false;
+  bool is_exiting_ = false;
+};
+
+std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
+  // Never destroyed, as the ends.
+  static auto& mutex = *new std::mutex;
+  static auto& current = *new std::weak_ptr<Poller>;
+  const std::lock_guard lock(mutex);
+  auto poller = current.lock();
+  if (poller == nullptr) {
+    poller = {new Poller, [&ends = Ends::instance()](Poller* unheld) { ends.add(unheld); }};
+    current = poller;
+  }
+  return poller;
+}
 
 namespace {
 
@@ -153,28 +302,30 @@ struct CallEnd : grpc_completion_queue_functor {
 
 }  // namespace
 
+GrpcPoller::Hold::Hold() : poller_(Poller::share()) {}
+
+grpc::CompletionQueue& GrpcPoller::Hold::queue() const {
+  return poller_->queue();
+}
+
+grpc_completion_queue* GrpcPoller::Hold::callback_queue() const {
+  return poller_->callback_queue();
+}
+
+void GrpcPoller::Hold::hurry() const {
+  poller_->hurry();
+}
+
+void GrpcPoller::Hold::keep_callback_threads() const {
+  poller_->keep_callback_threads();
+}
+
 GrpcPoller::Interest::Interest() {
-  Poller::instance().begin_interest();
+  poller_->begin_interest();
 }
 
 GrpcPoller::Interest::~Interest() {
-  Poller::instance().end_interest();
-}
-
-grpc::CompletionQueue& GrpcPoller::queue() {
-  return Poller::instance().queue();
-}
-
-grpc_completion_queue* GrpcPoller::callback_queue() {
-  return Poller::instance().callback_queue();
-}
-
-void GrpcPoller::hurry() {
-  Poller::instance().hurry();
-}
-
-std::uint64_t GrpcPoller::looks() {
-  return Poller::instance().looks();
+  poller_->end_interest();
 }
 
 gpr_timespec grpc_deadline(Instant deadline) {

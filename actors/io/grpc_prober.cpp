@@ -93,7 +93,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     auto* const later = new Later;
     later->conversation = shared_from_this();
     later->answer = {ProbeOutcome::kFailed, std::string(why.message()), false};
-    later->alarm.Set(&GrpcPoller::queue(), gpr_now(GPR_CLOCK_MONOTONIC), later);
+    later->alarm.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), later);
   }
 
   /// A call that is under way ends by itself.
@@ -137,7 +137,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     call_->reader =
         grpc::GenericStub(call_->channel)
             .PrepareUnaryCall(
-                &call_->context, kMethod, to_buffer(question_.request), &GrpcPoller::queue());
+                &call_->context, kMethod, to_buffer(question_.request), &interest_.queue());
     call_->reader->StartCall();
     call_->reader->Finish(&call_->response, &call_->status, call_);
   }
@@ -159,6 +159,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     if (to) to(std::move(answer));
   }
 
+  const GrpcPoller::Interest interest_;  // What is under way outlives the connector.
   const Question question_;
   std::mutex mutex_;  ///< Guards all below. Never held during an answer.
   bool is_given_up_ = false;

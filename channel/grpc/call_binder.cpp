@@ -355,9 +355,12 @@ absl::Status CallBinder::closed() const {
 }
 
 grpc::CompletionQueue* CallBinder::callback_cq() {
-  grpc::CompletionQueue* const cq = lasting_callback_cq(*anchor_);
-  callback_cq_ = cq;
-  return cq;
+  grpc::CompletionQueue* known = callback_cq_.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  poller_.keep_callback_threads();
+  known = GrpcAccess::callback_cq(*anchor_);
+  callback_cq_.store(known, std::memory_order_release);
+  return known;
 }
 
 void CallBinder::PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops, Call* call) {

@@ -17,6 +17,7 @@
 
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/grpc_poller.hpp"
 #include "channel/grpc/grpc_channel.hpp"
 
 namespace signalbox::channel {
@@ -172,6 +173,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// A channel that never connects: on it live the calls that fail, and those that wait.
   grpc::Channel& anchor() const { return *anchor_; }
 
+  const actors::GrpcPoller::Hold& poller() const { return poller_; }
+
   /// Whether that is the queue of the callback API.
   bool is_callback_cq(const grpc::CompletionQueue* cq) const { return cq == callback_cq_; }
 
@@ -191,6 +194,7 @@ class CallBinder final : public grpc::internal::CallHook,
 
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
+  const actors::GrpcPoller::Hold poller_;  // What is gRPC's of this, and of its calls, ends before.
   const std::shared_ptr<grpc::Channel> anchor_;
   std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: nobody has asked for it.
 };

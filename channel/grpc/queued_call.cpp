@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "actors/io/grpc_poller.hpp"
 #include "channel/grpc/call_observer.hpp"
 
 namespace signalbox::channel {
@@ -84,7 +83,7 @@ void QueuedCall::make_holding_call() {
   holding_ = GrpcAccess::make_call(GrpcAccess::c_channel(binder_->anchor()),
                                    name_.c_str(),
                                    context_,
-                                   actors::GrpcPoller::callback_queue());
+                                   binder_->poller().callback_queue());
 }
 
 void QueuedCall::watch_holding_call() {

@@ -46,11 +46,12 @@ class AtApplication final : public grpc::CallCredentials {
 
 // Returns when gRPC has told of the ends of calls that were cancelled before.
 void wait_for_ends() {
+  const actors::GrpcPoller::Hold poller;
   const auto channel = grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials());
   for (int i = 0; i < 16; ++i) {
     const grpc::ClientContext context;
     grpc_call* const call = GrpcAccess::make_call(
-        GrpcAccess::c_channel(*channel), "/no/call", context, actors::GrpcPoller::callback_queue());
+        GrpcAccess::c_channel(*channel), "/no/call", context, poller.callback_queue());
     std::promise<void> ended;
     actors::watch_end(call, /*send=*/false, [&](const absl::Status&) { ended.set_value(); });
     grpc_call_cancel(call, nullptr);

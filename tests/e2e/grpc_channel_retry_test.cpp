@@ -62,12 +62,12 @@ TEST_CASE("retried_call: starts no threads of the callback API for calls of the 
   const Api api = GENERATE(Api::kSync, Api::kAsync);
   const int failures = GENERATE(0, 2);
   INFO(to_string(api) << ", " << failures << " failures");
-  const int before = callback_threads();  // Another test of this process may have started them.
+  const int before = callback_threads();  // Those of the test before may still be ending.
   RetryWorld world(rules_of(3));
   grpc::ClientContext context;
   EchoReply reply;
   REQUIRE(call(*world.stub, api, context, failing(failures), reply).ok());
-  CHECK(callback_threads() == before);
+  CHECK(callback_threads() <= before);
 }
 
 TEST_CASE("retried_call: ends as its last attempt does", "[channel][retry][A44][A6]") {

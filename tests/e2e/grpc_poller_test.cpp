@@ -60,10 +60,9 @@ class News final : public actors::GrpcPoller::Tag {
   }
 
  private:
-  void set() {
-    alarm_.Set(&actors::GrpcPoller::queue(), actors::grpc_deadline(Clock::now() + 5ms), this);
-  }
+  void set() { alarm_.Set(&interest_.queue(), actors::grpc_deadline(Clock::now() + 5ms), this); }
 
+  const actors::GrpcPoller::Interest interest_;
   grpc::Alarm alarm_;
   std::atomic<bool> is_ending_ = false;
   std::promise<void> ended_;

@@ -17,6 +17,12 @@
 // Thread-safe. Several runtimes may live in one process. Destroying a runtime stops its threads
 // and actors; calls in flight run to their end, calls that wait fail UNAVAILABLE, and so does
 // every later call on a channel or router that is still held.
+//
+// When the last runtime of a process has ended, and its channels and calls with it, gRPC shuts down
+// as it does without signalbox, unless the program itself uses it: soon afterwards, on a thread of
+// its own, which the destructors do not wait for. It may last up to 20 s longer while a connection
+// to a silent server is being made or a silent control plane is being left. A runtime may be
+// started again at any time.
 
 #pragma once
 
