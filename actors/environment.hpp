@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/heap_trimmer.hpp"
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/io/health_prober.hpp"
@@ -33,6 +34,8 @@ struct Environment {
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
+  /// Null: freed memory is left to the heap.
+  std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
   /// How xDS responses of a server become resources: a decoder for each session.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;

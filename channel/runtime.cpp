@@ -389,6 +389,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
   if (!ads_transports.ok()) return ads_transports.status();
   actors::Environment environment;
   environment.reclaimer = state->reclaimer.handle();
+  if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   const absl::Status connectors =
       add_connectors(options, state->bootstrap, state->instruments, environment);
   if (!connectors.ok()) return connectors;

@@ -47,6 +47,7 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    SweepAsked,
                                    HealthChecked,
                                    SubchannelStateChanged,
+                                   SubchannelTimerAsked,
                                    RestartDue>;
 
 /// One beside each subchannel whose cluster has health checks.
