@@ -26,6 +26,7 @@ namespace signalbox::actors {
 class AdsTransport;
 class Connector;
 class HealthProber;
+class HeapTrimmer;
 class NameLookup;
 class Reclaimer;
 
@@ -37,6 +38,8 @@ struct Environment {
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
+  /// Null: freed memory is left to the heap.
+  std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
   /// How xDS responses of a server become resources: a decoder for each session.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;

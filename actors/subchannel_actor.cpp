@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "actors/heap_trimmer.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
@@ -24,6 +25,7 @@ struct SubchannelState {
     if (!environment) return;
     environment->instruments->add_subchannels(state, -1);
     if (state == ConnectivityState::kReady) environment->instruments->add_connections(cluster, -1);
+    if (environment->trimmer != nullptr) environment->trimmer->note_end();
   }
 
   static constexpr const char* name = "signalbox.subchannel";
@@ -64,7 +66,8 @@ struct SubchannelState {
   }
 
   void run(StartTimer& order) {
-    protocol::send_after(self, SubchannelActor{self}, order.delay, TimerFired{order.timer});
+    protocol::send(
+        self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
   }
 
   void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.

@@ -4,6 +4,7 @@
 // the holders' actors, the subchannels', the health checkers' and the sweeper; the core knows
 // everything else.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "actors/alarms.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
@@ -29,11 +31,13 @@ using protocol::StopReason;
 using protocol::SubchannelActor;
 using protocol::SubchannelMapActor;
 using protocol::SubchannelObserver;
+using protocol::SubchannelTimerAsked;
 using protocol::SweeperActor;
 
 // No address looks like that, or begins so.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
+const char kAlarmName[] = "alarm";
 
 struct MapState {
   MapState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
@@ -68,6 +72,7 @@ struct MapState {
 
   void run(StopSubchannel& order) {
     fallen.erase(order.address);
+    alarms.drop(order.address);
     const auto found = subchannels.find(order.address);
     if (found == subchannels.end()) return;
     watches.remove(self, found->second);
@@ -139,9 +144,12 @@ struct MapState {
   void lost(const Address& address, const SubchannelSettings& settings);
   void restart(const Address& address);
   void meet(const Holder& holder);
+  void await_alarm();
+  void alarm_due(std::uint64_t number);
   void launch_sweeper();
   void stop_sweeper();
   void sweeper_restart_due();
+  void restart_due(const RestartDue& event);
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -165,6 +173,9 @@ struct MapState {
   std::map<Address, Checks> checked;
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
+  Alarms<Address, TimerId> alarms;  // The subchannels' timers.
+  std::optional<Instant> awaited;   // The alarm that the newest RestartDue is for.
+  std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
   std::optional<EndpointsCounted> counted;  // What the metrics know of us.
@@ -189,6 +200,7 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
 // Until it is back its holders take it for one that cannot be had, and ask nothing of it.
 void MapState::lost(const Address& address, const SubchannelSettings& settings) {
   subchannels.erase(address);
+  alarms.drop(address);
   Fallen& entry = fallen[address];
   entry.settings = settings;
   const Duration delay = entry.delay.next(protocol::now_of(self));
@@ -207,6 +219,27 @@ void MapState::restart(const Address& address) {
   SubchannelStateChanged fresh;
   fresh.address = address;
   feed(std::move(fresh));
+}
+
+// An earlier alarm than the one that is awaited takes its place.
+void MapState::await_alarm() {
+  const auto next = alarms.next();
+  if (!next || (awaited && *awaited <= *next)) return;
+  awaited = next;
+  const Duration delay = std::max(Duration::zero(), Duration(*next - protocol::now_of(self)));
+  protocol::send_after(
+      self, SubchannelMapActor{self}, delay, RestartDue{kAlarmName, ++awaited_number});
+}
+
+void MapState::alarm_due(std::uint64_t number) {
+  if (number != awaited_number) return;
+  awaited.reset();
+  for (auto& [address, timer] : alarms.take_due(protocol::now_of(self))) {
+    const auto found = subchannels.find(address);
+    if (found != subchannels.end())
+      protocol::send(self, found->second, TimerFired{std::move(timer)});
+  }
+  await_alarm();
 }
 
 // What its predecessor said holds until it says something else.
@@ -274,6 +307,18 @@ void MapState::meet(const Holder& holder) {
   holders.emplace(holder, std::move(actor));
 }
 
+void MapState::restart_due(const RestartDue& event) {
+  if (event.what == kSweeperName) {
+    sweeper_restart_due();
+  } else if (event.what == kAlarmName) {
+    alarm_due(event.number);
+  } else if (absl::StartsWith(event.what, kCheckerPrefix)) {
+    checker_restart_due(Address(event.what.substr(sizeof(kCheckerPrefix) - 1)));
+  } else {
+    restart(Address(event.what));
+  }
+}
+
 protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
                                                       EnvironmentPtr environment) {
   MapState& state = self->state;
@@ -314,15 +359,16 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         if (!protocol::sent_by(state.self, found->second)) return;
         state.feed(std::move(event));
       },
-      [&state](const RestartDue& event) {
-        if (event.what == kSweeperName) {
-          state.sweeper_restart_due();
-        } else if (absl::StartsWith(event.what, kCheckerPrefix)) {
-          state.checker_restart_due(Address(event.what.substr(sizeof(kCheckerPrefix) - 1)));
-        } else {
-          state.restart(Address(event.what));
-        }
+      // The same of its timer.
+      [&state](const SubchannelTimerAsked& event) {
+        const auto found = state.subchannels.find(event.address);
+        if (found == state.subchannels.end()) return;
+        if (!protocol::sent_by(state.self, found->second)) return;
+        const Instant due = protocol::now_of(state.self) + event.delay;
+        state.alarms.set(event.address, due, event.timer);
+        state.await_alarm();
       },
+      [&state](const RestartDue& event) { state.restart_due(event); },
   };
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 
+#include "actors/heap_trimmer.hpp"
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
 #include "actors/io/assumed_connector.hpp"
@@ -397,6 +398,7 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   auto ads_transports = make_ads_transports(options, bootstrap, instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   environment.ads_transports = *std::move(ads_transports);
+  if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
   const absl::Status connectors = add_connectors(options, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;

@@ -62,6 +62,7 @@ SIGNALBOX_MESSAGE(EmitError)
 // Between the shells themselves.
 SIGNALBOX_MESSAGE(protocol::ChildAskedReresolution)
 SIGNALBOX_MESSAGE(protocol::RestartDue)
+SIGNALBOX_MESSAGE(protocol::SubchannelTimerAsked)
 SIGNALBOX_MESSAGE(protocol::GracePassed)
 SIGNALBOX_MESSAGE(protocol::XdsClientReplaced)
 SIGNALBOX_MESSAGE(protocol::OpenChannel)

@@ -31,6 +31,14 @@ struct RestartDue {
   std::uint64_t number = 0;
 };
 
+/// A subchannel's map is to tell the subchannel, after `delay`, that the timer fired. One timer for
+/// each subchannel: the newest counts.
+struct SubchannelTimerAsked {
+  Address address;
+  TimerId timer;
+  Duration delay{};
+};
+
 /// No reader can see the snapshot with this sequence, or an earlier one, any more.
 struct GracePassed {
   std::uint64_t sequence = 0;

@@ -20,6 +20,7 @@ using SubchannelMapActor = ActorOf<SubchannelAcquired,
                                    SweepAsked,
                                    HealthChecked,
                                    SubchannelStateChanged,
+                                   SubchannelTimerAsked,
                                    RestartDue>;
 
 }  // namespace signalbox::protocol

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/health/host_count.hpp"
+#include "lb/shrink.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -84,6 +85,9 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
+  shrink_if_sparse(entries_);
+  shrink_if_sparse(held_);
+  shrink_if_sparse(by_first_);
 }
 
 void EndpointSet::take_in(const LocalityPtr& locality, Place& place, LbEffects& effects) {

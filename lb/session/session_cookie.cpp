@@ -76,16 +76,18 @@ bool is_ipv6(absl::string_view text) {
 
 constexpr absl::string_view kClusterPrefix = "cluster:";
 
-// gRPC's form. Whatever follows the first ';' is the cluster.
-bool parse_grpc_form(absl::string_view text, CookieHost& host) {
+// gRPC's form. Whatever follows the first ';' is the cluster. nullopt: it is done.
+std::optional<CookieFlaw> parse_grpc_form(absl::string_view text, CookieHost& host) {
   const absl::string_view hosts = take_until(text, ';');
-  for (absl::string_view rest = hosts;;) {
+  absl::string_view rest = hosts;
+  for (std::size_t left = kMostCookieHosts; left > 0; --left) {
     const bool is_last = !absl::StrContains(rest, ",");
-    if (!is_ip_and_port(take_until(rest, ','))) return false;
+    if (!is_ip_and_port(take_until(rest, ','))) return CookieFlaw::kHost;
     if (!is_last) continue;
     host = {hosts, text, CookieForm::kGrpc};
-    return true;
+    return std::nullopt;
   }
+  return CookieFlaw::kTooManyHosts;
 }
 
 }  // namespace
@@ -106,6 +108,8 @@ absl::string_view said_of(CookieFlaw flaw) {
       return "it is not the message that Envoy writes, of an IP address with a port and a time";
     case CookieFlaw::kTwoForms:
       return "gRPC and Envoy would each find another host in it";
+    case CookieFlaw::kTooManyHosts:
+      return "it names more than 8 addresses";
   }
   return "";
 }
@@ -162,11 +166,13 @@ std::optional<absl::string_view> without_cluster_prefix(absl::string_view text) 
 std::optional<CookieFlaw> parse_cookie_host(absl::string_view text, CookieHost& host) {
   const auto message = read_envoy_cookie(text);
   const bool has_address = message && !message->address.empty();
-  if (parse_grpc_form(text, host)) {
+  const auto flaw = parse_grpc_form(text, host);
+  if (!flaw) {
     if (!has_address) return std::nullopt;
     host = {};
     return CookieFlaw::kTwoForms;
   }
+  if (flaw == CookieFlaw::kTooManyHosts) return flaw;
   if (has_address && message->is_plain && is_ip_and_port(message->address)) {
     host = {message->address, message->cluster, CookieForm::kEnvoy};
     return std::nullopt;

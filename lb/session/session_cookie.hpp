@@ -27,16 +27,21 @@ namespace signalbox::lb {
 
 /// Of a session's cookie: it decodes to less than 4 KiB. No longer one is written either.
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
+/// Addresses that a cookie may name. A pick looks up each address in each leaf of an aggregate, so
+/// a forged list would make the pick expensive. Endpoints have one address, or two (A61); of an
+/// endpoint with more than this, cookies name the first ones.
+inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// Why a call's cookie is not used.
 enum class CookieFlaw : std::uint8_t {
-  kTooMany,   ///< It is not among what is looked at, and there is more.
-  kTooLong,   ///< Beyond kLongestCookieValue.
-  kEncoding,  ///< It is not base64.
-  kSeal,      ///< It is not sealed with one of our keys, or for another cookie or target.
-  kHost,      ///< It does not begin with "ip:port".
-  kMessage,   ///< It is in none of the forms, and begins as Envoy's does.
-  kTwoForms,  ///< gRPC's readers and Envoy's would find a host in it, each another one.
+  kTooMany,       ///< It is not among what is looked at, and there is more.
+  kTooLong,       ///< Beyond kLongestCookieValue.
+  kEncoding,      ///< It is not base64.
+  kSeal,          ///< It is not sealed with one of our keys, or for another cookie or target.
+  kHost,          ///< It does not begin with "ip:port".
+  kMessage,       ///< It is in none of the forms, and begins as Envoy's does.
+  kTwoForms,      ///< gRPC's readers and Envoy's would find a host in it, each another one.
+  kTooManyHosts,  ///< Beyond kMostCookieHosts.
 };
 
 /// For a text: "it is not base64".

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/shrink.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -91,6 +92,7 @@ SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, In
   SubchannelMapEffects effects;
   std::visit([&](const auto& it) { on(it, effects); }, event);
   retire_unheld(effects);
+  shrink_if_sparse(entries_);
   observe_counts(effects);
   return effects;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lb/child_set.hpp"
+#include "lb/shrink.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -59,6 +60,7 @@ void OutlierEndpoints::forget_the_unnamed() {
     if (judged.ejection) health_changed_ = true;
     return true;
   });
+  shrink_if_sparse(judged_);
 }
 
 // --- calls, and what follows from them ------------------------------------------

@@ -16,10 +16,15 @@
 namespace signalbox::lb {
 namespace {
 
+// As many as a cookie may name.
 std::string hosts_of(const Endpoint& endpoint, const Address& first) {
   std::string hosts = first.str();
+  std::size_t left = kMostCookieHosts - 1;
   for (const Address& address : endpoint.addresses) {
-    if (address != first) absl::StrAppend(&hosts, ",", address.str());
+    if (left == 0) break;
+    if (address == first) continue;
+    absl::StrAppend(&hosts, ",", address.str());
+    --left;
   }
   return hosts;
 }

@@ -42,7 +42,7 @@ namespace signalbox::lb {
 /// What the configuration says of one address that a cookie may name.
 struct Host {
   Address address;
-  std::string hosts;  ///< All addresses of its endpoint, this one first (A55-23).
+  std::string hosts;  ///< What its cookies name: this one, then others of its endpoint (A55-23).
   CookieKey cookie;   ///< Of the plain cookie that says so, with the cluster that routes name.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.

@@ -4,16 +4,22 @@
 // nor at the server.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -84,6 +90,8 @@ class Taken {
 
 const std::string kSettings("\0\0\0\x4\0\0\0\0\0", 9);
 
+constexpr unsigned kSeed = 20;
+
 TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTINGS leaves nothing",
           "[io][connector][leak]") {
   Graveyard graveyard;
@@ -121,6 +129,73 @@ TEST_CASE("grpc_connector: an attempt that is given up and never answered ends w
   CHECK(connection.is_closed());
 }
 
+/// A server that says its SETTINGS late: after a time that is drawn for each connection.
+class LateServer {
+ public:
+  static constexpr std::chrono::milliseconds kLatest{2};
+
+  LateServer() {
+    socket_.listen();
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~LateServer() {
+    is_ending_ = true;
+    thread_.join();
+    for (const Open& one : open_)
+      ::close(one.socket);
+  }
+
+  LateServer(const LateServer&) = delete;
+  LateServer& operator=(const LateServer&) = delete;
+
+  Address address() const { return socket_.address(); }
+
+ private:
+  struct Open {
+    int socket;
+    std::chrono::steady_clock::time_point speaks_at;
+    bool has_spoken = false;
+  };
+
+  void run() {
+    while (!is_ending_) {
+      std::vector<pollfd> ready;
+      for (const Open& one : open_)
+        ready.push_back({one.socket, POLLIN, 0});
+      ready.push_back({socket_.descriptor(), POLLIN, 0});
+      ::poll(ready.data(), ready.size(), 1);
+      for (std::size_t at = 0; at < open_.size(); ++at)
+        serve(open_[at], ready[at].revents != 0);
+      std::erase_if(open_, [](const Open& one) { return one.socket < 0; });
+      if (ready.back().revents != 0) take();
+    }
+  }
+
+  void take() {
+    const std::chrono::microseconds most = kLatest;
+    const std::chrono::microseconds late(dice_() % (most.count() + 1));
+    open_.push_back({socket_.take_one(), std::chrono::steady_clock::now() + late});
+  }
+
+  static void serve(Open& one, bool has_input) {
+    std::array<char, 4096> bytes{};
+    if (has_input && ::recv(one.socket, bytes.data(), bytes.size(), 0) <= 0) {
+      ::close(std::exchange(one.socket, -1));
+      return;
+    }
+    if (one.has_spoken || std::chrono::steady_clock::now() < one.speaks_at) return;
+    one.has_spoken = true;
+    ::send(one.socket, kSettings.data(), kSettings.size(), MSG_NOSIGNAL);
+  }
+
+  MuteSocket socket_;
+  std::mt19937 dice_{kSeed};
+  std::vector<Open> open_;  ///< The thread's, while there is one.
+  std::atomic<bool> is_ending_ = false;
+  std::thread thread_;
+};
+
 // Of TCP connections in /proc/net/tcp with a port of `ports` on either side; those that listen, and
 // those that are over and only waited for, are none.
 int open_connections(const std::set<int>& ports) {
@@ -145,13 +220,35 @@ int open_connections(const std::set<int>& ports) {
   return count;
 }
 
+// Comes and goes 3,000 times, each time for another part of `longest`, and returns how many
+// connections are left.
+int left_after_comings_and_goings(const Address& server, Duration longest) {
+  constexpr int kGoings = 3'000;
+  const std::set<int> ports{std::stoi(server.str().substr(server.str().find(':') + 1))};
+  Graveyard graveyard;
+  GrpcConnector connector(connector_options(graveyard));
+  std::mt19937 dice(kSeed);
+  for (int i = 0; i < kGoings; ++i) {
+    Record record;
+    const auto attempt = connector.connect({server}, 20s, record.events());
+    const auto until = std::chrono::steady_clock::now() + longest * (dice() % 1'000) / 1'000;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    graveyard.clear();
+  }
+  int left = -1;
+  test::eventually([&] {
+    graveyard.clear();
+    left = open_connections(ports);
+    return left == 0;
+  });
+  return left;
+}
+
 TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
           "[io][connector][leak]") {
-  constexpr int kGoings = 3'000;
   Graveyard graveyard;
   EchoServer server;
-  const std::string address = server.address().str();
-  const std::set<int> ports{std::stoi(address.substr(address.find(':') + 1))};
   GrpcConnector connector(connector_options(graveyard));
   // What a connection takes, at best.
   Duration life = 3ms;
@@ -162,22 +259,13 @@ TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
     REQUIRE(record.wait_for(1));
     life = std::min<Duration>(life, std::chrono::steady_clock::now() - begun);
   }
-  // Each goes at another moment of its life.
-  for (int i = 0; i < kGoings; ++i) {
-    Record record;
-    const auto attempt = connector.connect({server.address()}, 20s, record.events());
-    const auto until = std::chrono::steady_clock::now() + life * (i % 100) / 40;
-    while (std::chrono::steady_clock::now() < until) {
-    }
-    graveyard.clear();
-  }
-  int left = -1;
-  CHECK(test::eventually([&] {
-    graveyard.clear();
-    left = open_connections(ports);
-    return left == 0;
-  }));
-  CHECK(left == 0);
+  CHECK(left_after_comings_and_goings(server.address(), 5 * life / 2) == 0);
+}
+
+TEST_CASE("grpc_connector: 3,000 goings around late SETTINGS leave no connection",
+          "[io][connector][leak]") {
+  LateServer server;
+  CHECK(left_after_comings_and_goings(server.address(), 2 * LateServer::kLatest) == 0);
 }
 
 }  // namespace

@@ -147,6 +147,9 @@ class MuteSocket {
 
   Address address() const { return Address("127.0.0.1:" + std::to_string(port_)); }
 
+  /// For poll(): readable when a connection can be taken.
+  int descriptor() const { return socket_; }
+
   /// Takes the next connection, and closes it.
   void close_one() {
     const int taken = ::accept(socket_, nullptr, nullptr);

@@ -258,6 +258,12 @@ struct RuntimeOptions {
   /// (absl::SetMutexDeadlockDetectionMode).
   bool detect_deadlocks = false;
 
+  /// After 10,000 endpoints have gone, gives the memory that they took back to the system: by
+  /// glibc's malloc_trim, which looks through the whole heap of the process, a few times within
+  /// three minutes, on a thread of its own. A thread that allocates meanwhile may wait for it for
+  /// some milliseconds. Other allocators are left alone.
+  bool trim_heap = true;
+
   /// Of the actors' scheduler; at least 1.
   std::size_t scheduler_threads = 2;
   /// Seed of all chance of the control plane (jitter, shuffles); unset: from the system.

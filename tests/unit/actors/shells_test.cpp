@@ -146,11 +146,13 @@ caf::actor_system_config& testing(caf::actor_system_config& config) {
   return config;
 }
 
-// In the place of a policy: holds one subchannel, and wants it connected whenever it is IDLE.
-protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
-                                                        protocol::SubchannelMapActor map) {
-  const Address address("127.0.0.1:80");
-  protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
+// In the place of a policy: holds subchannels, and wants each connected whenever it is IDLE.
+protocol::BehaviorOf<protocol::SubchannelObserver> hold_many(
+    protocol::SubchannelObserver::pointer self, protocol::SubchannelMapActor map, int count) {
+  for (int i = 0; i < count; ++i) {
+    const Address address("127.0.0.1:" + std::to_string(80 + i));
+    protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
+  }
   return {
       [self, map](const SubchannelStateChanged& event) {
         if (event.state != ConnectivityState::kIdle) return;
@@ -158,6 +160,11 @@ protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObse
       },
       [](const SubchannelGone&) {},
   };
+}
+
+protocol::BehaviorOf<protocol::SubchannelObserver> hold(protocol::SubchannelObserver::pointer self,
+                                                        protocol::SubchannelMapActor map) {
+  return hold_many(self, std::move(map), 1);
 }
 
 class Shells {
@@ -196,6 +203,9 @@ class Shells {
   }
 
   caf::actor_system& system() { return system_; }
+
+  /// Messages that are to come later; each keeps the memory of its receiver.
+  std::size_t delayed() { return coordinator_.clock().schedule().size(); }
 
   std::size_t living() { return system_.registry().running(); }
 
@@ -1126,6 +1136,30 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
   shells.pass(seconds(2));
   CHECK(connector->asked.size() == 2);
   CHECK(connector->held == 1);
+}
+
+TEST_CASE("subchannel_map: the back-offs of many subchannels are one delayed message",
+          "[actors][subchannel_map][scale]") {
+  constexpr int kMany = 100;
+  Shells shells;
+  const auto connector = std::make_shared<CountingConnector>();
+  auto environment = std::make_shared<Environment>(*shells.environment);
+  environment->connector = connector;
+  shells.environment = environment;
+  auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(hold_many, map, kMany));
+  shells.run();
+  REQUIRE(connector->asked.size() == kMany);
+  for (const auto& events : connector->asked)
+    events.failed(absl::UnavailableError("refused"));
+  shells.run();
+  CHECK(shells.delayed() == 1);
+
+  // Each has its own, all the same.
+  shells.pass(seconds(2));
+  CHECK(connector->asked.size() == 2 * kMany);
+  CHECK(connector->held == kMany);
+  CHECK(shells.delayed() == 0);
 }
 
 }  // namespace signalbox::actors

@@ -38,7 +38,7 @@ class Forger {
   }
 
   Forgery next() {
-    switch (below(1'000) == 0 ? 100 : below(19)) {
+    switch (below(1'000) == 0 ? 100 : below(20)) {
       case 0:
         return unknown("127.0.0.", ";a");
       case 1:
@@ -88,6 +88,12 @@ class Forger {
       case 18:
         return {cookie(envoys(absl::StrCat("172.16.0.", 1 + below(250), ":80"), below(1'000'000))),
                 AffinityResult::kUnknownHost};
+      case 19: {  // Each address would be looked up, in each leaf.
+        std::string many = "10.0.0.2:80";
+        for (std::size_t more = kMostCookieHosts + below(200); more > 0; --more)
+          absl::StrAppend(&many, ",10.9.9.", 1 + below(250), ":80");
+        return {cookie(many + ";a"), AffinityResult::kBadCookie};
+      }
       default:
         return {below(2) == 0 ? crumbs_ : megabyte_, AffinityResult::kBadCookie};
     }

@@ -472,3 +472,26 @@ TEST_CASE("host table: an endpoint keeps its marks while it is named",
   CHECK(third[*third.find("c")].mark != first[*first.find("c")].mark);
   CHECK(third.marks()->at(Address("c")).mark == third[0].mark);
 }
+
+TEST_CASE("host table: a cookie names as many addresses of an endpoint as are looked at again",
+          "[lb][override_host][limits][A55-17][A61]") {
+  std::vector<std::string> addresses;
+  for (std::size_t i = 0; i < kMostCookieHosts + 3; ++i)
+    addresses.push_back("10.0.0." + std::to_string(i) + ":80");
+  Locality locality;
+  locality.endpoints = {endpoint(addresses)};
+  Endpoints endpoints;
+  endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+  const HostTable table(std::make_shared<const Endpoints>(std::move(endpoints)), kUsual, nullptr);
+  REQUIRE(table.size() == addresses.size());
+  for (const std::string& address : addresses) {
+    const std::string& hosts = table[*table.find(address)].hosts;
+    CHECK(first_host(hosts) == address);
+    CookieHost read;
+    CHECK(parse_cookie_host(hosts + ";orders", read) == std::nullopt);
+    CHECK(read.names_hosts(hosts));
+  }
+  CookieHost read;
+  CHECK(parse_cookie_host(table[0].hosts + "," + addresses.back(), read) ==
+        CookieFlaw::kTooManyHosts);
+}

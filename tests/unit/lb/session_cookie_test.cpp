@@ -165,7 +165,6 @@ TEST_CASE("session_cookie: reads the three forms, and Envoy's",
       {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a\x1a\x06orders",
        "10.0.0.1:80 | orders (Envoy)"},
       {std::string("\x0a\x0c", 2) + "10.0.0.1:80", kNoMessage},
-      {many + ";orders", many + " | orders"},
       // A message has one address.
       {std::string("\x0a\x8b\x01", 3) + many, kNoMessage},
       {std::string("\x0a\x8b", 2) + many, kNoMessage},
@@ -182,6 +181,32 @@ TEST_CASE("session_cookie: reads the three forms, and Envoy's",
   }));
   INFO(row.text);
   CHECK(read(absl::Base64Escape(row.text)) == row.host);
+}
+
+// "10.0.0.1:80,10.0.0.2:80,…"
+std::string addresses(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 1; i <= count; ++i)
+    absl::StrAppend(&text, i == 1 ? "" : ",", "10.0.0.", i, ":80");
+  return text;
+}
+
+TEST_CASE("session_cookie: names so many addresses, and what names more is not used",
+          "[lb][session][limits][A55-17][A61]") {
+  static_assert(kMostCookieHosts == 8, "said_of() says the number");
+  const std::string most = addresses(kMostCookieHosts);
+  const std::string too_many(said_of(CookieFlaw::kTooManyHosts));
+  CHECK(read(absl::Base64Escape(most + ";orders")) == most + " | orders");
+  for (const std::string& text : {addresses(kMostCookieHosts + 1),
+                                  addresses(kMostCookieHosts + 1) + ";orders",
+                                  addresses(250) + ";orders",
+                                  most + ",",
+                                  most + ",not looked at"}) {
+    INFO(text);
+    CHECK(read(absl::Base64Escape(text)) == too_many);
+  }
+  // What is wrong within the limit is told first.
+  CHECK(read(absl::Base64Escape("host:80," + addresses(kMostCookieHosts))) == kNone);
 }
 
 // An address field, behind what comes before it.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Alarms — what many keys wait for, one thing each; a key that goes takes its alarm with it.
+//
+//   set(key, due, what) ─▶ [Alarms] ─▶ next(): when to ask ─▶ take_due(now)
+//   drop(key)           ─▶
+//
+// CAF cannot cancel a delayed message, and such a message keeps its receiver's memory until it is
+// due. Thousands of subchannels that end in their back-off would stay in memory for two minutes.
+//
+// A plain value: its owner sees to the time.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::actors {
+
+template <typename Key, typename What>
+class Alarms {
+ public:
+  using Due = std::pair<Key, What>;
+
+  /// Takes the place of the key's alarm, if it has one.
+  void set(const Key& key, Instant due, What what) {
+    drop(key);
+    places_.emplace(key, by_time_.emplace(due, Due(key, std::move(what))));
+  }
+
+  void drop(const Key& key) {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return;
+    by_time_.erase(place->second);
+    places_.erase(place);
+  }
+
+  /// nullopt: nothing is waited for.
+  std::optional<Instant> next() const {
+    if (by_time_.empty()) return std::nullopt;
+    return by_time_.begin()->first;
+  }
+
+  /// The earliest first; they are dropped.
+  std::vector<Due> take_due(Instant now) {
+    std::vector<Due> due;
+    while (!by_time_.empty() && by_time_.begin()->first <= now) {
+      due.push_back(std::move(by_time_.begin()->second));
+      by_time_.erase(by_time_.begin());
+      places_.erase(due.back().first);
+    }
+    return due;
+  }
+
+ private:
+  using ByTime = std::multimap<Instant, Due>;
+
+  ByTime by_time_;
+  std::map<Key, typename ByTime::iterator> places_;
+};
+
+}  // namespace signalbox::actors

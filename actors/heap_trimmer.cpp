@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/heap_trimmer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace signalbox::actors {
+
+void TrimPlan::note_many(Instant now) {
+  done_ = 0;
+  const Instant first = now + kPauses.front();
+  const Instant planned = last_ ? std::max(first, *last_ + kLeastPause) : first;
+  // Ends that go on do not put a trim off.
+  next_ = next_ ? std::min(*next_, planned) : planned;
+}
+
+void TrimPlan::note_trim(Instant now) {
+  last_ = now;
+  next_ = std::nullopt;
+  if (++done_ < kPauses.size()) next_ = now + std::max(kPauses.at(done_), kLeastPause);
+}
+
+HeapTrimmer::HeapTrimmer(std::function<void()> trim) : trim_(std::move(trim)) {}
+
+HeapTrimmer::~HeapTrimmer() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void HeapTrimmer::note_end() {
+  const std::uint64_t ended = ended_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (ended % TrimPlan::kMany != 0) return;
+  const std::lock_guard lock(mutex_);
+  if (is_stopping_) return;
+  plan_.note_many(std::chrono::steady_clock::now());
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  changed_.notify_all();
+}
+
+void HeapTrimmer::run() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    const auto next = plan_.next_trim();
+    if (!next) {
+      changed_.wait(lock);
+    } else if (std::chrono::steady_clock::now() < *next) {
+      changed_.wait_until(lock, *next);
+    } else {
+      lock.unlock();
+      trim_();
+      lock.lock();
+      plan_.note_trim(std::chrono::steady_clock::now());
+    }
+  }
+}
+
+void HeapTrimmer::trim_heap() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
+}
+
+}  // namespace signalbox::actors

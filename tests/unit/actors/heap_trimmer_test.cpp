@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/heap_trimmer.hpp"
+
+#include <chrono>
+#include <future>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kStart{};
+
+// When each trim of the plan is due, as seconds after kStart; each is made at once.
+std::vector<long> trims_of(TrimPlan plan) {
+  std::vector<long> seconds;
+  while (const auto next = plan.next_trim()) {
+    seconds.push_back(std::chrono::duration_cast<std::chrono::seconds>(*next - kStart).count());
+    plan.note_trim(*next);
+  }
+  return seconds;
+}
+
+TEST_CASE("heap_trimmer: trims a few times after many have ended", "[scale][heap_trimmer][H2]") {
+  TrimPlan plan;
+  CHECK(plan.next_trim() == std::nullopt);
+  plan.note_many(kStart);
+  CHECK(trims_of(plan) == std::vector<long>{1, 6, 31, 151});
+}
+
+TEST_CASE("heap_trimmer: more ends neither put a trim off nor bring two trims together",
+          "[scale][heap_trimmer][H2]") {
+  TrimPlan plan;
+  plan.note_many(kStart);
+  plan.note_many(kStart + 500ms);
+  CHECK(plan.next_trim() == kStart + 1s);
+  plan.note_trim(kStart + 1s);
+  plan.note_many(kStart + 2s);
+  CHECK(trims_of(plan) == std::vector<long>{6, 11, 36, 156});
+  // After the plan's end.
+  TrimPlan later = plan;
+  for (int i = 0; i < 4; ++i)
+    later.note_trim(kStart + 6s);
+  CHECK(later.next_trim() == std::nullopt);
+  later.note_many(kStart + 100s);
+  CHECK(trims_of(later) == std::vector<long>{101, 106, 131, 251});
+}
+
+TEST_CASE("heap_trimmer: trims on a thread of its own after so many ends, and not before",
+          "[scale][heap_trimmer][H1][H3]") {
+  std::promise<std::thread::id> trimmed;
+  auto when_trimmed = trimmed.get_future();
+  bool is_told = false;  // Of the trimmer's thread.
+  HeapTrimmer trimmer([&] {
+    if (!std::exchange(is_told, true)) trimmed.set_value(std::this_thread::get_id());
+  });
+  for (std::uint64_t i = 1; i < TrimPlan::kMany; ++i)
+    trimmer.note_end();
+  CHECK(when_trimmed.wait_for(0s) == std::future_status::timeout);
+  trimmer.note_end();
+  REQUIRE(when_trimmed.wait_for(60s) == std::future_status::ready);
+  CHECK(when_trimmed.get() != std::this_thread::get_id());
+}
+
+TEST_CASE("heap_trimmer: ends before a trim that is due", "[scale][heap_trimmer]") {
+  std::atomic<int> trims = 0;
+  {
+    HeapTrimmer trimmer([&] { ++trims; });
+    for (std::uint64_t i = 0; i < TrimPlan::kMany; ++i)
+      trimmer.note_end();
+  }
+  CHECK(trims <= 1);
+}
+
+}  // namespace
+}  // namespace signalbox::actors
