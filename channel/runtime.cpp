@@ -2,6 +2,7 @@
 #include "signalbox/runtime.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <iostream>
@@ -210,6 +211,8 @@ struct DecoderTerms {
   xds::NameSet certificate_providers;
   bool health_checks = true;
   bool grpc_paths_only = true;
+  /// Set when the runtime ends: what is being parsed then is not worth waiting for.
+  std::shared_ptr<std::atomic<bool>> abandoned = std::make_shared<std::atomic<bool>>(false);
 };
 
 using DecoderTermsPtr = std::shared_ptr<const DecoderTerms>;
@@ -247,7 +250,9 @@ xds::ResponseDecoder make_decoder(DecoderTermsPtr terms, bool trusted_server) {
   return [terms = std::move(terms),
           trusted_server,
           known = std::make_shared<xds::KnownResources>()](std::string bytes) {
-    return xds::decode_in_parts(std::move(bytes), parse_options(*terms, trusted_server), known);
+    xds::ParseOptions options = parse_options(*terms, trusted_server);
+    options.abandoned = terms->abandoned;
+    return xds::decode_in_parts(std::move(bytes), std::move(options), known);
   };
 }
 
@@ -434,6 +439,7 @@ Runtime::~Runtime() {
     }
   }
   state_->link->cut();
+  state_->decoding->abandoned->store(true, std::memory_order_relaxed);
   state_->host.reset();
   state_->admins.clear();  // Who waits for a dump in there has heard that there is none.
   const auto reclaimer = state_->reclaimer.handle();

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,6 +71,9 @@ struct ParseOptions {
   /// What the regular expressions of the response may cost; null: each is judged by itself. Set by
   /// the parser.
   RegexBudget* regexes = nullptr;
+  /// Once it is true, parsing ends as soon as it can, and nothing comes of it: the runtime ends. It
+  /// never becomes false again. Null: parsing is never abandoned.
+  std::shared_ptr<const std::atomic<bool>> abandoned;
 
   /// An aggregate's LB policy is read, and takes the place of its leaves' own (A75-8). A temporary
   /// mechanism.
@@ -92,6 +96,10 @@ struct ParseOptions {
 
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };
+
+inline bool is_abandoned(const ParseOptions& options) {
+  return options.abandoned != nullptr && options.abandoned->load(std::memory_order_relaxed);
+}
 
 /// Everything that the parser knows: to check resources without running them.
 ParseOptions all_parse_options();
