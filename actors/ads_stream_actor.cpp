@@ -34,9 +34,6 @@ struct AdsStreamState {
   void run(OpenStream& order) {
     const AdsStreamActor me{self};
     const std::uint64_t number = order.stream;
-    if (number == 1) {  // Good until it proves bad (A78).
-      environment->instruments->set_xds_connected(transport->server(), true);
-    }
     AdsTransport::Events events;
     events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
     events.received = [me, number](std::string bytes) {
@@ -52,15 +49,15 @@ struct AdsStreamState {
 
   void run(CloseStream&) { stream.reset(); }
 
+  void run(ReadNext&) {
+    if (stream) stream->read_next();
+  }
+
   void run(SendBytes& order) {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  // The session tells only of changes, and is silent of a server that is well from the start.
-  void run(ResourcesReceived& order) {
-    environment->instruments->set_xds_connected(transport->server(), true);
-    protocol::send(self, sink, std::move(order));
-  }
+  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
 
   void run(ResponseRefused& order) {
     environment->instruments->count_config_rejected(to_string(order.reason));
@@ -68,10 +65,7 @@ struct AdsStreamState {
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }
 
-  void run(ServerStatusChanged& order) {
-    environment->instruments->set_xds_connected(transport->server(), order.status.ok());
-    protocol::send(self, sink, std::move(order));
-  }
+  void run(ServerStatusChanged& order) { protocol::send(self, sink, std::move(order)); }
 
   void run(StartTimer& order) {
     protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});

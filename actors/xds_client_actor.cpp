@@ -117,8 +117,22 @@ struct XdsClientState {
       return protocol::sent_by(self, entry.second.stream);
     });
     if (from == servers.end()) return;
+    note_connected(from->first, what);
     feed(ServerReported{from->first, std::move(what)});
   }
+
+  // The gauge is set here, where a server is left, and not by the streams: what a stream says after
+  // that is dropped, and the series of a server that was left stays away.
+  void note_connected(ServerId id, const ServerStatusChanged& changed) {
+    environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
+  }
+
+  // A session tells of changes only: one that began anew says nothing of a server that is well.
+  void note_connected(ServerId id, const ResourcesReceived& /*received*/) {
+    environment->instruments->set_xds_connected(name_of(id), true);
+  }
+
+  void note_connected(ServerId /*id*/, const SubscriptionSent& /*sent*/) {}
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -142,6 +156,8 @@ void XdsClientState::launch_stream(ServerId id) {
     lose_stream(id);
     launch_later(id, servers.at(id).delay.next(protocol::now_of(self)));
   });
+  // Good until it proves bad (A78).
+  environment->instruments->set_xds_connected(name_of(id), true);
   for (const auto& [type, subscription] : server.subscriptions)
     protocol::send(self, server.stream, subscription);
 }

@@ -2,6 +2,7 @@
 #include "signalbox/runtime.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <iostream>
@@ -209,9 +210,11 @@ using ParseOptionsPtr = std::shared_ptr<const xds::ParseOptions>;
 ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
                                       const channel::RegisteredLbPolicies& custom,
                                       std::shared_ptr<const xds::CustomFilters> filters,
-                                      const xds::Bootstrap& bootstrap) {
+                                      const xds::Bootstrap& bootstrap,
+                                      std::shared_ptr<const std::atomic<bool>> abandoned) {
   auto lasting = std::make_shared<xds::ParseOptions>();
   lasting->limits = options.limits;
+  lasting->abandoned = std::move(abandoned);
   lasting->health_checks = options.active_health_checks;
   lasting->grpc_paths_only = options.transport == EndpointTransport::kGrpc;
   lasting->custom_lb_policies = custom.parsers;
@@ -283,6 +286,8 @@ struct Runtime::State {
   const RuntimeOptions options;  ///< `log` is set.
   const xds::Bootstrap bootstrap;
   ParseOptionsPtr parsing;
+  /// Set when the runtime ends: parsing that is under way then is given up.
+  std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
@@ -376,7 +381,7 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   auto filters = channel::register_http_filters(options.http_filters, *instruments);
   if (!filters.ok()) return filters.status();
   environment.policy.custom = custom->policies;
-  parsing = lasting_parse_options(options, *custom, *std::move(filters), bootstrap);
+  parsing = lasting_parse_options(options, *custom, *std::move(filters), bootstrap, ending);
   environment.make_decoder = decoders(parsing, bootstrap);
   return {};
 }
@@ -437,6 +442,7 @@ Runtime::~Runtime() {
     }
   }
   state_->link->cut();
+  state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
   state_->admins.clear();  // Who waits for a dump in there has heard that there is none.
   const auto reclaimer = state_->reclaimer.handle();

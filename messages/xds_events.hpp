@@ -43,6 +43,7 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
+/// The next one comes after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.
@@ -79,6 +80,12 @@ struct CloseStream {
 struct SendBytes {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryRequest.
+};
+
+/// The response that came last is decoded: the next one may come. Until then the server is held up
+/// by its flow control.
+struct ReadNext {
+  std::uint64_t stream = 0;
 };
 
 struct ReceivedResource {
@@ -133,6 +140,7 @@ struct ServerStatusChanged {
 using AdsSessionEffect = std::variant<OpenStream,
                                       CloseStream,
                                       SendBytes,
+                                      ReadNext,
                                       ResourcesReceived,
                                       ResponseRefused,
                                       SubscriptionSent,

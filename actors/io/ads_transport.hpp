@@ -17,6 +17,9 @@
 //       let the message pass; not after `closed`, and never from inside open().
 //   T4  `closed` says RESOURCE_EXHAUSTED if and only if a message came that is beyond the
 //       limit; its text names the limit, and what to do.
+//   T5  After each `received` the next one comes only when read_next() was called, perhaps from
+//       inside it. Meanwhile the transport holds one message at most; more of them stay at the
+//       server, by its flow control. `closed` may come before read_next().
 
 #pragma once
 
@@ -48,6 +51,9 @@ class AdsTransport {
 
     /// Queues one message. Never blocks; after `closed` it does nothing.
     virtual void send(std::string bytes) = 0;
+
+    /// One more message may be received. Never blocks; after `closed` it does nothing.
+    virtual void read_next() = 0;
   };
 
   virtual ~AdsTransport() = default;

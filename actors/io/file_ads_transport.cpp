@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -43,7 +44,14 @@ class FileStream {
 
   void received(const std::string& bytes) {
     const std::lock_guard lock(mutex_);
-    if (events_) events_->received(bytes);
+    unread_.push_back(bytes);
+    hand_over();
+  }
+
+  void read_next() {
+    const std::lock_guard lock(mutex_);
+    is_reading_ = true;
+    hand_over();
   }
 
   void written() {
@@ -63,8 +71,18 @@ class FileStream {
   }
 
  private:
+  // T5.
+  void hand_over() {
+    if (!events_ || unread_.empty() || !std::exchange(is_reading_, false)) return;
+    events_->received(std::move(unread_.front()));
+    unread_.pop_front();
+  }
+
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
+  // The server is in this process. A file takes longer to read than its responses to decode.
+  std::deque<std::string> unread_;
+  bool is_reading_ = true;
 };
 
 using StreamPtr = std::shared_ptr<FileStream>;
@@ -282,6 +300,8 @@ class StreamHandle final : public AdsTransport::Stream {
   }
 
   void send(std::string bytes) override { inbox_->post({stream_, Sent{std::move(bytes)}}); }
+
+  void read_next() override { stream_->read_next(); }
 
  private:
   StreamPtr stream_;

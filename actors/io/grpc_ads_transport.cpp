@@ -130,14 +130,24 @@ class Call : public std::enable_shared_from_this<Call> {
     write_next();
   }
 
+  // T5. The message that came meanwhile was not asked for: it waits in incoming_.
+  void read_next() {
+    const std::lock_guard lock(mutex_);
+    is_wanted_ = true;
+    if (std::exchange(has_unread_, false)) hand_over();
+  }
+
   // Nothing is called after this: a callback that runs now holds the mutex.
   void forget() {
     const std::lock_guard lock(mutex_);
     events_.reset();
-    context_.TryCancel();
+    end();
   }
 
-  void cancel() { context_.TryCancel(); }
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    end();
+  }
 
  private:
   // Keeps the call alive until the operation is over.
@@ -165,18 +175,19 @@ class Call : public std::enable_shared_from_this<Call> {
     if (!ok) return finish();
     writable_ = true;
     if (events_) events_->opened();
-    read_next();
+    start_read();
     write_next();
   }
 
   void read(bool ok) {
     const std::lock_guard lock(mutex_);
     if (!ok) return finish();
-    if (events_) events_->received(to_bytes(incoming_));
-    read_next();
+    if (is_wanted_ || is_ending_) return hand_over();
+    has_unread_ = true;
   }
 
-  // A write that failed means that the stream is broken: the pending read says so too.
+  // A write that failed means that the stream is broken: the pending read, or the next one, says so
+  // too.
   void wrote(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
@@ -196,7 +207,20 @@ class Call : public std::enable_shared_from_this<Call> {
     if (events_) events_->closed(refusal_);
   }
 
-  void read_next() { stream_->Read(&incoming_, tag(&Call::read)); }
+  void start_read() { stream_->Read(&incoming_, tag(&Call::read)); }
+
+  void hand_over() {
+    is_wanted_ = false;
+    if (events_ && !is_ending_) events_->received(to_bytes(incoming_));
+    start_read();
+  }
+
+  // A call hears of its end by a read.
+  void end() {
+    is_ending_ = true;
+    context_.TryCancel();
+    if (std::exchange(has_unread_, false)) start_read();
+  }
 
   void write_next() {
     if (!writable_ || writing_ || finishing_ || to_write_.empty()) return;
@@ -229,6 +253,9 @@ class Call : public std::enable_shared_from_this<Call> {
   bool writable_ = false;
   bool writing_ = false;
   bool finishing_ = false;
+  bool is_wanted_ = true;  // The next message may be received (T5).
+  bool has_unread_ = false;
+  bool is_ending_ = false;
 };
 
 class StreamHandle final : public AdsTransport::Stream {
@@ -238,6 +265,8 @@ class StreamHandle final : public AdsTransport::Stream {
   ~StreamHandle() override { call_->forget(); }
 
   void send(std::string bytes) override { call_->send(std::move(bytes)); }
+
+  void read_next() override { call_->read_next(); }
 
  private:
   std::shared_ptr<Call> call_;
@@ -266,13 +295,23 @@ class OpenCalls {
   }
 
   void cancel_all(std::chrono::milliseconds patience) {
-    std::unique_lock lock(mutex_);
-    for (Call* call : calls_)
+    for (const auto& call : living_calls())
       call->cancel();
+    std::unique_lock lock(mutex_);
     ended_.wait_for(lock, patience, [this] { return living_ == 0; });
   }
 
  private:
+  // Without those that are being destroyed: of these there is nothing to cancel.
+  std::vector<std::shared_ptr<Call>> living_calls() {
+    std::vector<std::shared_ptr<Call>> living;
+    const std::lock_guard lock(mutex_);
+    for (Call* listed : calls_) {
+      if (auto call = listed->weak_from_this().lock()) living.push_back(std::move(call));
+    }
+    return living;
+  }
+
   std::mutex mutex_;
   std::condition_variable ended_;
   std::set<Call*> calls_;

@@ -35,7 +35,7 @@ RegexPtr compile_regex(const std::string& pattern);
 /// may make them grow by is 64 MiB together, or 64 KiB each. For one thread.
 class RegexPool {
  public:
-  /// About so many patterns will be asked for.
+  /// About so many different patterns will be asked for.
   explicit RegexPool(std::size_t patterns);
 
   /// As compile_regex().

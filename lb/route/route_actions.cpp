@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "lb/route/regex.hpp"
 #include "lb/route/timeout.hpp"
@@ -61,6 +63,20 @@ bool same(const ForwardAction& left, const ForwardAction& right) {
          all_but_clusters(left) == all_but_clusters(right);
 }
 
+// Different ones, of hash policies: the pool compiles equal ones once.
+std::size_t count_regexes(const VirtualHost& host) {
+  absl::flat_hash_set<absl::string_view> patterns;
+  for (const Route& route : host.routes) {
+    const auto* action = std::get_if<ForwardAction>(&route.action);
+    if (action == nullptr) continue;
+    for (const HashPolicy& policy : action->hash_policies) {
+      const auto* header = std::get_if<HeaderHash>(&policy.what);
+      if (header != nullptr && header->rewrite) patterns.insert(header->rewrite->pattern);
+    }
+  }
+  return patterns.size();
+}
+
 }  // namespace
 
 class RouteActions::Builder {
@@ -77,7 +93,7 @@ class RouteActions::Builder {
         has_sessions_(has_sessions(&listener)),
         channel_id_(channel_id),
         chains_(listener.filters, faults),
-        pool_(host.routes.size()) {
+        pool_(count_regexes(host)) {
     shares_.reserve(refs.size());
     for (const auto& [name, ref] : refs)
       shares_.emplace(name, RouteCluster{0, ref, shares_.size()});

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -50,20 +51,19 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
-// Of paths and headers, equal ones included.
+// Different ones, of paths and headers: the pool compiles equal ones once.
 std::size_t count_regexes(const VirtualHost& host) {
-  const auto is_regex = [](const TextMatcher& matcher) {
-    return matcher.kind == TextMatcher::Kind::kRegex;
+  absl::flat_hash_set<absl::string_view> patterns;
+  const auto see = [&](const TextMatcher& matcher) {
+    if (matcher.kind == TextMatcher::Kind::kRegex) patterns.insert(matcher.text);
   };
-  std::size_t count = 0;
   for (const Route& route : host.routes) {
-    count += is_regex(route.match.path) ? 1 : 0;
+    see(route.match.path);
     for (const HeaderMatcher& header : route.match.headers) {
-      const auto* text = std::get_if<TextMatcher>(&header.matcher);
-      count += text != nullptr && is_regex(*text) ? 1 : 0;
+      if (const auto* text = std::get_if<TextMatcher>(&header.matcher)) see(*text);
     }
   }
-  return count;
+  return patterns.size();
 }
 
 bool within_fraction(std::optional<std::uint32_t> per_million,

@@ -121,6 +121,20 @@ class AdsEnd {
            !news_->received.empty();
   }
 
+  /// Whether so many messages came, at least.
+  bool has_received(std::size_t count) {
+    return news_->wait([&] { return news_->received.size() >= count; });
+  }
+
+  std::size_t received() const {
+    const std::lock_guard lock(news_->mutex);
+    return news_->received.size();
+  }
+
+  void send(std::string bytes) { stream_->send(std::move(bytes)); }
+
+  void read_next() { stream_->read_next(); }
+
   /// Why the stream was closed; OK where it was not.
   absl::Status closed() {
     news_->wait([&] { return news_->closed.has_value(); });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ADS transport over real sockets: what is too large, what does not answer any more.
+#include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -49,6 +51,38 @@ TEST_CASE("ads transport: a message beyond the limit ends the stream, and the te
 
   options.max_message_bytes = 1001;
   CHECK(AdsEnd(*actors::make_grpc_ads_transport(options)).is_answered());
+}
+
+TEST_CASE("ads transport: a message comes when it is asked for, however many were sent",
+          "[e2e][ads][B7]") {
+  std::atomic<std::size_t> heard = 0;
+  AdsPeer peer({.answer = std::string(100'000, 'x'), .hear = [&](const std::string&) { ++heard; }});
+  auto transport = actors::make_grpc_ads_transport(plaintext_to(peer.address()));
+  std::optional<AdsEnd> end(*transport);
+  for (int i = 0; i < 50; ++i)
+    end->send("request");
+  REQUIRE(end->has_received(1));
+  // The second answer has been written when the third request is heard.
+  REQUIRE(eventually([&] { return heard >= 3; }));
+  for (std::size_t count = 1; count < 10; ++count) {
+    CHECK(end->received() == count);
+    end->read_next();
+    REQUIRE(end->has_received(count + 1));
+  }
+  SECTION("the stream ends with messages that were not asked for") {
+    end.reset();
+  }
+  SECTION("so does the transport") {
+    REQUIRE(eventually([&] { return heard >= 12; }));
+    transport.reset();
+    CHECK(end->received() == 10);
+  }
+  SECTION("all come to who asks for all") {
+    for (std::size_t count = 10; count < 51; ++count) {
+      end->read_next();
+      REQUIRE(end->has_received(count + 1));
+    }
+  }
 }
 
 TEST_CASE("ads transport: a server on a socket of the file system is found, however many slashes",

@@ -188,6 +188,7 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
                      last_cancelled_ = {false, order.timer};
                    },
                    [](const CloseStream&) {},  // The model knows by what came.
+                   [](const ReadNext&) {},
                    [](const ResponseRefused&) {},
                    [&](const auto& report) {
                      tell_client(ServerReported{kServer, report});

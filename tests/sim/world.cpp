@@ -12,8 +12,7 @@
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
 #include "tests/sim/resources.hpp"
-#include "tests/support/decode_at_once.hpp"
-#include "xds/parse/parse_resource.hpp"
+#include "xds/parse/response_parser.hpp"
 
 namespace signalbox::sim {
 namespace {
@@ -113,8 +112,13 @@ void World::open() {
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
-  environment.make_decoder = [](ServerId) -> xds::ResponseDecoder {
-    return xds::decode_at_once([](absl::string_view bytes) { return xds::decode_response(bytes); });
+  // Parts of one resource, of a few, and of all: what happens between them is up to the seed.
+  environment.make_decoder = [this](ServerId) -> xds::ResponseDecoder {
+    return [this](std::string bytes) {
+      const auto part_size =
+          setting_.chance.one_of(std::vector<std::size_t>{1, 1500, 4000, xds::kPartSize});
+      return xds::decode_in_parts(std::move(bytes), {}, nullptr, part_size);
+    };
   };
   environment.node_bytes = node_bytes();
   environment.node_id = "simulated";

@@ -44,6 +44,14 @@ class FakeControlPlane::FakeStream final : public actors::AdsTransport::Stream {
                          });
   }
 
+  void read_next() override {
+    Open* open = owner_->find(number_);
+    if (open == nullptr) return;
+    open->is_read = true;
+    owner_->clock_.after(Duration::zero(),
+                         [owner = owner_, number = number_] { owner->hand_over(number); });
+  }
+
  private:
   FakeControlPlane* owner_;
   std::uint64_t number_;
@@ -295,9 +303,18 @@ void FakeControlPlane::deliver(std::uint64_t stream, std::string bytes) {
   clock_.after(open->last_delivery - clock_.now(), [this, stream, sent = std::move(bytes)] {
     Open* to = find(stream);
     if (to == nullptr) return;
-    to->events.received(sent);
-    if (to->answers_once) close(stream, "that was all");
+    to->unread.push_back(sent);
+    hand_over(stream);
   });
+}
+
+// The client's flow control: a message waits until the one before it is decoded.
+void FakeControlPlane::hand_over(std::uint64_t stream) {
+  Open* open = find(stream);
+  if (open == nullptr || open->unread.empty() || !std::exchange(open->is_read, false)) return;
+  open->events.received(std::move(open->unread.front()));
+  open->unread.pop_front();
+  if (open->answers_once) close(stream, "that was all");
 }
 
 // --- what it knows ----------------------------------------------------------

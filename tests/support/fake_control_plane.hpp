@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,6 +101,8 @@ class FakeControlPlane final : public actors::AdsTransport {
     bool closed = false;
     Instant last_arrival;
     Instant last_delivery;
+    bool is_read = true;             ///< The client takes one more message.
+    std::deque<std::string> unread;  ///< Arrived, but not taken yet.
     std::map<ResourceType, Subscription> subscriptions;
   };
 
@@ -112,6 +115,7 @@ class FakeControlPlane final : public actors::AdsTransport {
   void respond_later(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
   void respond(std::uint64_t stream, ResourceType type, bool even_if_unchanged);
   void deliver(std::uint64_t stream, std::string bytes);
+  void hand_over(std::uint64_t stream);
   void changed(ResourceType type);
 
   FakeClock& clock_;

@@ -51,38 +51,17 @@ void AdsSession::on(const AdsStreamOpened& event, Instant now) {
 void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != event.stream) return;
-  if (live->decoded)
-    keep_for_later(event, now);
-  else
-    decode(options_.decode(event.bytes), now);
-}
-
-void AdsSession::keep_for_later(const AdsBytesReceived& event, Instant now) {
-  auto& live = std::get<Live>(state_);
-  live.decoded->later_bytes += event.bytes.size();
-  const bool is_first = live.decoded->later.empty();
-  if (is_first || live.decoded->later_bytes <= options_.max_waiting_bytes) {
-    live.decoded->later.emplace_back(event);
-    return;
-  }
-  effects_.emplace_back(CloseStream{live.stream});
-  report_lost(live);
-  refuse(absl::ResourceExhaustedError(
-             absl::StrCat("the responses that wait while one is read must not be longer than ",
-                          options_.max_waiting_bytes,
-                          " bytes together, found ",
-                          live.decoded->later_bytes)),
-         now);
+  SIGNALBOX_INVARIANT(!live->decoded, "the next response comes after ReadNext");
+  decode(options_.decode(event.bytes), now);
 }
 
 // S12.
 void AdsSession::decode(Decoding decoding, Instant now) {
   if (auto response = decoding()) return take(*std::move(response), now);
   const TimerId next_part = start_timer("decode", Duration::zero());
-  std::get<Live>(state_).decoded.emplace(Decoded{std::move(decoding), next_part, {}, 0});
+  std::get<Live>(state_).decoded.emplace(Decoded{std::move(decoding), next_part, std::nullopt});
 }
 
-// Everything that came meanwhile, up to the next response that takes longer; the stream may end.
 void AdsSession::go_on_decoding(Instant now) {
   auto& decoded = std::get<Live>(state_).decoded;
   auto response = decoded->decoding();
@@ -90,26 +69,23 @@ void AdsSession::go_on_decoding(Instant now) {
     decoded->next_part = start_timer("decode", Duration::zero());
     return;
   }
-  auto later = std::move(decoded->later);
+  const auto end = std::move(decoded->end);
   decoded.reset();
   take(*std::move(response), now);
-  while (!later.empty()) {
-    const auto next = std::move(later.front());
-    later.pop_front();
-    std::visit([&](const auto& event) { on(event, now); }, next);
-    auto* live = std::get_if<Live>(&state_);
-    if (live == nullptr) return;  // The rest was of that stream.
-    if (!live->decoded) continue;
-    for (const auto& rest : later) {
-      if (const auto* bytes = std::get_if<AdsBytesReceived>(&rest))
-        live->decoded->later_bytes += bytes->bytes.size();
-    }
-    live->decoded->later = std::move(later);
-    return;
-  }
+  if (end) on(*end, now);  // Dropped where the response has ended the stream.
 }
 
 void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
+  const std::uint64_t stream = std::get<Live>(state_).stream;
+  use(std::move(response), now);
+  auto* live = std::get_if<Live>(&state_);
+  if (live == nullptr || live->stream != stream) return;
+  for (auto& [type, asked] : live->asked)
+    asked.unseen.clear();  // The response was of one type; requests of the others were in time.
+  effects_.emplace_back(ReadNext{stream});
+}
+
+void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (absl::IsUnimplemented(response.status())) return;  // A type that is none of ours.
   if (!response.ok()) {
@@ -147,7 +123,7 @@ void AdsSession::on(const AdsStreamClosed& event, Instant now) {
                     (opening != nullptr && opening->stream == event.stream);
   if (!ours) return;
   if (live != nullptr && live->decoded) {
-    live->decoded->later.emplace_back(event);
+    live->decoded->end = event;
     return;
   }
   if (live != nullptr) report_lost(*live);
@@ -265,6 +241,7 @@ void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now
   asked.answered = true;
   asked.turn.answered();
   asked.waits.reset();
+  asked.given_up.merge(asked.unseen);
   for (const ReceivedResource& resource : response.received.resources) {
     if (wanted(type).contains(resource.name)) asked.given_up.erase(resource.name);  // S10.
   }
@@ -316,6 +293,10 @@ void AdsSession::send(Live& live,
                       const std::string& node) {
   Asked& asked = live.asked.at(type);
   const bool is_changed = asked.names != names;
+  if (live.decoded) {
+    std::ranges::set_difference(
+        asked.names, names, std::inserter(asked.unseen, asked.unseen.end()));
+  }
   std::string rejection = asked.answer.value_or("");
   if (is_changed) {
     if (asked.held) rejection = asked.refused->detail;

@@ -40,12 +40,14 @@
 //       as long as RequestTurn says; each answer takes it along.
 //   S10 A name that was given up and is wanted again is missing in one request before it is asked
 //       for again: the server would take it for one that the client has. A response that brings it
-//       makes that unnecessary.
+//       makes that unnecessary. The server passes over a request with an old nonce, so a request
+//       that is made while a response of its type is decoded does not count: what it gave up is
+//       missing in the answer to that response, too.
 //   S11 SubscriptionSent tells of names when their request has left, not when it was made.
 //   S12 A response is decoded part by part, with a timer of no length between two parts: other
-//       events, and other actors, have their turn. What comes on the stream meanwhile, its end
-//       included, waits; a server that is too far ahead (max_waiting_bytes) loses its stream, as
-//       in S8.
+//       events, and other actors, have their turn. The stream's end waits meanwhile. The next
+//       response comes when this one is decoded (ReadNext): however much a server sends, one
+//       response of it is decoded and one waits in the transport.
 //
 // What is of a type that was never asked for on this stream, or that we do not know, is ignored, as
 // gRPC's own client does.
@@ -55,7 +57,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -69,7 +70,6 @@
 #include "xds/client/discovery_codec.hpp"
 #include "xds/client/request_turn.hpp"
 #include "xds/client/stream_pace.hpp"
-#include "xds/limits.hpp"
 
 namespace signalbox::xds {
 
@@ -82,8 +82,6 @@ struct AdsSessionOptions {
   /// Of S7. Short at its longest: some servers send nothing new before the NACK has come.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
   RequestTurnOptions turn = {};  ///< Of S9.
-  /// Of S12: of all responses that wait while one is decoded. One may be as long as it likes.
-  std::size_t max_waiting_bytes = 4 * kMaxMessageBytes;
 };
 
 class AdsSession {
@@ -106,6 +104,7 @@ class AdsSession {
 
     std::set<std::string> names;     // Of the last request.
     std::set<std::string> given_up;  // Of these, the ones that were not wanted for a while (S10).
+    std::set<std::string> unseen;    // Given up in requests with an old nonce (S10).
     bool was_empty = false;          // Nothing was wanted for a while since that request (S6).
     std::string nonce;
     std::optional<Refused> refused;
@@ -125,12 +124,11 @@ class AdsSession {
     std::uint64_t stream = 0;
   };
 
-  // S12: the response that is being decoded, and what came after it.
+  // S12: the response that is being decoded.
   struct Decoded {
     Decoding decoding;
     TimerId next_part;
-    std::deque<std::variant<AdsBytesReceived, AdsStreamClosed>> later;
-    std::size_t later_bytes = 0;
+    std::optional<AdsStreamClosed> end;  // Of the stream; it came after the response.
   };
 
   struct Live {
@@ -155,9 +153,9 @@ class AdsSession {
   void on(const TimerFired& event, Instant now);
 
   void decode(Decoding decoding, Instant now);
-  void keep_for_later(const AdsBytesReceived& event, Instant now);
-  void take(absl::StatusOr<DecodedResponse> response, Instant now);
   void go_on_decoding(Instant now);
+  void take(absl::StatusOr<DecodedResponse> response, Instant now);
+  void use(absl::StatusOr<DecodedResponse> response, Instant now);
   void open(Instant now);
   void leave(StreamPace::Ending ending, Instant now);
   void refuse(const absl::Status& why, Instant now);

@@ -176,6 +176,7 @@ void ClientCore::accept(const Response& response,
                         const ReceivedResource& received) {
   CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
+  entry->answered.insert(response.server);
   stop_timer(*entry);
   const bool had_ambient = entry->value && !ambient_error(*entry).ok();
   const bool unchanged = is_unchanged(*entry, received);
@@ -199,6 +200,7 @@ void ClientCore::refuse(const Response& response,
                         const ReceivedResource& received) {
   CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
+  entry->answered.insert(response.server);
   take_away(response.server, *entry);
   note_data_error(*entry,
                   ResourceStatus::kNacked,
@@ -211,6 +213,7 @@ void ClientCore::note_error(const Response& response, const ResourceError& error
   const ResourceKey key{response.content.type, error.name};
   CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
+  entry->answered.insert(response.server);
   if (absl::IsNotFound(error.status) || absl::IsPermissionDenied(error.status))
     take_away(response.server, *entry);
   note_data_error(*entry,
@@ -262,7 +265,8 @@ void ClientCore::note_data_error(CacheEntry& entry,
 // K3.
 void ClientCore::update_timer(CacheEntry& entry) {
   const ServerId active = entry.authority->active();
-  if (!entry.asked.contains(active) || entry.value) return stop_timer(entry);
+  const bool is_due = entry.asked.contains(active) && !entry.answered.contains(active);
+  if (!is_due || entry.value) return stop_timer(entry);
   if (entry.timer) return;
   const ResourceKey& key = entry.state.key;
   entry.timer = TimerId{absl::StrCat(to_string(key.type), "/", key.name), ++timers_};

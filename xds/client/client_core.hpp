@@ -21,7 +21,8 @@
 //   K3  The does-not-exist timer of a resource runs only while a live stream of the active server
 //       was asked for it and it is not cached (A57). Its absence from a response says nothing of
 //       one that this server never sent: the response may answer an earlier request. What the
-//       server says of it by name, counts.
+//       server says of it by name, counts, also if it is heard before SubscriptionSent: no timer
+//       runs for what this stream has answered.
 //   K4  A valid resource is used whether or not the rest of its response is (A46); an unchanged
 //       one is not told again.
 //   K5  A step tells each watcher once, and asks for each type once, however much happened.

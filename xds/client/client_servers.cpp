@@ -49,8 +49,10 @@ void ClientCore::on_report(ServerId server, const SubscriptionSent& sent) {
   for (auto& [key, entry] : cache_.entries()) {
     if (key.type != sent.type || entry.authority == nullptr || !entry.authority->uses(server))
       continue;
-    const bool changed = sent.names.contains(key.name) ? entry.asked.insert(server).second
-                                                       : entry.asked.erase(server) > 0;
+    const bool is_asked = sent.names.contains(key.name);
+    if (!is_asked) entry.answered.erase(server);
+    const bool changed =
+        is_asked ? entry.asked.insert(server).second : entry.asked.erase(server) > 0;
     if (changed && server == entry.authority->active()) update_timer(entry);
   }
 }
@@ -109,8 +111,10 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
   if (authority.active() == server) return;
   for (const ServerId left : authority.return_to(server)) {
     ask_all(left);
-    for (CacheEntry* entry : cache_.of(authority))
+    for (CacheEntry* entry : cache_.of(authority)) {
       entry->asked.erase(left);
+      entry->answered.erase(left);
+    }
   }
   for (CacheEntry* entry : cache_.of(authority))
     stop_timer(*entry);

@@ -51,6 +51,8 @@ struct CacheEntry {
   absl::Status data_error;
   /// The servers whose live streams were asked for it.
   std::set<ServerId> asked;
+  /// The servers that said something of it, by its name, on their live streams.
+  std::set<ServerId> answered;
   /// The does-not-exist timer, where it runs.
   std::optional<TimerId> timer;
   /// The cache_state that the cache has counted it in; empty: none yet.

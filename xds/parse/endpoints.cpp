@@ -93,7 +93,7 @@ void parse_locality(const LocalityProto& proto,
   auto locality = begin_locality(terms);
   locality->endpoints.reserve(static_cast<std::size_t>(proto.lb_endpoints_size()));
   bool all_fit = true;
-  for (int i = 0; i < proto.lb_endpoints_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.lb_endpoints_size() && !field.is_enough(); ++i) {
     const EndpointProto& endpoint = proto.lb_endpoints(i);
     const auto health = usable_health(endpoint, field.options());
     if (health.has_value()) {
@@ -135,6 +135,7 @@ void read_unfit(const Unfit& unfit,
                 const ParseOptions& options) {
   std::map<std::vector<LocalityPtr>*, std::shared_ptr<Locality>> made;
   for (const EndpointProto& proto : unfit.proto->lb_endpoints()) {
+    if (is_abandoned(options)) return;
     const HealthStatus health = health_of(proto);
     auto* const list = unfit_list(health, priority);
     if (list == nullptr) continue;
@@ -211,7 +212,7 @@ std::vector<Priority> to_priorities(PriorityMap priorities, const Field& field) 
 
 std::vector<DropCategory> parse_drops(const AssignmentProto::Policy& proto, const Field& field) {
   std::vector<DropCategory> drops;
-  for (int i = 0; i < proto.drop_overloads_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.drop_overloads_size() && !field.is_enough(); ++i) {
     const auto& entry = proto.drop_overloads(i);
     const Field place = field.at("drop_overloads", static_cast<std::size_t>(i));
     require_name(entry.category(), place.at("category"));
@@ -261,7 +262,7 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
   EndpointsSoFar so_far;
   std::vector<Unfit> unfit;
   so_far.addresses.reserve(count);
-  for (int i = 0; i < proto.endpoints_size() && !top.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.endpoints_size() && !top.is_enough(); ++i) {
     const Field place = top.at("endpoints", static_cast<std::size_t>(i));
     parse_locality(proto.endpoints(i), priorities, unfit, so_far, place);
   }

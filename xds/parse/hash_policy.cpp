@@ -62,7 +62,7 @@ std::optional<HashPolicy> parse_policy(const PolicyProto& proto, const Field& fi
 std::vector<HashPolicy> parse_hash_policies(const envoy::config::route::v3::RouteAction& proto,
                                             const Field& field) {
   std::vector<HashPolicy> policies;
-  for (int i = 0; i < proto.hash_policy_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.hash_policy_size() && !field.is_enough(); ++i) {
     auto policy =
         parse_policy(proto.hash_policy(i), field.at("hash_policy", static_cast<std::size_t>(i)));
     if (policy.has_value()) policies.push_back(*std::move(policy));

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -69,6 +70,9 @@ struct ParseOptions {
   /// What the regular expressions of the response may cost; null: each is judged by itself. Set by
   /// the parser.
   RegexBudget* regexes = nullptr;
+  /// Once it is true, parsing ends as soon as it can, and nothing comes of it: the runtime ends. It
+  /// never becomes false again. Null: parsing is never abandoned.
+  std::shared_ptr<const std::atomic<bool>> abandoned;
 
   /// An aggregate's LB policy is read, and takes the place of its leaves' own (A75-8). A temporary
   /// mechanism.
@@ -91,6 +95,10 @@ struct ParseOptions {
 
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
 };
+
+inline bool is_abandoned(const ParseOptions& options) {
+  return options.abandoned != nullptr && options.abandoned->load(std::memory_order_relaxed);
+}
 
 /// `options` with what the environment sets; `get` is as std::getenv. trusted_server: the server
 /// feature trusted_xds_server, without which authorities are never rewritten.

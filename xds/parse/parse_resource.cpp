@@ -206,7 +206,9 @@ ReceivedResource parse_resource(ResourceType type,
   std::optional<ParseOptions> with_budget;
   if (options.regexes == nullptr) with_budget.emplace(options).regexes = &budget->regexes;
   ReceivedResource resource = parse_unwrapped(type, bytes, with_budget ? *with_budget : options);
-  if (resource.resource.ok()) {
+  if (is_abandoned(options)) {  // Perhaps it was not read to its end.
+    resource = {std::move(resource.name), absl::CancelledError("the parsing was abandoned")};
+  } else if (resource.resource.ok()) {
     resource.bytes = std::make_shared<const std::string>(bytes);
   } else if (resource.name.empty() && !wrapper_name.empty()) {
     resource.name = wrapper_name;

@@ -50,6 +50,7 @@ struct ResponseBudget {
 /// `type_url` and `bytes` are those of the Any that holds the resource, itself or wrapped in an
 /// envoy.service.discovery.v3.Resource. The name is empty where none could be read; then the
 /// resource is an error. `budget`: of the response; null: the resource has one of its own.
+/// CANCELLED: the parsing was abandoned, and what the resource is is not known.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
@@ -67,8 +68,9 @@ ReceivedResource refuse_unread(ResourceType type,
 /// All of a response; ResponseParser does it part by part.
 /// `known`: what is in it is not parsed again, and then it knows this response's resources.
 /// An error where there is nothing to answer to: the bytes are too many (RESOURCE_EXHAUSTED), or no
-/// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED). Each name
-/// occurs once in the result; one that the response had twice is an error.
+/// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED); CANCELLED
+/// where the parsing was abandoned. Each name occurs once in the result; one that the response had
+/// twice is an error.
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
                                                 const ParseOptions& options = {},
                                                 KnownResources* known = nullptr);

@@ -18,9 +18,10 @@ namespace {
 
 using envoy::service::discovery::v3::DiscoveryResponse;
 
-// Of one part: bytes of resources, and what each of them costs whatever its size.
-constexpr std::size_t kPartSize = std::size_t{256} << 10U;
+// What each resource of a part costs, whatever its size.
 constexpr std::size_t kEntrySize = 512;
+// Of an envelope, between two looks at whether it is abandoned.
+constexpr std::size_t kFieldsBetweenLooks = 4096;
 
 void count(const Rejection& rejection, ResourcesReceived& received) {
   ++received.rejected.at(static_cast<std::size_t>(rejection.reason));
@@ -28,18 +29,24 @@ void count(const Rejection& rejection, ResourcesReceived& received) {
 
 }  // namespace
 
-ResponseParser::ResponseParser(absl::string_view bytes, ParseOptions options, KnownResources* known)
-    : bytes_(bytes), options_(std::move(options)), known_(known) {}
+ResponseParser::ResponseParser(absl::string_view bytes,
+                               ParseOptions options,
+                               KnownResources* known,
+                               std::size_t part_size)
+    : bytes_(bytes), options_(std::move(options)), known_(known), part_size_(part_size) {}
 
 std::optional<absl::StatusOr<DecodedResponse>> ResponseParser::go_on() {
   if (!std::exchange(begun_, true)) {
-    if (absl::Status status = begin(); !status.ok()) return status;
+    absl::Status status = begin();
+    if (is_abandoned(options_)) return std::nullopt;
+    if (!status.ok()) return status;
   }
-  for (std::size_t done = 0; next_ < entries_.size() && done < kPartSize; ++next_) {
+  for (std::size_t done = 0; next_ < entries_.size() && done < part_size_; ++next_) {
+    if (is_abandoned(options_)) return std::nullopt;
     done += kEntrySize + entries_[next_].value.size();
     parse(next_);
   }
-  if (next_ < entries_.size()) return std::nullopt;
+  if (next_ < entries_.size() || is_abandoned(options_)) return std::nullopt;
   return take();
 }
 
@@ -73,7 +80,9 @@ absl::Status ResponseParser::undecodable_response() const {
 absl::Status ResponseParser::read_envelope() {
   absl::string_view type_url;
   WireReader reader(bytes_);
+  std::size_t fields = 0;
   while (const auto value = reader.next()) {
+    if (++fields % kFieldsBetweenLooks == 0 && is_abandoned(options_)) break;
     if (!value->content || value->in_group) continue;
     switch (value->field) {
       case DiscoveryResponse::kVersionInfoFieldNumber:
@@ -244,16 +253,20 @@ absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
   ResponseParser parser(bytes, options, known);
   for (;;) {
     if (auto result = parser.go_on()) return *std::move(result);
+    if (is_abandoned(options)) return absl::CancelledError("the parsing was abandoned");
   }
 }
 
 namespace {
 
 struct OwnedParser {
-  OwnedParser(std::string response, ParseOptions options, std::shared_ptr<KnownResources> kept)
+  OwnedParser(std::string response,
+              ParseOptions options,
+              std::shared_ptr<KnownResources> kept,
+              std::size_t part_size)
       : bytes(std::move(response)),
         known(std::move(kept)),
-        parser(bytes, std::move(options), known.get()) {}
+        parser(bytes, std::move(options), known.get(), part_size) {}
 
   std::string bytes;
   std::shared_ptr<KnownResources> known;
@@ -264,9 +277,10 @@ struct OwnedParser {
 
 Decoding decode_in_parts(std::string bytes,
                          ParseOptions options,
-                         std::shared_ptr<KnownResources> known) {
-  auto owned =
-      std::make_shared<OwnedParser>(std::move(bytes), std::move(options), std::move(known));
+                         std::shared_ptr<KnownResources> known,
+                         std::size_t part_size) {
+  auto owned = std::make_shared<OwnedParser>(
+      std::move(bytes), std::move(options), std::move(known), part_size);
   return [owned] { return owned->parser.go_on(); };
 }
 

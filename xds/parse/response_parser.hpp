@@ -15,6 +15,7 @@
 //   P2  What is beyond a limit is refused by its name where the name can be read: a resource that
 //       the client has is kept, not gone.
 //   P3  Errors are few: the first ones are kept, the others are counted.
+//   P4  Once ParseOptions::abandoned is set, no list of a resource is read further.
 
 #pragma once
 
@@ -36,16 +37,23 @@
 
 namespace signalbox::xds {
 
+/// Bytes of resources in one part.
+inline constexpr std::size_t kPartSize = std::size_t{256} << 10U;
+
 class ResponseParser {
  public:
   /// `bytes` and `known`, which may be null, outlive the parser.
-  ResponseParser(absl::string_view bytes, ParseOptions options, KnownResources* known);
+  ResponseParser(absl::string_view bytes,
+                 ParseOptions options,
+                 KnownResources* known,
+                 std::size_t part_size = kPartSize);
 
   ResponseParser(const ResponseParser&) = delete;
   ResponseParser& operator=(const ResponseParser&) = delete;
 
-  /// Parses resources of some 256 KiB. The result comes with the last of them; see
-  /// decode_response() for its errors.
+  /// Parses resources of `part_size` bytes, or some more. The result comes with the last of them;
+  /// see decode_response() for its errors. Once the parsing was abandoned there is no result any
+  /// more.
   std::optional<absl::StatusOr<DecodedResponse>> go_on();
 
  private:
@@ -66,6 +74,7 @@ class ResponseParser {
   absl::string_view bytes_;
   ParseOptions options_;
   KnownResources* known_;
+  const std::size_t part_size_;
   std::optional<ResponseBudget> budget_;
 
   bool begun_ = false;
@@ -82,6 +91,7 @@ class ResponseParser {
 /// As ResponseParser, with all that it needs. `known` may be null.
 Decoding decode_in_parts(std::string bytes,
                          ParseOptions options,
-                         std::shared_ptr<KnownResources> known);
+                         std::shared_ptr<KnownResources> known,
+                         std::size_t part_size = kPartSize);
 
 }  // namespace signalbox::xds

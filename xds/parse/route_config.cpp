@@ -38,7 +38,7 @@ void parse_domains(const VirtualHostProto& proto,
                    absl::flat_hash_set<std::string>& seen,
                    const Field& field) {
   if (proto.domains().empty()) field.at("domains").add("must have at least one entry, found 0");
-  for (int i = 0; i < proto.domains_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.domains_size() && !field.is_enough(); ++i) {
     const Field place = field.at("domains", static_cast<std::size_t>(i));
     const std::string& domain = proto.domains(i);
     require_name(domain, place);
@@ -86,7 +86,7 @@ VirtualHost parse_virtual_host(const VirtualHostProto& proto,
   std::optional<RetryPolicy> retry;
   if (proto.has_retry_policy())
     retry = parse_retry_policy(proto.retry_policy(), field.at("retry_policy"));
-  for (int i = 0; i < proto.routes_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.routes_size() && !field.is_enough(); ++i) {
     auto route =
         parse_route(proto.routes(i), retry, field.at("routes", static_cast<std::size_t>(i)));
     if (route.has_value()) host.routes.push_back(*std::move(route));
@@ -114,7 +114,7 @@ RouteConfig to_route_config(const RouteConfiguration& proto, const Field& field)
   config.name = proto.name();
   if (!within_route_limit(proto, field)) return config;
   absl::flat_hash_set<std::string> domains;
-  for (int i = 0; i < proto.virtual_hosts_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.virtual_hosts_size() && !field.is_enough(); ++i) {
     config.virtual_hosts.push_back(parse_virtual_host(
         proto.virtual_hosts(i), domains, field.at("virtual_hosts", static_cast<std::size_t>(i))));
   }

@@ -107,7 +107,7 @@ bool can_match_grpc(const MatchProto& proto) {
 RouteMatch parse_route_match(const MatchProto& proto, const Field& field) {
   RouteMatch match;
   match.path = parse_path(proto, field);
-  for (int i = 0; i < proto.headers_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.headers_size() && !field.is_enough(); ++i) {
     match.headers.push_back(
         parse_header(proto.headers(i), field.at("headers", static_cast<std::size_t>(i))));
   }

@@ -56,7 +56,7 @@ void require_checked_names(const CertificateValidationContext& proto, const Fiel
 void parse_names(const CertificateValidationContext& proto,
                  UpstreamTls& result,
                  const Field& field) {
-  for (int i = 0; i < proto.match_subject_alt_names_size() && !field.has_many_errors(); ++i) {
+  for (int i = 0; i < proto.match_subject_alt_names_size() && !field.is_enough(); ++i) {
     const Field place = field.at("match_subject_alt_names", static_cast<std::size_t>(i));
     TextMatcher matcher = parse_text_matcher(proto.match_subject_alt_names(i), place);
     refuse_nul(matcher.text, place);

@@ -42,8 +42,8 @@ std::size_t Field::errors_so_far() const {
   return errors_->count_;
 }
 
-bool Field::has_many_errors() const {
-  return errors_->count_ >= kManyErrors;
+bool Field::is_enough() const {
+  return errors_->count_ >= kManyErrors || is_abandoned(options());
 }
 
 void ValidationErrors::add(const Field& field, RejectionReason reason, absl::string_view what) {

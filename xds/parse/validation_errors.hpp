@@ -59,9 +59,9 @@ class Field {
   /// "load_assignment.endpoints[0].locality"; empty at the top.
   std::string path() const;
 
-  /// The resource has so many errors that more of them say nothing: lists are not read to their
-  /// end.
-  bool has_many_errors() const;
+  /// Lists are not read to their end: the resource has so many errors that more of them say
+  /// nothing, or the parsing was abandoned.
+  bool is_enough() const;
 
   /// Errors of the whole resource so far: a caller sees whether what it called added some.
   std::size_t errors_so_far() const;

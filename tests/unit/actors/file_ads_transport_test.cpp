@@ -76,6 +76,7 @@ struct Client {
   DiscoveryResponse response() {
     DiscoveryResponse response;
     REQUIRE(response.ParseFromString(events.next()));
+    stream->read_next();
     return response;
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -102,6 +103,7 @@ class ScriptedTransport final : public AdsTransport {
   std::vector<Events> streams;
   std::vector<std::string> sent;  ///< By all of them.
   std::size_t ended = 0;          ///< Streams that nobody holds any more.
+  int reads = 0;                  ///< How often the next message was asked for, by all of them.
 
  private:
   struct Ear final : Stream {
@@ -113,6 +115,8 @@ class ScriptedTransport final : public AdsTransport {
       to.sent.push_back(std::move(bytes));
       to.streams[number].written();
     }
+
+    void read_next() override { ++to.reads; }
 
     ScriptedTransport& to;
     std::size_t number;
@@ -184,14 +188,27 @@ class Shells {
     made.detached_lookups = false;
     made.detached_streams = false;
     // What the bytes "poison" kill is the actor that reads them.
-    xds::ResponseDecoder decode = xds::decode_at_once(
-        [decoded = responses](absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
+    xds::ResponseDecoder decode =
+        xds::decode_at_once([decoded = responses, doing = meanwhile](
+                                absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
           if (bytes == "poison") throw std::runtime_error("poison");
+          if (const auto first = doing->find(std::string(bytes)); first != doing->end())
+            first->second();
           if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
             return known->second;
           return xds::DecodedResponse{};  // Of listeners; none.
         });
-    made.make_decoder = [decode = std::move(decode)](ServerId) { return decode; };
+    made.make_decoder = [decode = std::move(decode), in_parts = parts](ServerId) {
+      return [decode, in_parts](const std::string& bytes) -> xds::Decoding {
+        const auto known = in_parts->find(bytes);
+        return
+            [whole = decode(bytes), left = known == in_parts->end() ? 1 : known->second]() mutable
+            -> std::optional<absl::StatusOr<xds::DecodedResponse>> {
+              if (--left > 0) return std::nullopt;
+              return whole();
+            };
+      };
+    };
     environment = std::make_shared<const Environment>(std::move(made));
   }
 
@@ -270,6 +287,12 @@ class Shells {
   std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
   /// What else is to be read from which bytes.
   std::shared_ptr<Responses> responses = std::make_shared<Responses>();
+  /// In how many parts; one, where it is not said.
+  std::shared_ptr<std::map<std::string, int>> parts =
+      std::make_shared<std::map<std::string, int>>();
+  /// What happens while they are read.
+  std::shared_ptr<std::map<std::string, std::function<void()>>> meanwhile =
+      std::make_shared<std::map<std::string, std::function<void()>>>();
   EnvironmentPtr environment;
   std::vector<caf::actor> neighbours;
 
@@ -608,6 +631,80 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
   const std::string metrics = shells.metrics();
   INFO(metrics);
   CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
+}
+
+// A stream is told to end while it decodes: what it says then comes too late.
+TEST_CASE("xds_client: a server that is left while its stream decodes is forgotten",
+          "[actors][xds_client][A71][A78]") {
+  Shells shells(two_servers());
+  *shells.responses = {{"LDS", {one_listener(), "1", ""}}, {"late", {one_listener(), "1", ""}}};
+  const auto heard = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, heard));
+  shells.run();
+  const auto is_shown = [&] {
+    return absl::StrContains(shells.metrics(), "xds_connected{xds_server=\"second\"}");
+  };
+  shells.transport->streams[0].closed(absl::UnavailableError("refused"));
+  shells.run();
+  shells.second->streams.at(0).opened();
+  shells.run();
+  CHECK(is_shown());
+  shells.pass(milliseconds(1400));
+  REQUIRE(shells.transport->streams.size() == 2);
+  (*shells.meanwhile)["late"] = [&] {
+    shells.transport->streams[1].opened();
+    shells.transport->streams[1].received("LDS");
+    shells.run();
+    CHECK_FALSE(is_shown());
+  };
+  shells.second->streams[0].received("late");
+  shells.run();
+  CHECK(shells.second->ended == 1);
+  CHECK(heard->resources.size() == 1);
+  INFO(shells.metrics());
+  CHECK_FALSE(is_shown());
+}
+
+TEST_CASE("xds_client: while one server's long response is decoded, another's update is applied",
+          "[actors][xds_client][A47]") {
+  xds::ClientOptions options;
+  options.servers = {{.name = "first"}, {.name = "second"}};
+  options.authorities = {{"other", {1}}};
+  Shells shells(std::move(options));
+  const std::string name = "xdstp://other/envoy.config.listener.v3.Listener/invoices";
+  const auto listeners = [](const std::string& of) {
+    ResourcesReceived received{ResourceType::kListener, "1", {}, {}};
+    received.resources.push_back(
+        {of, Resource{tests::inline_listener(of, tests::routes_to("r", {}))}});
+    return received;
+  };
+  *shells.responses = {{"long", {listeners("orders"), "1", ""}},
+                       {"short", {listeners(name), "1", ""}}};
+  (*shells.parts)["long"] = 50;
+  const auto orders = std::make_shared<Heard>();
+  const auto invoices = std::make_shared<Heard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(shells.system().spawn(observe, client, kListener, orders));
+  shells.keep(
+      shells.system().spawn(observe, client, ResourceKey{ResourceType::kListener, name}, invoices));
+  shells.run();
+  shells.transport->streams.at(0).opened();
+  shells.second->streams.at(0).opened();
+  shells.run();
+
+  shells.transport->streams[0].received("long");
+  shells.run();
+  shells.second->streams[0].received("short");
+  shells.run();
+  CHECK(invoices->resources.size() == 1);
+  CHECK(orders->resources.empty());
+  // Nor is the same server's next response taken before.
+  CHECK(shells.transport->reads == 0);
+  CHECK(shells.second->reads == 1);
+  shells.pass(seconds(5));
+  CHECK(orders->resources.size() == 1);
+  CHECK(shells.transport->reads == 1);
 }
 
 TEST_CASE("xds_client: the gauges of a dead client do not stay", "[actors][xds_client][A40][A78]") {

@@ -2,14 +2,19 @@
 //
 // What the patterns of a snapshot's routes cost, counted by this program's operator new.
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/route/request_hash.hpp"
+#include "lb/route/route_actions.hpp"
 #include "lb/route/route_match.hpp"
 #include "tests/support/counted_memory.hpp"
+#include "tests/support/route_fixture.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -63,6 +68,86 @@ TEST_CASE("route memory: hash policies share their patterns, too", "[lb][route][
   for (int i = 0; i < 1000; ++i)
     hashes.emplace_back(std::vector<HashPolicy>{policy}, 1, &pool);
   CHECK(counted.most() < kMegabyte);
+}
+
+// --- what matching takes ----------------------------------------------------
+
+namespace {
+
+using namespace signalbox::testing;
+
+constexpr std::size_t kRoutes = 1000;
+
+// Its states double with each of the letters that it counts: no memory is enough for them.
+std::string greedy(std::size_t number) {
+  return absl::StrCat("(", number, ")?(a|b)*a(a|b){18}");
+}
+
+std::string long_text() {
+  std::string text;
+  std::uint32_t chance = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    chance = chance * 1'664'525U + 1'013'904'223U;
+    text += (chance >> 31U) != 0 ? 'a' : 'b';
+  }
+  return text;
+}
+
+// What its states take, at their most, while `match` runs.
+template <typename Match>
+std::size_t memory_used_by(Match match) {
+  const signalbox::testing::CountedMemory counted;
+  match();
+  return counted.most();
+}
+
+struct Row {
+  const char* what;
+  std::size_t different;  ///< Patterns of the thousand routes.
+  bool has_much;          ///< 1 MiB for each pattern, not 64 KiB. A match uses a part of it.
+};
+
+const std::vector<Row> kRows{{"all routes have one pattern", 1, true},
+                             {"64 patterns have 1 MiB each", 64, true},
+                             {"a thousand patterns have little", kRoutes, false}};
+
+void check(const Row& row, std::size_t memory) {
+  INFO(row.what << ": " << memory << " bytes");
+  CHECK((memory > 200'000) == row.has_much);
+  CHECK((memory < 120'000) != row.has_much);
+}
+
+}  // namespace
+
+TEST_CASE("route memory: matching has memory for as many patterns as differ",
+          "[lb][route][limits][memory][A28]") {
+  const Row& row = GENERATE(from_range(kRows));
+  VirtualHost host;
+  for (std::size_t i = 0; i < kRoutes; ++i) {
+    Route& route = host.routes.emplace_back();
+    route.match.path = prefix(absl::StrCat("/service", i, "/"));
+    route.match.headers.push_back({"x-user", regex(greedy(i % row.different))});
+  }
+  const RouteTable table(host);
+  const TestHeaders headers{{"x-user", long_text()}};
+  check(row, memory_used_by([&] { table.find({.path = "/service0/Place", .headers = &headers}); }));
+}
+
+TEST_CASE("route memory: hash policies have memory for as many patterns as differ",
+          "[lb][route][limits][memory][A42]") {
+  const Row& row = GENERATE(from_range(kRows));
+  std::vector<Route> routes;
+  for (std::size_t i = 0; i < kRoutes; ++i) {
+    ForwardAction action = to("a");
+    const HeaderHash::Rewrite rewrite{greedy(i % row.different), "x"};
+    action.hash_policies.push_back({HeaderHash{"x-user", rewrite}, false});
+    routes.push_back(route(exact(absl::StrCat("/", i)), std::move(action)));
+  }
+  const XdsConfig config = config_of(routes);
+  const RouteActions actions(*config.virtual_host, *config.listener, refs_for(config), 7, {});
+  const TestHeaders headers{{"x-user", long_text()}};
+  const RequestHash& hash = std::get<Forward>(actions.of(0)).hash;
+  check(row, memory_used_by([&] { CHECK(hash.of(&headers)); }));
 }
 
 }  // namespace signalbox::lb

@@ -292,6 +292,39 @@ TEST_CASE("client core: what does not come within 15 s is told as that", "[xds][
   }
 }
 
+TEST_CASE("client core: an answer that is heard before its request has left is an answer",
+          "[xds][client][A57][A88]") {
+  Client client;
+  client.watch(1, cds("a"));
+  SECTION("a NACK keeps its error") {
+    const Lines told = client.receive({bad("a")});
+    REQUIRE(told.front() == "1: a UNAVAILABLE: CDS resource \"a\": type: not supported");
+    CHECK(client.asked({"a"}).empty());
+    CHECK(client.watch(2, cds("a")) ==
+          Lines{"2: a UNAVAILABLE: CDS resource \"a\": type: not supported"});
+  }
+  SECTION("so does what the server says of it") {
+    client.report(ResourcesReceived{kCds, "v", {}, {}, 0, {{"a", absl::InternalError("busy")}}});
+    CHECK(client.asked({"a"}).empty());
+  }
+  SECTION("another resource of the request is waited for") {
+    client.watch(1, cds("b"));
+    client.receive({bad("a")});
+    CHECK(client.asked({"a", "b"}) == Lines{"timer CDS/b"});
+  }
+  SECTION("the next stream is waited for") {
+    client.receive({bad("a")});
+    client.asked({"a"});
+    client.asked({});
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
+  }
+  SECTION("also after a stream that ended before the request had left") {
+    client.receive({bad("a")});
+    client.asked({});
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
+  }
+}
+
 TEST_CASE("client core: what the server says of a resource is not waited for",
           "[xds][client][A88]") {
   ClientOptions options;

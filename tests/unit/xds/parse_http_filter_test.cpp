@@ -2,6 +2,7 @@
 //
 // What is in the configurations of filters, and what virtual hosts, routes and weighted clusters
 // put in their place. The chain itself is in parse_listener_test.
+#include <atomic>
 #include <chrono>
 
 #include "absl/strings/escaping.h"
@@ -14,7 +15,9 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/limits.hpp"
 #include "xds/parse/listener.hpp"
+#include "xds/parse/parse_resource.hpp"
 #include "xds/parse/route_config.hpp"
+#include "xds/type_url.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -589,6 +592,32 @@ TEST_CASE("parse_listener: a filter that nobody registered is unknown",
     CHECK(value_of<Listener>(parse(bytes_of(type, ""), "is_optional: true", with_tenant()))
               .filters.size() == 1);
   }
+}
+
+TEST_CASE("parse_route_config: no route is read once the parsing was abandoned",
+          "[xds][parse][custom]") {
+  const auto abandoned = std::make_shared<std::atomic<bool>>(false);
+  int read = 0;
+  const CustomFilterParser parse = [&](const RawFilterConfig&) -> absl::StatusOr<CallFilterPtr> {
+    if (++read == 10) abandoned->store(true);
+    return std::make_shared<const Idle>();
+  };
+  ParseOptions options;
+  options.abandoned = abandoned;
+  options.custom_http_filters = std::make_shared<const CustomFilters>(
+      CustomFilters{{"com.example.Tenant", {parse, "com.example.PerRoute", parse}}});
+  std::string text = "name: \"r\" virtual_hosts { domains: \"*\" ";
+  for (int i = 0; i < 1000; ++i) {
+    text +=
+        "routes { match { prefix: \"/\" } route { cluster: \"c\" } "
+        "typed_per_filter_config { key: \"it\" value { " +
+        bytes_of("com.example.PerRoute", "") + " } } } ";
+  }
+  const auto type = ResourceType::kRouteConfig;
+  const auto received =
+      parse_resource(type, type_url_of(type), serialise<RouteConfiguration>(text + "}"), options);
+  CHECK(absl::IsCancelled(received.resource.status()));
+  CHECK(read == 10);
 }
 
 TEST_CASE("parse_listener: a registered filter cannot be the last", "[xds][parse][custom][A39]") {

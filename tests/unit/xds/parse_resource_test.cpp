@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/parse/parse_resource.hpp"
 
+#include <atomic>
+
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
@@ -271,6 +273,21 @@ TEST_CASE("decode_response: a long one is decoded in parts", "[xds][parse]") {
   CHECK((*result)->nack_detail.empty());
   CHECK((*result)->received.resources.size() == 3000);
   CHECK((*result)->nonce == "n3");
+}
+
+TEST_CASE("decode_response: of what is abandoned nothing is read further", "[xds][parse]") {
+  const auto abandoned = std::make_shared<std::atomic<bool>>(false);
+  ParseOptions options;
+  options.abandoned = abandoned;
+  std::vector<std::string> resources;
+  for (std::size_t i = 0; i < 3000; ++i)
+    resources.push_back(good("cluster" + std::to_string(i)));
+  const Decoding decoding = decode_in_parts(response(resources), options, nullptr);
+  CHECK_FALSE(decoding());
+  abandoned->store(true);
+  for (int i = 0; i < 100; ++i)
+    CHECK_FALSE(decoding());
+  CHECK(absl::IsCancelled(decode_response(response(resources), options).status()));
 }
 
 TEST_CASE("decode_response: a server's errors are read, and are nothing to refuse",

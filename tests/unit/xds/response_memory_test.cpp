@@ -2,7 +2,9 @@
 //
 // What a response or a resource file costs, counted by this program's operator new: memory at its
 // most and allocations. No clock is read: allocations stand for time.
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "xds/parse/parse_resource.hpp"
 #include "xds/parse/validation_errors.hpp"
 #include "xds/resource_file.hpp"
+#include "xds/type_url.hpp"
 #include "xds/wire.hpp"
 
 namespace signalbox::xds {
@@ -232,6 +235,52 @@ TEST_CASE("response memory: as much as the other limits allow is within the memo
   const std::size_t weight = weigh(bytes, *ClusterLoadAssignment::descriptor(), kMaxDecodedMemory);
   INFO(weight / kMaxEndpointsPerCluster << " an endpoint");
   CHECK(weight < kMaxDecodedMemory / 4);
+}
+
+// Allocations stand for time: what is left is protobuf's.
+TEST_CASE("response memory: once the parsing is abandoned no list of a resource is read further",
+          "[xds][parse][memory]") {
+  ClusterLoadAssignment endpoints;
+  endpoints.set_cluster_name("e");
+  auto* locality = endpoints.add_endpoints();
+  locality->mutable_locality();
+  locality->mutable_load_balancing_weight()->set_value(1);
+  const auto status = GENERATE(envoy::config::core::v3::HEALTHY, envoy::config::core::v3::DEGRADED);
+  for (int i = 0; i < 10'000; ++i) {
+    auto* endpoint = locality->add_lb_endpoints();
+    endpoint->set_health_status(status);
+    auto* address = endpoint->mutable_endpoint()->mutable_address()->mutable_socket_address();
+    address->set_address(absl::StrCat("10.0.", i >> 8, ".", i & 255));
+    address->set_port_value(8080);
+  }
+  RouteConfiguration routes;
+  routes.set_name("r");
+  auto* host = routes.add_virtual_hosts();
+  host->add_domains("*");
+  for (int i = 0; i < 3000; ++i) {
+    auto* route = host->add_routes();
+    route->mutable_match()->mutable_safe_regex()->set_regex(absl::StrCat("/service", i, "/.*"));
+    route->mutable_route()->set_cluster("c");
+  }
+  ParseOptions options;
+  options.abandoned = std::make_shared<const std::atomic<bool>>(true);
+  const auto check = [&](ResourceType type, const auto& proto) {
+    const std::string bytes = proto.SerializeAsString();
+    const auto parse = [&](const ParseOptions& with) {
+      return parse_resource(type, type_url_of(type), bytes, with).resource.status();
+    };
+    const Cost decoding = cost_of([&] {
+      auto decoded = proto;
+      REQUIRE(decoded.ParseFromString(bytes));
+    });
+    const Cost cost = cost_of([&] { CHECK(absl::IsCancelled(parse(options))); });
+    INFO(to_string(type) << ": " << cost.allocations << " allocations, " << decoding.allocations
+                         << " for decoding");
+    CHECK(cost.allocations <= decoding.allocations + 1000);
+    CHECK(parse({}).ok());
+  };
+  check(ResourceType::kEndpoints, endpoints);
+  check(ResourceType::kRouteConfig, routes);
 }
 
 TEST_CASE("response memory: a resource beyond the response's memory spoils no other",
