@@ -22,7 +22,7 @@ void TrimPlan::note_many(Instant now) {
 void TrimPlan::note_trim(Instant now) {
   last_ = now;
   next_ = std::nullopt;
-  if (++done_ < kPauses.size()) next_ = now + std::max(kPauses.at(done_), kLeastPause);
+  if (++done_ < kPauses.size()) next_ = now + kPauses.at(done_);
 }
 
 HeapTrimmer::HeapTrimmer(std::function<void()> trim) : trim_(std::move(trim)) {}

@@ -38,7 +38,7 @@ class TrimPlan {
   static constexpr std::uint64_t kMany = 10'000;
   /// Before the first trim after many ends, and between it and the following trims.
   static constexpr std::array<std::chrono::seconds, 4> kPauses{std::chrono::seconds(1),
-                                                               std::chrono::seconds(4),
+                                                               std::chrono::seconds(5),
                                                                std::chrono::seconds(25),
                                                                std::chrono::seconds(120)};
   static constexpr std::chrono::seconds kLeastPause{5};
