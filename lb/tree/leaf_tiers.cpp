@@ -124,11 +124,10 @@ class LeafTiers final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { children_.hear(changed, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const ChildAskedReresolution& asked) { on(asked, effects); },
                    [&](const TimerFired& fired) { on(fired, effects); },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     if (update_.ended(children_, options_.failover_timeout, effects)) conclude(effects);
@@ -249,6 +248,10 @@ class LeafTiers final : public Policy {
     cancel(found->second, effects);
     retained_.erase(found);
     children_.stop(child, effects);
+  }
+
+  void on(const ChildAskedReresolution& asked, LbEffects& effects) {
+    if (!config_.ignore_reresolution_requests) children_.hear_other(asked, effects);
   }
 
   void on(const TimerFired& fired, LbEffects& effects) {

@@ -124,13 +124,12 @@ class PriorityPolicy final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, now, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const ChildAskedReresolution& asked) { on(asked, effects); },
                    [&](const TimerFired& fired) { on(fired, now, effects); },
                    [&](const IdleExitRequested&) {
                      if (current_) children_.exit_idle(*current_, effects);
                    },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     conclude_updates(now, effects);
@@ -215,6 +214,15 @@ class PriorityPolicy final : public Policy {
     } else if (current_ == child->name && is_usable(child->state)) {
       publish(child->state, child->status, told(child->picker), effects);
     }
+  }
+
+  void on(const ChildAskedReresolution& asked, LbEffects& effects) {
+    const Child* child = children_.hear(asked);
+    if (child == nullptr) return;
+    const auto found = config_.children.find(child->name);
+    const bool passes =
+        found != config_.children.end() && !found->second.ignore_reresolution_requests;
+    if (passes) children_.hear_other(asked, effects);
   }
 
   void on(const TimerFired& fired, Instant now, LbEffects& effects) {
