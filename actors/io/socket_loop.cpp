@@ -54,6 +54,11 @@ bool SocketLoop::listen_for(Id id, const Descriptor& socket, std::uint32_t what)
   return errno == ENOENT && ::epoll_ctl(*epoll_, EPOLL_CTL_ADD, *socket, &event) == 0;
 }
 
+void SocketLoop::forget(Id id, const Descriptor& socket) {
+  ::epoll_ctl(*epoll_, EPOLL_CTL_DEL, *socket, nullptr);
+  set_due(id, Instant::max());
+}
+
 void SocketLoop::set_due(Id id, Instant due) {
   const auto known = times_.find(id);
   if (known != times_.end()) {

@@ -63,9 +63,12 @@ class SocketLoop {
 
   // For the thread alone.
 
-  /// Hears of `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP), and of nothing else. A closed socket is
-  /// forgotten by itself. False: errno says why not.
+  /// Hears of `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET of changes alone), and of nothing
+  /// else. A closed socket is forgotten by itself. False: errno says why not.
   bool listen_for(Id id, const Descriptor& socket, std::uint32_t what) const;
+
+  /// Hears of the socket no more, which stays open.
+  void forget(Id id, const Descriptor& socket);
 
   /// Instead of the time that it had. Instant::max(): it has none.
   void set_due(Id id, Instant due);
