@@ -197,7 +197,7 @@ class Custom final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_custom(const CustomConfig& config, PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext context) {
   const auto registered = context.options.custom;
   if (registered == nullptr) return nullptr;
   const auto found = registered->find(config.name);

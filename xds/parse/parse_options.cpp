@@ -3,11 +3,17 @@
 
 #include "absl/strings/string_view.h"
 
+#include "xds/parse/lb_policy.hpp"
+
 namespace signalbox::xds {
+
+NameSet default_lb_policies() {
+  return lb_policy_names(/*all=*/false);
+}
 
 ParseOptions all_parse_options() {
   ParseOptions options;
-  options.lb_policies.insert("weighted_round_robin");
+  options.lb_policies = lb_policy_names(/*all=*/true);
   options.system_roots = true;
   options.http_connect = true;
   options.authority_rewrite = true;

@@ -6,8 +6,8 @@
 //   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ decode_response, parse_resource
 //
 // What the runtime cannot run is to the parser what it does not know: an LB policy is passed over
-// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new policy
-// or filter is one more name here.
+// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new filter
+// is one more name here; a new policy's row in the registry of lb_policy says whether it runs.
 
 #pragma once
 
@@ -51,10 +51,13 @@ struct CustomFilterParsers {
 /// the Any itself or of the TypedStruct in it.
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 
+/// As the registry of lb_policy says.
+NameSet default_lb_policies();
+
 struct ParseOptions {
   /// LB policies that the runtime has, by the name of LbConfig. The parser knows also
   /// weighted_round_robin.
-  NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
+  NameSet lb_policies = default_lb_policies();
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
   /// HTTP filters that the runtime has.
