@@ -72,7 +72,7 @@ HttpDoor::HttpDoor(int listener, Enter enter)
       last_(kListener) {
   ::fcntl(*listener_, F_SETFL, ::fcntl(*listener_, F_GETFL) | O_NONBLOCK);
   if (loop_ == nullptr) return;
-  loop_->listen_for(kListener, listener_, EPOLLIN);
+  loop_->listen_for(kListener, *listener_, EPOLLIN);
   loop_->begin(*this);
 }
 
@@ -88,7 +88,7 @@ void HttpDoor::happened(Id id) {
 
 void HttpDoor::is_due(Id id) {
   if (id == kListener) {
-    loop_->listen_for(kListener, listener_, EPOLLIN);
+    loop_->listen_for(kListener, *listener_, EPOLLIN);
   } else {
     waiting_.erase(id);
   }
@@ -117,13 +117,13 @@ void HttpDoor::accept_all() {
     loop_->set_due(id, actors::SocketLoop::now() + kPatience);
     // Edges: a half request that lies in its socket is told once, not for as long as it lies there.
     // What is there already is told, too.
-    loop_->listen_for(id, waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
+    loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
 
 // The listener is readable for as long as a connection waits to be accepted.
 void HttpDoor::pause() {
-  loop_->listen_for(kListener, listener_, 0);
+  loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);
 }
 
@@ -160,7 +160,7 @@ void HttpDoor::close_waiting(Place place) {
 
 AcceptedConnection HttpDoor::take(Place place) {
   Waiting taken = std::move(place->second);
-  loop_->forget(place->first, taken.socket);
+  loop_->forget(place->first, *taken.socket);
   waiting_.erase(place);
   taken.socket.release();
   return taken.connection;
