@@ -22,7 +22,6 @@ namespace signalbox::actors {
 namespace {
 
 using protocol::ChannelActor;
-using protocol::ChildAskedReresolution;
 using protocol::GracePassed;
 using protocol::PolicyActor;
 using protocol::RestartDue;

@@ -13,7 +13,6 @@
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
-#include "lb/child_set.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
@@ -23,7 +22,6 @@
 namespace signalbox::actors {
 namespace {
 
-using protocol::ChildAskedReresolution;
 using protocol::PolicyActor;
 using protocol::RestartDue;
 using protocol::StopReason;
@@ -315,11 +313,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         state.children.survived(event.child, event.generation);
         state.feed(event);
       },
-      [&state](const ChildAskedReresolution& event) {
-        if (lb::forwards_reresolution(*state.birth.config, event.child)) {
-          protocol::send(state.self, state.birth.parent, ChildAskedReresolution{state.birth.name});
-        }
-      },
+      [&state](const ChildAskedReresolution& event) { state.feed(event); },
       [&state](SubchannelStateChanged& event) { state.feed(std::move(event)); },
       [&state](const SubchannelGone& event) { state.feed(event); },
       [&state](const TimerFired& event) { state.feed(event); },

@@ -8,13 +8,13 @@
 
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
 
+#include "messages/back_off.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::actors {
@@ -37,7 +37,7 @@ class RestartDelay {
     if (last_death_ && now - *last_death_ >= kQuiet) next_ = first_;
     last_death_ = now;
     const Duration delay = next_;
-    next_ = std::min(next_ * 2, kLongest);
+    next_ = longer_wait(next_, 2, kLongest);
     return delay;
   }
 

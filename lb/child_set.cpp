@@ -8,6 +8,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/state_sum.hpp"
 #include "messages/invariant.hpp"
+#include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -32,18 +33,6 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right) {
                return a.localities == b.localities && a.degraded == b.degraded &&
                       a.unhealthy == b.unhealthy;
              });
-}
-
-bool forwards_reresolution(const LbConfig& config, const ChildName& child) {
-  if (const auto* tiers = std::get_if<LeafTiersConfig>(&config))
-    return !tiers->ignore_reresolution_requests;
-  const auto* priority = std::get_if<PriorityConfig>(&config);
-  if (priority == nullptr) return true;
-  auto found = priority->children.find(child);
-  if (found == priority->children.end()) {
-    found = priority->children.find(ChildName(child.str().substr(0, child.str().rfind('~'))));
-  }
-  return found != priority->children.end() && !found->second.ignore_reresolution_requests;
 }
 
 void ChildSet::begin(const ConfigUpdated& update) {
@@ -144,6 +133,23 @@ const Child* ChildSet::hear(const ChildDied& event) {
   entry->dead = true;
   owe(*entry, entry->sent, std::max(entry->answered, entry->sent));
   return &entry->child;
+}
+
+const Child* ChildSet::hear(const ChildAskedReresolution& event) {
+  const Entry* entry = entry_of(event.child);
+  return entry == nullptr ? nullptr : &entry->child;
+}
+
+void ChildSet::hear_other(const LbEvent& event, LbEffects& effects) {
+  std::visit(Overloaded{
+                 [&](const ChildApplied& applied) { hear(applied); },
+                 [&](const ChildDied& died) { hear(died); },
+                 [&](const ChildAskedReresolution& asked) {
+                   if (hear(asked) != nullptr) effects.push_back(RequestReresolution{});
+                 },
+                 [](const auto&) {},
+             },
+             event);
 }
 
 void ChildSet::exit_idle(const ChildName& name, LbEffects& effects) const {

@@ -5,6 +5,7 @@
 //   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
 //   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
 //                                                └─▶ report_applied ─▶ ReportApplied
+//   ChildAskedReresolution ─▶ hear_other ─▶ RequestReresolution
 //
 // The composite half of "applying a configuration": a composite has applied a generation when it
 // has processed it itself and every living child has answered what it was sent of it.
@@ -54,10 +55,6 @@ struct Child {
 /// `left` learns nothing from `right`.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
-/// Whether a re-resolution request of `child` goes on upwards from the composite that `config`
-/// configures (A37-33).
-bool forwards_reresolution(const LbConfig& config, const ChildName& child);
-
 class ChildSet {
  public:
   /// Everything sent from now on is part of `update`: its generation and its world.
@@ -91,6 +88,11 @@ class ChildSet {
   const Child* hear(const ChildStateChanged& event, LbEffects& effects);
   const Child* hear(const ChildApplied& event);
   const Child* hear(const ChildDied& event);
+  const Child* hear(const ChildAskedReresolution& event);
+
+  /// For the events that a composite has no rule of its own for. What children have applied, and
+  /// that one died, is noted; a child's request to resolve names again goes on upwards (A37-33).
+  void hear_other(const LbEvent& event, LbEffects& effects);
 
   /// Asks the child, and the one that is to replace it, to leave IDLE.
   void exit_idle(const ChildName& name, LbEffects& effects) const;

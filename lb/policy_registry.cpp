@@ -26,12 +26,6 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
   using Made = std::unique_ptr<Policy>;
   return std::visit(
       Overloaded{
-          [&](const RoundRobinConfig& own) -> Made {
-            return make_round_robin(own, std::move(context));
-          },
-          [&](const PickFirstConfig& own) -> Made {
-            return make_pick_first(own, std::move(context));
-          },
           [](const WrrLocalityConfig&) -> Made { return make_wrr_locality(); },
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
@@ -42,15 +36,10 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [&](const ClusterImplConfig&) -> Made { return make_cluster_impl(std::move(context)); },
           [&](const CdsConfig&) -> Made { return make_cds(context.options.aggregate_mode); },
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
-          [&](const RingHashConfig& own) -> Made {
-            return make_ring_hash(own, std::move(context));
-          },
-          [&](const LeastRequestConfig& own) -> Made {
-            return make_least_request(own, std::move(context));
-          },
-          [&](const CustomConfig& own) -> Made { return make_custom(own, std::move(context)); },
           [&](const TieredConfig&) -> Made { return make_tiered(context.options); },
           [&](const LeafTiersConfig&) -> Made { return make_leaf_tiers(context.options); },
+          // Each leaf's header has a make_leaf for its configuration.
+          [&](const auto& own) -> Made { return make_leaf(own, std::move(context)); },
       },
       static_cast<const LbConfig::variant&>(config));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_registry — from a configuration to the policy that understands it: one row per policy.
+// policy_registry — from a configuration to the policy that understands it: one row per composite,
+// and one include per leaf, whose header has make_leaf for its configuration.
 
 #pragma once
 

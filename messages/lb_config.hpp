@@ -4,6 +4,9 @@
 //
 //   xds/parse, lb/tree/cluster_tree ─▶ [LbConfig] ─▶ lb::make_policy, Policy::step(ConfigUpdated)
 //
+// A policy is one struct and one row of the variant. The struct has the policy's name, and says
+// when two configurations are equal in meaning: member by member, children included (Deep).
+//
 // A node names its children's configurations; the endpoints travel beside it (ConfigUpdated),
 // cut into the slice that each child may use. Names are the gRFCs', without xds_ and
 // _experimental.
@@ -23,6 +26,7 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/cluster_settings.hpp"
+#include "messages/deep.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
@@ -34,14 +38,20 @@ using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
 /// Top of the tree: one cds child for each cluster (A31-11).
 struct ClusterManagerConfig {
+  static constexpr absl::string_view kName = "cluster_manager";
+
   struct Child {
-    LbConfigPtr config;
+    Deep<LbConfig> config;
     /// No selector can choose it any more; only calls that chose it before hold it (A31-14).
     /// Its failing picks are drops, so that no wait_for_ready call pins it for ever (A31-17).
     bool retiring = false;
+
+    friend bool operator==(const Child&, const Child&) = default;
   };
 
   std::map<ClusterName, Child> children;
+
+  friend bool operator==(const ClusterManagerConfig&, const ClusterManagerConfig&) = default;
 };
 
 /// Which tiers of a leaf expect calls: those are connected (ENV-25).
@@ -50,56 +60,78 @@ using TierSetPtr = std::shared_ptr<const TierSet>;
 
 /// One cluster: a leaf becomes its subtree, an aggregate a priority list of cds (A75-1).
 struct CdsConfig {
+  static constexpr absl::string_view kName = "cds";
+
   ClusterName cluster;
   /// Takes the place of the leaf's own policy; null: none does. From an aggregate, and only under
   /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
-  LbConfigPtr lb_policy = nullptr;
+  Deep<LbConfig> lb_policy = nullptr;
   /// A leaf under tiered: its priorities are chosen by PickArgs::tier. Null: it chooses itself.
-  TierSetPtr tiers = nullptr;
+  Deep<TierSet> tiers = nullptr;
   /// Of a leaf below an aggregate: that one, which routes name, and cookies (A60). Empty: itself.
   ClusterName aggregate = {};
+
+  friend bool operator==(const CdsConfig&, const CdsConfig&) = default;
 };
 
 /// Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health (ENV).
 struct TieredConfig {
+  static constexpr absl::string_view kName = "tiered";
+
   ClusterName cluster;
-  std::vector<ClusterName> leaves;  ///< In order; their cds are the children.
-  LbConfigPtr lb_policy = nullptr;  ///< See CdsConfig.
+  std::vector<ClusterName> leaves;     ///< In order; their cds are the children.
+  Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig.
   /// See Cluster; nullopt: PolicyOptions::panic_threshold.
   std::optional<std::uint32_t> panic_threshold = std::nullopt;
+
+  friend bool operator==(const TieredConfig&, const TieredConfig&) = default;
 };
 
 /// In the place of priority below a leaf of an aggregate in tiered mode: the tier that a call is
 /// for is the one that takes it.
 struct LeafTiersConfig {
+  static constexpr absl::string_view kName = "leaf_tiers";
+
   ClusterName cluster;
-  LbConfigPtr child;                          ///< Under each tier.
+  Deep<LbConfig> child;                       ///< Under each tier.
   std::vector<ChildName> priorities;          ///< The names of the priorities.
-  TierSetPtr tiers;                           ///< Those that expect calls. Never null.
+  Deep<TierSet> tiers;                        ///< Those that expect calls. Never null.
   bool ignore_reresolution_requests = false;  ///< A37-33.
+
+  friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;
 };
 
 /// Sets endpoints aside that answer badly (A50), over all priorities of the cluster (A75-3).
 struct OutlierDetectionConfig {
-  LbConfigPtr child;
+  static constexpr absl::string_view kName = "outlier_detection";
+
+  Deep<LbConfig> child;
   ClusterName cluster = {};
   std::optional<OutlierDetection> settings = std::nullopt;  ///< nullopt: no endpoint, ever.
+
+  friend bool operator==(const OutlierDetectionConfig&, const OutlierDetectionConfig&) = default;
 };
 
 /// What acts once per cluster, before the priority is chosen (A75-5): drops (these come with the
 /// endpoints) and the limit of concurrent calls.
 struct ClusterImplConfig {
+  static constexpr absl::string_view kName = "cluster_impl";
+
   ClusterName cluster;
-  LbConfigPtr child;
+  Deep<LbConfig> child;
   std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = 1024;
   ClusterName aggregate = {};  ///< As CdsConfig has it.
+
+  friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;
 };
 
 /// Keeps sessions on their hosts (A55), over all priorities of the cluster (A75-2).
 struct OverrideHostConfig {
+  static constexpr absl::string_view kName = "override_host";
+
   ClusterName cluster;  ///< As routes name it, and cookies (A60): above leaves, the aggregate.
-  LbConfigPtr child;
+  Deep<LbConfig> child;
   /// A host's connection is kept this long after its last call (A75-22).
   Duration idle_timeout = std::chrono::hours(1);
   /// Whom sessions may stay on (A55-26).
@@ -107,56 +139,90 @@ struct OverrideHostConfig {
   /// Calls may be of a session: the listener's chain has a stateful_session filter. Else every call
   /// is the child's, and nothing is kept (A55-25).
   bool sessions = false;
+
+  friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
 };
 
 /// A56: the first usable child in order carries the calls.
 struct PriorityConfig {
+  static constexpr absl::string_view kName = "priority";
+
   struct Child {
-    LbConfigPtr config;
+    Deep<LbConfig> config;
     /// Which priority of the endpoints the child is given; nullopt: it brings its own (cds).
     std::optional<std::size_t> slice;
     bool ignore_reresolution_requests = false;  ///< A37-33.
+
+    friend bool operator==(const Child&, const Child&) = default;
   };
 
   ClusterName cluster;  ///< Whose priorities these are: the label of what is observed.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
+
+  friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };
 
 /// Turns localities and their weights into a weighted_target (A52).
 struct WrrLocalityConfig {
-  LbConfigPtr child;
+  static constexpr absl::string_view kName = "wrr_locality";
+
+  Deep<LbConfig> child;
+
+  friend bool operator==(const WrrLocalityConfig&, const WrrLocalityConfig&) = default;
 };
 
 /// Shares calls among its children by weight.
 struct WeightedTargetConfig {
+  static constexpr absl::string_view kName = "weighted_target";
+
   struct Target {
     std::uint32_t weight = 1;
-    LbConfigPtr config;
+    Deep<LbConfig> config;
     LocalityName locality;  ///< The one locality of the endpoints that the target is given.
+
+    friend bool operator==(const Target&, const Target&) = default;
   };
 
   std::map<ChildName, Target> targets;
+
+  friend bool operator==(const WeightedTargetConfig&, const WeightedTargetConfig&) = default;
 };
 
-struct RoundRobinConfig {};
+struct RoundRobinConfig {
+  static constexpr absl::string_view kName = "round_robin";
+
+  friend bool operator==(const RoundRobinConfig&, const RoundRobinConfig&) = default;
+};
 
 struct PickFirstConfig {
+  static constexpr absl::string_view kName = "pick_first";
+
   bool shuffle_address_list = false;
+
+  friend bool operator==(const PickFirstConfig&, const PickFirstConfig&) = default;
 };
 
 /// A42 and A76. A size above the runtime's own cap is cut to it; that is no error.
 struct RingHashConfig {
+  static constexpr absl::string_view kName = "ring_hash";
+
   std::uint64_t min_ring_size = 1024;
   std::uint64_t max_ring_size = 8'388'608;  ///< At least min_ring_size.
   /// Lower case, no binary one: the header whose value is hashed, in place of what the route says
   /// (A76). Empty: the route.
   std::string request_hash_header = {};
+
+  friend bool operator==(const RingHashConfig&, const RingHashConfig&) = default;
 };
 
 /// A48. The least busy of so many endpoints, drawn at random.
 struct LeastRequestConfig {
+  static constexpr absl::string_view kName = "least_request";
+
   std::uint32_t choice_count = 2;  ///< 2 to 10.
+
+  friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };
 
 /// What a policy of the user's made of its JSON. Immutable, and shared by all who are given it.
@@ -173,6 +239,10 @@ struct CustomConfig {
   std::string name;
   std::string config;
   CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser made of `config`.
+
+  friend bool operator==(const CustomConfig& left, const CustomConfig& right) {
+    return left.name == right.name && left.config == right.config;
+  }
 };
 
 struct LbConfig : std::variant<RoundRobinConfig,
@@ -191,6 +261,8 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                TieredConfig,
                                LeafTiersConfig> {
   using variant::variant;
+
+  friend bool operator==(const LbConfig& left, const LbConfig& right);
 };
 
 template <typename Config>
@@ -202,6 +274,8 @@ LbConfigPtr make_lb_config(Config config) {
 absl::string_view policy_name(const LbConfig& config);
 
 /// Equal in meaning, children included.
-bool same_config(const LbConfigPtr& left, const LbConfigPtr& right);
+inline bool same_config(const LbConfigPtr& left, const LbConfigPtr& right) {
+  return same_value(left, right);
+}
 
 }  // namespace signalbox

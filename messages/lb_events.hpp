@@ -92,6 +92,13 @@ struct ChildDied {
   ChildName child;
 };
 
+/// The child's addresses look stale to it: it asks for names to be resolved again (A37-33). The
+/// request goes on upwards by RequestReresolution: ChildSet::hear_other has the rule, and a policy
+/// that stops such requests has a rule of its own.
+struct ChildAskedReresolution {
+  ChildName child;
+};
+
 /// An endpoint's connection, or its health, changed. Sent to every holder in the same order.
 struct SubchannelStateChanged {
   Address address;
@@ -128,6 +135,7 @@ using LbEvent = std::variant<ConfigUpdated,
                              ChildStateChanged,
                              ChildApplied,
                              ChildDied,
+                             ChildAskedReresolution,
                              SubchannelStateChanged,
                              SubchannelGone,
                              TimerFired,
@@ -259,6 +267,7 @@ struct KeepSessions {
   SessionMarksPtr marks;  ///< Null: no sessions; what was held for them is released.
 };
 
+/// Tells the parent ChildAskedReresolution.
 struct RequestReresolution {};
 
 struct Observe {

@@ -31,7 +31,7 @@ class PolicyStandIn final : public Policy {
  public:
   PolicyStandIn(const std::string& name, PolicyContext context)
       : note_(std::make_shared<const StandInNote>(name)),
-        policy_(lb::make_round_robin({}, std::move(context))) {}
+        policy_(lb::make_leaf(RoundRobinConfig{}, std::move(context))) {}
 
   LbEffects step(const LbEvent& event, Instant now) override {
     LbEffects effects = policy_->step(event, now);

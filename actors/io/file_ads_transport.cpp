@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/file_ads_transport.hpp"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
+#include "actors/io/socket_loop.hpp"
 #include "actors/io/watched_file.hpp"
 #include "xds/discovery_server.hpp"
 #include "xds/resource_file.hpp"
@@ -26,7 +21,6 @@
 namespace signalbox::actors {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Resources = std::vector<xds::ResourceBytes>;
 
 constexpr auto kSettling = std::chrono::milliseconds(200);
@@ -87,93 +81,44 @@ class FileStream {
 
 using StreamPtr = std::shared_ptr<FileStream>;
 
-struct Opened {};
+constexpr SocketLoop::Id kFile = 1;
 
-struct Sent {
-  std::string bytes;
-};
-
-struct Forgotten {};
-
-struct Message {
-  StreamPtr stream;
-  std::variant<Opened, Sent, Forgotten> what;
-};
-
-// What the handles tell the thread. The descriptor is readable while there is something.
-class Inbox {
+// The server: all of it is the loop's thread's.
+class FileServer final : public SocketLoop::Handler {
  public:
-  Inbox() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-  ~Inbox() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-
-  Inbox(const Inbox&) = delete;
-  Inbox& operator=(const Inbox&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
-  void post(Message message) {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-    ::eventfd_write(descriptor_, 1);
-  }
-
-  void end() {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    ::eventfd_write(descriptor_, 1);
-  }
-
-  /// Nothing: it is the end.
-  std::optional<std::vector<Message>> take() {
-    const std::lock_guard lock(mutex_);
-    eventfd_t ignored = 0;
-    ::eventfd_read(descriptor_, &ignored);
-    if (ended_) return std::nullopt;
-    return std::exchange(messages_, {});
-  }
-
- private:
-  const int descriptor_;
-  std::mutex mutex_;
-  std::vector<Message> messages_;
-  bool ended_ = false;
-};
-
-// The server, on its thread.
-class FileServer {
- public:
-  FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources)
+  FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources, SocketLoop& loop)
       : options_(std::move(options)),
         file_(std::move(file)),
+        loop_(loop),
         core_(absl::StrCat("it is not in ", file_.path())) {
     core_.replace(resources);
   }
 
-  void run(Inbox& inbox);
+  void follow();
+  void open(const StreamPtr& stream);
+  void receive(const StreamPtr& stream, const std::string& bytes);
+  void forget(const StreamPtr& stream);
+  void close_all();
+
+  void happened(SocketLoop::Id file) override;
+  void is_due(SocketLoop::Id file) override;
 
  private:
   struct Trouble {
     FileTrouble kind;
     std::string text;
-    Clock::time_point due;
+    Instant due{};
   };
-
-  void on(const StreamPtr& stream, const Opened&);
-  void on(const StreamPtr& stream, const Sent& sent);
-  void on(const StreamPtr& stream, const Forgotten&);
 
   void take_change();
   void refuse(FileTrouble kind, const absl::Status& why);
   void complain_when_due();
-  int patience() const;
   void report_nack(const xds::Nack& nack);
   void deliver(const xds::OutgoingResponses& responses);
 
   FileAdsOptions options_;
   WatchedFile file_;
+  SocketLoop& loop_;
   xds::DiscoveryServer core_;
   std::map<xds::StreamId, StreamPtr> streams_;
   std::map<StreamPtr, xds::StreamId> ids_;
@@ -181,33 +126,37 @@ class FileServer {
   std::set<std::string> told_;      ///< NACKs of the file as it is.
 };
 
-void FileServer::run(Inbox& inbox) {
-  for (;;) {
-    std::array<pollfd, 2> fds{pollfd{inbox.descriptor(), POLLIN, 0},
-                              pollfd{file_.descriptor(), POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), patience()) < 0) continue;  // A signal.
-    const auto messages = inbox.take();
-    if (!messages) break;
-    for (const Message& message : *messages) {
-      std::visit([&](const auto& what) { on(message.stream, what); }, message.what);
-    }
-    if (fds[1].revents != 0 || !file_.is_watched()) take_change();
-    complain_when_due();
-  }
-  for (const auto& [id, stream] : streams_)
-    stream->closed(absl::UnavailableError("the transport has ended"));
+void FileServer::happened(SocketLoop::Id /*file*/) {
+  take_change();
+  complain_when_due();
+  follow();
+}
+
+void FileServer::is_due(SocketLoop::Id /*file*/) {
+  if (!file_.is_watched()) take_change();
+  complain_when_due();
+  follow();
+}
+
+// Until it changes, there is something to complain of, or to try again. Its descriptor is another
+// one after each change.
+void FileServer::follow() {
+  constexpr std::chrono::milliseconds kRetry(1000);
+  loop_.listen_for(kFile, file_.descriptor(), EPOLLIN);
+  const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;
+  loop_.set_due(kFile, trouble_ ? trouble_->due : idle);
 }
 
 // --- streams ----------------------------------------------------------------
 
-void FileServer::on(const StreamPtr& stream, const Opened&) {
+void FileServer::open(const StreamPtr& stream) {
   const xds::StreamId id = core_.open_stream();
   streams_.emplace(id, stream);
   ids_.emplace(stream, id);
   stream->opened();
 }
 
-void FileServer::on(const StreamPtr& stream, const Sent& sent) {
+void FileServer::receive(const StreamPtr& stream, const std::string& bytes) {
   const auto known = ids_.find(stream);
   if (known == ids_.end()) return;
   stream->written();
@@ -215,21 +164,26 @@ void FileServer::on(const StreamPtr& stream, const Sent& sent) {
     return core_.record().nacks.empty() ? "" : core_.record().nacks.back().nonce;
   };
   const std::string before = newest_nack();
-  const auto responses = core_.receive(known->second, sent.bytes);
+  const auto responses = core_.receive(known->second, bytes);
   if (!responses.ok()) {
     stream->closed(responses.status());
-    return on(stream, Forgotten{});
+    return forget(stream);
   }
   if (newest_nack() != before) report_nack(core_.record().nacks.back());
   deliver(*responses);
 }
 
-void FileServer::on(const StreamPtr& stream, const Forgotten&) {
+void FileServer::forget(const StreamPtr& stream) {
   const auto known = ids_.find(stream);
   if (known == ids_.end()) return;
   core_.close_stream(known->second);
   streams_.erase(known->second);
   ids_.erase(known);
+}
+
+void FileServer::close_all() {
+  for (const auto& [id, stream] : streams_)
+    stream->closed(absl::UnavailableError("the transport has ended"));
 }
 
 void FileServer::deliver(const xds::OutgoingResponses& responses) {
@@ -259,22 +213,13 @@ void FileServer::take_change() {
 void FileServer::refuse(FileTrouble kind, const absl::Status& why) {
   trouble_ = Trouble{absl::IsResourceExhausted(why) ? FileTrouble::kBeyondLimit : kind,
                      absl::StrCat(why.message(), "; what was good before is still served"),
-                     Clock::now() + kSettling};
+                     SocketLoop::now() + kSettling};
 }
 
 void FileServer::complain_when_due() {
-  if (!trouble_ || Clock::now() < trouble_->due) return;
+  if (!trouble_ || SocketLoop::now() < trouble_->due) return;
   const Trouble trouble = *std::exchange(trouble_, std::nullopt);
   options_.complain(trouble.kind, trouble.text);
-}
-
-// For poll(): until there is something to complain of, or to try again.
-int FileServer::patience() const {
-  constexpr int kRetryMilliseconds = 1000;
-  if (!trouble_) return file_.is_watched() ? -1 : kRetryMilliseconds;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(trouble_->due - Clock::now()).count();
-  return static_cast<int>(std::max<std::int64_t>(left, 0));
 }
 
 // A client says it again with every response.
@@ -289,51 +234,61 @@ void FileServer::report_nack(const xds::Nack& nack) {
 
 // --- the transport ----------------------------------------------------------
 
+// May outlive the transport: the loop carries its orders out no more then.
 class StreamHandle final : public AdsTransport::Stream {
  public:
-  StreamHandle(StreamPtr stream, std::shared_ptr<Inbox> inbox)
-      : stream_(std::move(stream)), inbox_(std::move(inbox)) {}
+  StreamHandle(StreamPtr stream, std::shared_ptr<SocketLoop> loop, FileServer& server)
+      : stream_(std::move(stream)), loop_(std::move(loop)), server_(server) {}
 
   ~StreamHandle() override {
     stream_->forget();
-    inbox_->post({stream_, Forgotten{}});
+    loop_->post([stream = stream_, &server = server_] { server.forget(stream); });
   }
 
-  void send(std::string bytes) override { inbox_->post({stream_, Sent{std::move(bytes)}}); }
+  void send(std::string bytes) override {
+    loop_->post([stream = stream_, &server = server_, bytes = std::move(bytes)] {
+      server.receive(stream, bytes);
+    });
+  }
 
   void read_next() override { stream_->read_next(); }
 
  private:
   StreamPtr stream_;
-  std::shared_ptr<Inbox> inbox_;
+  std::shared_ptr<SocketLoop> loop_;
+  FileServer& server_;
 };
 
 class FileAdsTransport final : public AdsTransport {
  public:
-  FileAdsTransport(std::shared_ptr<Inbox> inbox, std::string name, FileServer server)
-      : inbox_(std::move(inbox)),
-        name_(std::move(name)),
-        server_(std::move(server)),
-        thread_([this] { server_.run(*inbox_); }) {}
+  FileAdsTransport(FileAdsOptions options,
+                   WatchedFile file,
+                   const Resources& resources,
+                   std::shared_ptr<SocketLoop> loop)
+      : name_(absl::StrCat("file:", options.path)),
+        loop_(std::move(loop)),
+        server_(std::move(options), std::move(file), resources, *loop_) {
+    loop_->post([this] { server_.follow(); });
+    loop_->begin(server_);
+  }
 
   ~FileAdsTransport() override {
-    inbox_->end();
-    thread_.join();
+    loop_->post([this] { server_.close_all(); });
+    loop_->stop();
   }
 
   std::unique_ptr<Stream> open(Events events) override {
     auto stream = std::make_shared<FileStream>(std::move(events));
-    inbox_->post({stream, Opened{}});
-    return std::make_unique<StreamHandle>(std::move(stream), inbox_);
+    loop_->post([this, stream] { server_.open(stream); });
+    return std::make_unique<StreamHandle>(std::move(stream), loop_, server_);
   }
 
   const std::string& server() const override { return name_; }
 
  private:
-  const std::shared_ptr<Inbox> inbox_;
   const std::string name_;
+  const std::shared_ptr<SocketLoop> loop_;
   FileServer server_;
-  std::thread thread_;
 };
 
 }  // namespace
@@ -343,16 +298,13 @@ absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOpt
   if (!file.ok()) return file.status();
   const auto resources = parse(*file, options.limits);
   if (!resources.ok()) return resources.status();
-  auto inbox = std::make_shared<Inbox>();
-  if (inbox->descriptor() < 0) {
+  auto loop = SocketLoop::make(absl::StrCat("cannot follow ", options.path));
+  if (!loop.ok()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot follow ", options.path, ": no file descriptor is free"));
   }
-  std::string name = absl::StrCat("file:", options.path);
   return std::make_shared<FileAdsTransport>(
-      std::move(inbox),
-      std::move(name),
-      FileServer(std::move(options), *std::move(file), *resources));
+      std::move(options), *std::move(file), *resources, *std::move(loop));
 }
 
 }  // namespace signalbox::actors

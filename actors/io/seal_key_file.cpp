@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/seal_key_file.hpp"
 
-#include <algorithm>
-#include <array>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "lb/pick/snapshot_cell.hpp"
 
@@ -18,7 +15,8 @@ namespace {
 
 // Who writes a file in place is given time to end.
 constexpr std::chrono::milliseconds kSettling(200);
-constexpr int kRetryMilliseconds = 1000;
+constexpr std::chrono::milliseconds kRetry(1000);
+constexpr SocketLoop::Id kFile = 1;
 
 absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
@@ -53,44 +51,54 @@ absl::StatusOr<std::unique_ptr<SealKeyFile>> SealKeyFile::start(const std::strin
   if (!file.ok()) return of_keys(file.status());
   auto keys = keys_in(*file);
   if (!keys.ok()) return keys.status();
-  const int stop = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (stop < 0) return absl::ResourceExhaustedError("seal keys: no file descriptor is left");
+  auto loop = SocketLoop::make("seal keys");
+  if (!loop.ok()) return absl::ResourceExhaustedError("seal keys: no file descriptor is left");
   return std::unique_ptr<SealKeyFile>(new SealKeyFile(
-      *std::move(file), *std::move(keys), stop, std::move(complain), std::move(warn)));
+      *std::move(file), *std::move(keys), *std::move(loop), std::move(complain), std::move(warn)));
 }
 
-SealKeyFile::SealKeyFile(
-    WatchedFile file, lb::SealKeys keys, int stop, Complain complain, Complain warn)
+SealKeyFile::SealKeyFile(WatchedFile file,
+                         lb::SealKeys keys,
+                         std::unique_ptr<SocketLoop> loop,
+                         Complain complain,
+                         Complain warn)
     : file_(std::move(file)),
       seal_(std::make_shared<lb::CookieSeal>(std::move(keys))),
-      stop_(stop),
       complain_(std::move(complain)),
       warn_(std::move(warn)),
-      thread_([this] { run(); }) {}
+      loop_(std::move(loop)) {
+  loop_->post([this] {
+    warn_of_readers();
+    follow();
+  });
+  loop_->begin(*this);
+}
 
 SealKeyFile::~SealKeyFile() {
-  ::eventfd_write(stop_, 1);
-  thread_.join();
-  ::close(stop_);
+  loop_->stop();
 }
 
-void SealKeyFile::run() {
-  warn_of_readers();
-  for (;;) {
-    std::array<pollfd, 2> fds{pollfd{stop_, POLLIN, 0}, pollfd{file_.descriptor(), POLLIN, 0}};
-    const int ready = ::poll(fds.data(), fds.size(), patience());
-    if (ready < 0) continue;  // A signal.
-    if (fds[0].revents != 0) return;
-    if (fds[1].revents != 0 || !file_.is_watched()) take_change();
-    if (!trouble_.empty() && Clock::now() >= settled_at_) complain_(std::exchange(trouble_, {}));
-  }
+void SealKeyFile::happened(SocketLoop::Id /*file*/) {
+  take_change();
+  complain_when_due();
+  follow();
 }
 
-// In milliseconds, rounded up; -1: until something happens.
-int SealKeyFile::patience() const {
-  if (trouble_.empty()) return file_.is_watched() ? -1 : kRetryMilliseconds;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(settled_at_ - Clock::now());
-  return std::max(0, static_cast<int>(left.count()));
+void SealKeyFile::is_due(SocketLoop::Id /*file*/) {
+  if (!file_.is_watched()) take_change();
+  complain_when_due();
+  follow();
+}
+
+// Its descriptor is another one after each change.
+void SealKeyFile::follow() {
+  loop_->listen_for(kFile, file_.descriptor(), EPOLLIN);
+  const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;
+  loop_->set_due(kFile, trouble_.empty() ? idle : settled_at_);
+}
+
+void SealKeyFile::complain_when_due() {
+  if (!trouble_.empty() && SocketLoop::now() >= settled_at_) complain_(std::exchange(trouble_, {}));
 }
 
 void SealKeyFile::take_change() {
@@ -102,7 +110,7 @@ void SealKeyFile::take_change() {
   if (is_same && is_forbidden_) return;  // It has been said.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
-    settled_at_ = Clock::now() + kSettling;
+    settled_at_ = SocketLoop::now() + kSettling;
     return;
   }
   trouble_.clear();

@@ -12,20 +12,19 @@
 
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 
+#include "actors/io/socket_loop.hpp"
 #include "actors/io/watched_file.hpp"
 #include "lb/session/sealed_cookie.hpp"
 
 namespace signalbox::actors {
 
-class SealKeyFile {
+class SealKeyFile final : private SocketLoop::Handler {
  public:
   /// Called on the file's thread, with the file's name, its line and what is wrong; never with what
   /// is in it.
@@ -38,7 +37,7 @@ class SealKeyFile {
                                                             Complain warn = nullptr);
 
   /// Joins the thread.
-  ~SealKeyFile();
+  ~SealKeyFile() override;
   SealKeyFile(const SealKeyFile&) = delete;
   SealKeyFile& operator=(const SealKeyFile&) = delete;
 
@@ -46,25 +45,29 @@ class SealKeyFile {
   lb::CookieSealPtr seal() const { return seal_; }
 
  private:
-  SealKeyFile(WatchedFile file, lb::SealKeys keys, int stop, Complain complain, Complain warn);
+  SealKeyFile(WatchedFile file,
+              lb::SealKeys keys,
+              std::unique_ptr<SocketLoop> loop,
+              Complain complain,
+              Complain warn);
 
-  using Clock = std::chrono::steady_clock;
+  void happened(SocketLoop::Id file) override;
+  void is_due(SocketLoop::Id file) override;
 
-  void run();
-  int patience() const;
+  void follow();
+  void complain_when_due();
   void take_change();
   void warn_of_readers();
 
   WatchedFile file_;
   const std::shared_ptr<lb::CookieSeal> seal_;
-  const int stop_;  // Readable when it is the end.
   const Complain complain_;
   const Complain warn_;
-  bool is_forbidden_ = false;     // Others can write the file as it is.
-  bool has_readers_ = false;      // Others can read the file, and that was told.
-  std::string trouble_;           // With the file as it is, not complained of yet.
-  Clock::time_point settled_at_;  // When to complain, unless the file has changed again.
-  std::thread thread_;
+  bool is_forbidden_ = false;  // Others can write the file as it is.
+  bool has_readers_ = false;   // Others can read the file, and that was told.
+  std::string trouble_;        // With the file as it is, not complained of yet.
+  Instant settled_at_;         // When to complain, unless the file has changed again.
+  const std::unique_ptr<SocketLoop> loop_;
 };
 
 }  // namespace signalbox::actors

@@ -46,12 +46,17 @@ void SocketLoop::post(std::function<void()> order) {
   [[maybe_unused]] const auto written = ::write(*bell_, &one, sizeof(one));
 }
 
-bool SocketLoop::listen_for(Id id, const Descriptor& socket, std::uint32_t what) const {
+bool SocketLoop::listen_for(Id id, int socket, std::uint32_t what) const {
   epoll_event event{};
   event.events = what;
   event.data.u64 = id;
-  if (::epoll_ctl(*epoll_, EPOLL_CTL_MOD, *socket, &event) == 0) return true;
-  return errno == ENOENT && ::epoll_ctl(*epoll_, EPOLL_CTL_ADD, *socket, &event) == 0;
+  if (::epoll_ctl(*epoll_, EPOLL_CTL_MOD, socket, &event) == 0) return true;
+  return errno == ENOENT && ::epoll_ctl(*epoll_, EPOLL_CTL_ADD, socket, &event) == 0;
+}
+
+void SocketLoop::forget(Id id, int socket) {
+  ::epoll_ctl(*epoll_, EPOLL_CTL_DEL, socket, nullptr);
+  set_due(id, Instant::max());
 }
 
 void SocketLoop::set_due(Id id, Instant due) {

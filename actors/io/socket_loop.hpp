@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SocketLoop — one thread that waits for many sockets, for their times, and for orders.
+// SocketLoop — one thread that waits for many sockets, for their times, and for orders. What else
+// can be polled, as the news of a file, is a socket to it.
 //
 //   any thread ─▶ post(order) ─┐
 //   sockets ─────── epoll ─────┼─▶ [one thread] ─▶ order() │ Handler::happened │ Handler::is_due
@@ -63,9 +64,12 @@ class SocketLoop {
 
   // For the thread alone.
 
-  /// Hears of `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP), and of nothing else. A closed socket is
-  /// forgotten by itself. False: errno says why not.
-  bool listen_for(Id id, const Descriptor& socket, std::uint32_t what) const;
+  /// Hears of `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET of changes alone), and of nothing
+  /// else. A closed socket is forgotten by itself. False: errno says why not.
+  bool listen_for(Id id, int socket, std::uint32_t what) const;
+
+  /// Hears of the socket no more, which stays open.
+  void forget(Id id, int socket);
 
   /// Instead of the time that it had. Instant::max(): it has none.
   void set_due(Id id, Instant due);

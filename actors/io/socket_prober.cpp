@@ -180,7 +180,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
     if (to.length == 0) return end(id, *failed("its address is no IP address with a port"));
     talk.socket = make_socket(to);
     if (*talk.socket < 0 || !begin_connect(talk.socket, to)) return lose(id, errno);
-    if (!loop_->listen_for(id, talk.socket, EPOLLOUT)) lose(id, errno);
+    if (!loop_->listen_for(id, *talk.socket, EPOLLOUT)) lose(id, errno);
   }
 
   void happened(Id id) override {
@@ -217,7 +217,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
       end(id, *std::move(verdict));
       return false;
     }
-    if (loop_->listen_for(id, talk.socket, EPOLLIN)) return true;
+    if (loop_->listen_for(id, *talk.socket, EPOLLIN)) return true;
     lose(id, errno);
     return false;
   }

@@ -30,6 +30,9 @@ class Descriptor {
 
   int operator*() const { return number_; }
 
+  /// From now on it is the caller's to close.
+  int release() { return std::exchange(number_, -1); }
+
  private:
   int number_;
 };

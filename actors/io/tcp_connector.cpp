@@ -115,7 +115,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     wish->phase = Wish::Phase::kConnecting;
     loop_->set_due(wish->id,
                    SocketLoop::now() + std::min<Duration>(wish->timeout, std::chrono::hours(24)));
-    if (!begin_connect(wish->socket, to) || !loop_->listen_for(wish->id, wish->socket, EPOLLOUT))
+    if (!begin_connect(wish->socket, to) || !loop_->listen_for(wish->id, *wish->socket, EPOLLOUT))
       lose(wish, std::strerror(errno));
   }
 
@@ -134,7 +134,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     loop_->set_due(wish->id, Instant::max());
     wish->phase = Wish::Phase::kStanding;
     wish->begun = SocketLoop::now();
-    if (!loop_->listen_for(wish->id, wish->socket, EPOLLRDHUP))
+    if (!loop_->listen_for(wish->id, *wish->socket, EPOLLRDHUP))
       return lose(wish, std::strerror(errno));
     if (wish->connection != nullptr) return;
     const auto retire = [retire = options_.retire](const Connection* connection) {

@@ -19,11 +19,6 @@ class DumpReply;
 
 namespace signalbox::protocol {
 
-/// The child's backend addresses look stale to it: resolve names anew.
-struct ChildAskedReresolution {
-  ChildName child;
-};
-
 /// The back-off before restarting `what` is over.
 struct RestartDue {
   std::string what;

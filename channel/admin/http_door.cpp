@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,21 +12,12 @@
 #include "absl/strings/str_split.h"
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace signalbox::channel {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{100};
-
-// Edges: a half request that lies in its socket is told once, not for as long as it lies there.
-void watch(int events, int descriptor, std::uint32_t what) {
-  epoll_event event{};
-  event.events = what;
-  event.data.fd = descriptor;
-  ::epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event);
-}
+constexpr actors::SocketLoop::Id kListener = 1;
 
 // What has come is read first: a socket that is closed with bytes in it takes the answer back.
 void refuse(int descriptor, absl::string_view status, absl::string_view why) {
@@ -78,62 +67,39 @@ std::optional<std::string> flaw_of_headers(absl::string_view headers) {
 
 HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits)
     : listener_(listener),
-      events_(::epoll_create1(EPOLL_CLOEXEC)),
-      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       enter_(std::move(enter)),
-      limits_(limits) {
-  ::fcntl(listener_, F_SETFL, ::fcntl(listener_, F_GETFL) | O_NONBLOCK);
-  watch(events_, listener_, EPOLLIN);
-  watch(events_, stop_, EPOLLIN);
-  if (is_open()) thread_ = std::thread([this] { run(); });
+      limits_(limits),
+      loop_(actors::SocketLoop::make("requests cannot be waited for").value_or(nullptr)),
+      last_(kListener) {
+  ::fcntl(*listener_, F_SETFL, ::fcntl(*listener_, F_GETFL) | O_NONBLOCK);
+  if (loop_ == nullptr) return;
+  loop_->listen_for(kListener, *listener_, EPOLLIN);
+  loop_->begin(*this);
 }
 
 HttpDoor::~HttpDoor() {
-  if (thread_.joinable()) {
-    ::eventfd_write(stop_, 1);
-    thread_.join();
-  }
-  while (!waiting_.empty())
-    close_waiting(waiting_.begin());
-  for (const int descriptor : {listener_, events_, stop_})
-    ::close(descriptor);
+  if (loop_ != nullptr) loop_->stop();
 }
 
-void HttpDoor::run() {
-  std::array<epoll_event, 64> happened{};
-  for (;;) {
-    const int count =
-        ::epoll_wait(events_, happened.data(), static_cast<int>(happened.size()), patience());
-    for (int i = 0; i < count; ++i) {
-      const int descriptor = happened[static_cast<std::size_t>(i)].data.fd;
-      if (descriptor == stop_) return;
-      if (descriptor == listener_) {
-        accept_all();
-      } else if (const auto found = by_descriptor_.find(descriptor);
-                 found != by_descriptor_.end()) {
-        look(found->second);
-      }
-    }
-    close_expired();
-    go_on();
-  }
+void HttpDoor::happened(Id id) {
+  if (id == kListener) return accept_all();
+  const Place place = waiting_.find(id);
+  if (place != waiting_.end()) look(place);
 }
 
-// In milliseconds, rounded up; -1: until something happens.
-int HttpDoor::patience() const {
-  auto until = Clock::time_point::max();
-  if (!waiting_.empty()) until = waiting_.front().until;
-  if (paused_until_) until = std::min(until, *paused_until_);
-  if (until == Clock::time_point::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  return std::max(0, static_cast<int>(left.count()));
+void HttpDoor::is_due(Id id) {
+  if (id == kListener) {
+    loop_->listen_for(kListener, *listener_, EPOLLIN);
+  } else {
+    waiting_.erase(id);
+  }
 }
 
 void HttpDoor::accept_all() {
   for (;;) {
     AcceptedConnection fresh;
     fresh.peer_size = sizeof fresh.peer;
-    fresh.descriptor = ::accept4(listener_,
+    fresh.descriptor = ::accept4(*listener_,
                                  reinterpret_cast<sockaddr*>(&fresh.peer),
                                  &fresh.peer_size,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -146,32 +112,24 @@ void HttpDoor::accept_all() {
       continue;
     }
     if (waiting_.size() == limits_.most) close_waiting(waiting_.begin());
-    waiting_.push_back({fresh, Clock::now() + limits_.patience});
-    const Place place = std::prev(waiting_.end());
-    by_descriptor_.emplace(fresh.descriptor, place);
-    watch(events_, fresh.descriptor, EPOLLIN | EPOLLRDHUP | EPOLLET);  // Tells what is there, too.
+    const Id id = ++last_;
+    const auto& waiting =
+        waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
+    loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
+    // Edges: a half request that lies in its socket is told once, not for as long as it lies there.
+    // What is there already is told, too.
+    loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
 
-// The listener is readable for as long as somebody waits there.
+// The listener is readable for as long as a connection waits to be accepted.
 void HttpDoor::pause() {
-  paused_until_ = Clock::now() + kPause;
-  epoll_event nothing{};
-  nothing.data.fd = listener_;
-  ::epoll_ctl(events_, EPOLL_CTL_MOD, listener_, &nothing);
-}
-
-void HttpDoor::go_on() {
-  if (!paused_until_ || *paused_until_ > Clock::now()) return;
-  paused_until_.reset();
-  epoll_event readable{};
-  readable.events = EPOLLIN;
-  readable.data.fd = listener_;
-  ::epoll_ctl(events_, EPOLL_CTL_MOD, listener_, &readable);
+  loop_->listen_for(kListener, *listener_, 0);
+  loop_->set_due(kListener, actors::SocketLoop::now() + kPause);
 }
 
 void HttpDoor::look(Place place) {
-  const int descriptor = place->connection.descriptor;
+  const int descriptor = place->second.connection.descriptor;
   std::array<char, kLongestHeaders> bytes;
   const ssize_t size = ::recv(descriptor, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -196,22 +154,17 @@ void HttpDoor::look(Place place) {
   if (end) enter_(take(place));
 }
 
-void HttpDoor::close_expired() {
-  const auto now = Clock::now();
-  while (!waiting_.empty() && waiting_.front().until <= now)
-    close_waiting(waiting_.begin());
-}
-
 void HttpDoor::close_waiting(Place place) {
-  ::close(take(place).descriptor);
+  loop_->set_due(place->first, Instant::max());
+  waiting_.erase(place);
 }
 
 AcceptedConnection HttpDoor::take(Place place) {
-  const AcceptedConnection taken = place->connection;
-  ::epoll_ctl(events_, EPOLL_CTL_DEL, taken.descriptor, nullptr);
-  by_descriptor_.erase(taken.descriptor);
+  Waiting taken = std::move(place->second);
+  loop_->forget(place->first, *taken.socket);
   waiting_.erase(place);
-  return taken;
+  taken.socket.release();
+  return taken.connection;
 }
 
 }  // namespace signalbox::channel

@@ -6,8 +6,9 @@
 //                          ├ no whole headers within the patience ─▶ closed
 //                          └ headers that servers read in different ways ─▶ 400
 //
-// One thread, which sleeps when nothing comes. A connection that is silent holds a descriptor, and
-// no thread. What it has sent stays in the socket: the HTTP library behind the door reads it.
+// One thread, a SocketLoop, which sleeps when nothing comes. A connection that is silent holds a
+// descriptor, and no thread. What it has sent stays in the socket: the HTTP library behind the door
+// reads it.
 //
 // Invariants
 //   D1  At most limits.most connections wait. Another one takes the place of the one that waits
@@ -21,14 +22,16 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/strings/string_view.h"
 #include <sys/socket.h>
+
+#include "actors/io/socket_loop.hpp"
+#include "actors/io/sockets.hpp"
 
 namespace signalbox::channel {
 
@@ -50,7 +53,7 @@ std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 /// Why a request with these whole headers is refused; nullopt: it is not.
 std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
-class HttpDoor {
+class HttpDoor final : private actors::SocketLoop::Handler {
  public:
   /// Longer headers are refused.
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
@@ -62,43 +65,39 @@ class HttpDoor {
   HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});
 
   /// Closes all that wait.
-  ~HttpDoor();
+  ~HttpDoor() override;
 
   /// False: the system had no descriptors for the door, and it lets nothing in.
-  bool is_open() const { return events_ >= 0 && stop_ >= 0; }
+  bool is_open() const { return loop_ != nullptr; }
 
   HttpDoor(const HttpDoor&) = delete;
   HttpDoor& operator=(const HttpDoor&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Id = actors::SocketLoop::Id;
 
   struct Waiting {
-    AcceptedConnection connection;
-    Clock::time_point until;
+    actors::Descriptor socket;
+    AcceptedConnection connection;  ///< Its descriptor is the socket's.
   };
 
-  using Place = std::list<Waiting>::iterator;
+  using Place = std::map<Id, Waiting>::iterator;
 
-  void run();
-  int patience() const;
+  void happened(Id id) override;
+  void is_due(Id id) override;
+
   void accept_all();
   void pause();
-  void go_on();
   void look(Place place);
-  void close_expired();
   void close_waiting(Place place);
   AcceptedConnection take(Place place);
 
-  const int listener_;
-  const int events_;  // epoll
-  const int stop_;    // Readable when it is the end.
+  const actors::Descriptor listener_;
   const Enter enter_;
   const HttpDoorLimits limits_;
-  std::optional<Clock::time_point> paused_until_;  // No descriptor was left: nothing is accepted.
-  std::list<Waiting> waiting_;                     // The longest first.
-  std::map<int, Place> by_descriptor_;
-  std::thread thread_;
+  const std::unique_ptr<actors::SocketLoop> loop_;  // Null: no descriptors were left.
+  std::map<Id, Waiting> waiting_;                   // The longest first.
+  Id last_;                                         // The one accepted last.
 };
 
 }  // namespace signalbox::channel

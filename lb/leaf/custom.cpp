@@ -50,6 +50,7 @@ class Custom final : public Policy {
   LbEffects step(const LbEvent& event, Instant now) override {
     if (const auto* update = std::get_if<ConfigUpdated>(&event))
       configured_ = std::max(configured_, update->generation);
+    if (const auto* asked = std::get_if<ChildAskedReresolution>(&event)) return pass_on(*asked);
     LbEffects effects = own_->step(event, now);
     for (LbEffect& effect : effects)
       std::visit([this](auto& order) { check(order); }, effect);
@@ -59,6 +60,12 @@ class Custom final : public Policy {
   }
 
  private:
+  // It need not know of such requests: what ChildSet::hear_other does is done for it.
+  LbEffects pass_on(const ChildAskedReresolution& asked) const {
+    if (!children_.contains(asked.child)) return {};
+    return {RequestReresolution{}};
+  }
+
   // --- promises ---
 
   void require(bool kept, absl::string_view broken) const {
@@ -190,7 +197,7 @@ class Custom final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_custom(const CustomConfig& config, PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext context) {
   const auto registered = context.options.custom;
   if (registered == nullptr) return nullptr;
   const auto found = registered->find(config.name);

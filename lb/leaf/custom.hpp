@@ -41,6 +41,6 @@ struct CustomPolicy {
 };
 
 /// Null when nobody registered it: see PolicyOptions::custom.
-std::unique_ptr<Policy> make_custom(const CustomConfig& config, PolicyContext context);
+std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

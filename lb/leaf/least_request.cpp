@@ -139,8 +139,7 @@ class LeastRequest final : public Petiole {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_least_request(const LeastRequestConfig& config,
-                                           PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const LeastRequestConfig& config, PolicyContext context) {
   auto count = [retirement = context.retirement] { return make_tracked<InFlight>(retirement); };
   return std::make_unique<LeastRequest>(config, std::move(context), std::move(count));
 }

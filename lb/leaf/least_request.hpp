@@ -21,6 +21,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_least_request(const LeastRequestConfig& config, PolicyContext context);
+std::unique_ptr<Policy> make_leaf(const LeastRequestConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -167,7 +167,7 @@ class PickFirstPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_pick_first(const PickFirstConfig& config, PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const PickFirstConfig& config, PolicyContext context) {
   return std::make_unique<PickFirstPolicy>(config, std::move(context));
 }
 

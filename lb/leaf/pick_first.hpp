@@ -24,6 +24,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_pick_first(const PickFirstConfig& config, PolicyContext context);
+std::unique_ptr<Policy> make_leaf(const PickFirstConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

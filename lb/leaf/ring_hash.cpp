@@ -112,7 +112,7 @@ class RingHash final : public Petiole {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_ring_hash(const RingHashConfig& /*config*/, PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const RingHashConfig& /*config*/, PolicyContext context) {
   return std::make_unique<RingHash>(std::move(context));
 }
 

@@ -34,6 +34,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_ring_hash(const RingHashConfig& config, PolicyContext context);
+std::unique_ptr<Policy> make_leaf(const RingHashConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

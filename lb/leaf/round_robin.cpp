@@ -107,8 +107,7 @@ class RoundRobin final : public Petiole {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_round_robin(const RoundRobinConfig& /*config*/,
-                                         PolicyContext context) {
+std::unique_ptr<Policy> make_leaf(const RoundRobinConfig& /*config*/, PolicyContext context) {
   return std::make_unique<RoundRobin>(std::move(context));
 }
 

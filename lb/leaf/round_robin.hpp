@@ -24,6 +24,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_round_robin(const RoundRobinConfig& config, PolicyContext context);
+std::unique_ptr<Policy> make_leaf(const RoundRobinConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

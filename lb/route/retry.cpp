@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 
+#include "messages/back_off.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
@@ -40,7 +41,7 @@ RetryRules::RetryRules(const RetryPolicy& policy)
 Duration RetryRules::delay(std::uint32_t earlier) const {
   Duration delay = base_;
   for (; earlier > 0 && delay < max_; --earlier)
-    delay = delay > max_ / 2 ? max_ : delay * 2;
+    delay = longer_wait(delay, 2, max_);
   return delay;
 }
 

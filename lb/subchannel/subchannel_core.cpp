@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "messages/back_off.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
@@ -35,7 +36,7 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
     return;
   }
   has_been_ready_ = true;
-  backoff_ = 0;
+  backoff_ = Ticks::zero();
   state_ = Ready{event.connection};
   effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, true}});
   notify(effects);
@@ -75,14 +76,13 @@ Duration SubchannelCore::next_backoff(bool may_hurry) {
   const bool hurries =
       may_hurry && has_been_ready_ && options_.lost_backoff < options_.initial_backoff;
   const Duration first = hurries ? options_.lost_backoff : options_.initial_backoff;
-  const double grown = backoff_ * (hurries ? options_.lost_multiplier : options_.multiplier);
-  backoff_ = std::clamp(grown,
-                        static_cast<double>(std::min(first, options_.max_backoff).count()),
-                        static_cast<double>(options_.max_backoff.count()));
+  const double factor = hurries ? options_.lost_multiplier : options_.multiplier;
+  const Ticks longest = options_.max_backoff;
+  backoff_ = std::max(longer_wait(backoff_, factor, longest), std::min(Ticks(first), longest));
   // Evenly in [-1, 1): the upper 53 bits of the draw, which a double holds exactly.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
   const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
-  return Duration(static_cast<Duration::rep>(backoff_ * (1.0 + options_.jitter * chance)));
+  return std::chrono::duration_cast<Duration>(jittered(backoff_, options_.jitter, chance));
 }
 
 ConnectivityState SubchannelCore::state() const {

@@ -70,6 +70,9 @@ class SubchannelCore {
     Instant retry_at;  ///< No further attempt before (B2).
   };
 
+  /// Back-offs are not cut to whole ticks from attempt to attempt.
+  using Ticks = std::chrono::duration<double, Duration::period>;
+
   struct Ready {
     ConnectionPtr connection;
   };
@@ -92,7 +95,7 @@ class SubchannelCore {
   SubchannelOptions options_;
   std::uint64_t attempt_ = 0;  ///< The newest; Connecting and Ready are about this one.
   bool has_been_ready_ = false;
-  double backoff_ = 0;  ///< The last one in this row, without jitter, in ticks; 0: none yet.
+  Ticks backoff_{};  ///< The last one in this row, without jitter; 0: none yet.
   std::variant<Idle, Connecting, Ready, Backoff> state_;
 };
 

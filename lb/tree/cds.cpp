@@ -74,10 +74,8 @@ class Cds final : public Policy {
                    [&](const ChildStateChanged& changed) {
                      if (children_.hear(changed, effects) != nullptr) publish(effects);
                    },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
                    [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     settle(effects);

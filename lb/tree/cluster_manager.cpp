@@ -30,14 +30,12 @@ class ClusterManager final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
                    [&](const RebuildDue&) {
                      rebuild_ordered_ = false;
                      if (!changed_.empty()) publish_changes(effects);
                    },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     children_.report_applied(effects);

@@ -15,8 +15,8 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "lb/tree/pending_update.hpp"
-#include "lb/tree/priority.hpp"
 #include "lb/tree/published.hpp"
+#include "lb/tree/retention.hpp"
 #include "lb/tree/state_sum.hpp"
 #include "messages/overloaded.hpp"
 
@@ -124,11 +124,10 @@ class LeafTiers final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { children_.hear(changed, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const ChildAskedReresolution& asked) { on(asked, effects); },
                    [&](const TimerFired& fired) { on(fired, effects); },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     if (update_.ended(children_, options_.failover_timeout, effects)) conclude(effects);
@@ -153,10 +152,10 @@ class LeafTiers final : public Policy {
         const ChildName child = child_of(config_.priorities[at], hosts);
         named.insert(child);
         if (is_wanted({at, hosts})) activate(child, effects);
-        if (retained_.contains(child)) send(child, {at, hosts}, effects);
+        if (running_.contains(child)) send(child, {at, hosts}, effects);
       }
     }
-    for (const auto& [child, deletion] : retained_) {
+    for (const ChildName& child : running_) {
       if (!named.contains(child)) children_.excuse(child);
     }
   }
@@ -194,12 +193,12 @@ class LeafTiers final : public Policy {
     for (const Room& room : listed_.rooms)
       named.emplace(room.child, room.tier);
     std::vector<ChildName> unnamed;
-    for (const auto& [child, deletion] : retained_) {
+    for (const ChildName& child : running_) {
       const auto found = named.find(child);
       if (found == named.end()) {
         unnamed.push_back(child);
       } else if (!is_wanted(found->second)) {
-        deactivate(child, effects);
+        retention_.begin(child, effects);
       }
     }
     for (const ChildName& child : unnamed)
@@ -230,38 +229,28 @@ class LeafTiers final : public Policy {
 
   // --- who runs ---
 
-  void activate(const ChildName& child, LbEffects& effects) { cancel(retained_[child], effects); }
-
-  static void cancel(std::optional<TimerId>& timer, LbEffects& effects) {
-    if (timer) effects.push_back(CancelTimer{*timer});
-    timer.reset();
-  }
-
-  void deactivate(const ChildName& child, LbEffects& effects) {
-    auto& deletion = retained_.at(child);
-    if (deletion) return;
-    deletion = TimerId{"deactivation/" + child.str(), ++timers_};
-    effects.push_back(StartTimer{*deletion, kPriorityRetention});
+  void activate(const ChildName& child, LbEffects& effects) {
+    running_.insert(child);
+    retention_.end(child, effects);
   }
 
   void destroy(const ChildName& child, LbEffects& effects) {
-    const auto found = retained_.find(child);
-    cancel(found->second, effects);
-    retained_.erase(found);
+    retention_.end(child, effects);
+    running_.erase(child);
     children_.stop(child, effects);
+  }
+
+  void on(const ChildAskedReresolution& asked, LbEffects& effects) {
+    if (!config_.ignore_reresolution_requests) children_.hear_other(asked, effects);
   }
 
   void on(const TimerFired& fired, LbEffects& effects) {
     if (update_.ran_out(fired)) {
-      for (const auto& [child, deletion] : retained_)
+      for (const ChildName& child : running_)
         children_.excuse(child);
       return;
     }
-    const auto expired = std::ranges::find_if(
-        retained_, [&](const auto& entry) { return entry.second == fired.timer; });
-    if (expired == retained_.end()) return;
-    expired->second.reset();
-    destroy(ChildName(expired->first), effects);
+    if (const auto expired = retention_.ran_out(fired)) destroy(*expired, effects);
   }
 
   void exit_idle(LbEffects& effects) const {
@@ -337,9 +326,8 @@ class LeafTiers final : public Policy {
   ChildSet children_;
   PanicLocalities panic_;
   PendingUpdate update_;
-  /// The same names as children_; set: it is stopped then, unless it is wanted again.
-  std::map<ChildName, std::optional<TimerId>> retained_;
-  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  std::set<ChildName> running_;  ///< The names of children_.
+  Retention retention_;          ///< Of those that are in no wanted tier.
   Listed listed_;
   bool is_listed_ = false;  ///< A configuration has been applied.
   HostReportPtr hosts_;

@@ -23,8 +23,6 @@ LbEffects PassThrough::step(const LbEvent& event, Instant now) {
                  [&](const ChildStateChanged& changed) {
                    if (children_.hear(changed, effects) != nullptr) publish(effects);
                  },
-                 [&](const ChildApplied& applied) { children_.hear(applied); },
-                 [&](const ChildDied& died) { children_.hear(died); },
                  [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
                  [&](const SubchannelStateChanged& told) { on_subchannel(told, effects); },
                  [&](const SubchannelGone& gone) { on_gone(gone, effects); },
@@ -33,6 +31,7 @@ LbEffects PassThrough::step(const LbEvent& event, Instant now) {
                    on_rebuild();
                    if (children_.contains(the_child())) publish(effects);
                  },
+                 [&](const auto&) { children_.hear_other(event, effects); },
              },
              event);
   children_.report_applied(effects);

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/tree/pending_update.hpp"
 
+#include <utility>
+
 namespace signalbox::lb {
+
+bool PendingUpdate::begin_in_turn(const ConfigUpdated& update) {
+  const bool begins = !std::exchange(is_pending_, true);
+  if (!begins) waiting_ = update;
+  return begins;
+}
+
+std::optional<ConfigUpdated> PendingUpdate::begin_waiting() {
+  is_pending_ = waiting_.has_value();
+  return std::exchange(waiting_, std::nullopt);
+}
 
 bool PendingUpdate::ended(const ChildSet& children, Duration patience, LbEffects& effects) {
   if (!is_pending_) return false;

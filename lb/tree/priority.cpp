@@ -14,9 +14,11 @@
 #include "lb/config_of.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
+#include "lb/tree/pending_update.hpp"
 #include "lb/tree/priority_rules.hpp"
 #include "lb/tree/priority_watch.hpp"
 #include "lb/tree/published.hpp"
+#include "lb/tree/retention.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
@@ -111,8 +113,7 @@ struct Life {
   bool was_usable = false;
   std::optional<TimerId> failover;  ///< Its failover window is open,
   Instant failover_ends{};          ///< until then.
-  std::optional<TimerId> deletion;  ///< It is deactivated.
-  bool expired = false;             ///< As `deletion` was over, a configuration was half applied.
+  bool expired = false;             ///< Its retention ended while a configuration was half applied.
 };
 
 class PriorityPolicy final : public Policy {
@@ -124,13 +125,12 @@ class PriorityPolicy final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, now, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
+                   [&](const ChildAskedReresolution& asked) { on(asked, effects); },
                    [&](const TimerFired& fired) { on(fired, now, effects); },
                    [&](const IdleExitRequested&) {
                      if (current_) children_.exit_idle(*current_, effects);
                    },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     conclude_updates(now, effects);
@@ -141,15 +141,10 @@ class PriorityPolicy final : public Policy {
  private:
   // One at a time: what comes meanwhile waits, and only the newest of it.
   void on(const ConfigUpdated& update, LbEffects& effects) {
-    if (updating_) {
-      waiting_ = update;
-    } else {
-      begin_update(update, effects);
-    }
+    if (update_.begin_in_turn(update)) begin_update(update, effects);
   }
 
   void begin_update(const ConfigUpdated& update, LbEffects& effects) {
-    updating_ = true;
     source_ = update.config;
     config_ = config_of<PriorityConfig>(update);
     endpoints_ = update.endpoints;
@@ -165,17 +160,11 @@ class PriorityPolicy final : public Policy {
 
   // Ends an update that the children have answered, and goes on with the next.
   void conclude_updates(Instant now, LbEffects& effects) {
-    while (updating_ && children_.reached() == children_.generation()) {
-      updating_ = false;
-      cancel(answers_, effects);
+    while (update_.ended(children_, options_.failover_timeout, effects)) {
       choose(now, effects);
       drop_unnamed(effects);
       drop_expired(effects);
-      if (waiting_) begin_update(*std::exchange(waiting_, std::nullopt), effects);
-    }
-    if (updating_ && !answers_) {
-      answers_ = TimerId{"answers", ++timers_};
-      effects.push_back(StartTimer{*answers_, options_.failover_timeout});
+      if (const auto next = update_.begin_waiting()) begin_update(*next, effects);
     }
   }
 
@@ -210,16 +199,24 @@ class PriorityPolicy final : public Policy {
       life.was_usable = is_usable(child->state);
       cancel(life.failover, effects);
     }
-    if (!updating_) {
+    if (!update_.is_pending()) {
       choose(now, effects);
     } else if (current_ == child->name && is_usable(child->state)) {
       publish(child->state, child->status, told(child->picker), effects);
     }
   }
 
+  void on(const ChildAskedReresolution& asked, LbEffects& effects) {
+    const Child* child = children_.hear(asked);
+    if (child == nullptr) return;
+    const auto found = config_.children.find(child->name);
+    const bool passes =
+        found != config_.children.end() && !found->second.ignore_reresolution_requests;
+    if (passes) children_.hear_other(asked, effects);
+  }
+
   void on(const TimerFired& fired, Instant now, LbEffects& effects) {
-    if (answers_ == fired.timer) {
-      answers_.reset();
+    if (update_.ran_out(fired)) {
       for (const auto& [name, life] : lives_)
         children_.excuse(name);
       return;
@@ -228,15 +225,12 @@ class PriorityPolicy final : public Policy {
         lives_, [&](const auto& entry) { return entry.second.failover == fired.timer; });
     if (failed_over != lives_.end()) {
       failed_over->second.failover.reset();
-      if (!updating_) choose(now, effects);
+      if (!update_.is_pending()) choose(now, effects);
       return;
     }
-    const auto expired = std::ranges::find_if(
-        lives_, [&](const auto& entry) { return entry.second.deletion == fired.timer; });
-    if (expired != lives_.end()) {
-      expired->second.deletion.reset();
-      expired->second.expired = true;
-      if (!updating_) drop_expired(effects);
+    if (const auto expired = retention_.ran_out(fired)) {
+      lives_.at(*expired).expired = true;
+      if (!update_.is_pending()) drop_expired(effects);
     }
   }
 
@@ -343,22 +337,20 @@ class PriorityPolicy final : public Policy {
       send(name, effects);
       open_window(name, found->second, now, effects);
     } else {
-      cancel(found->second.deletion, effects);
+      retention_.end(name, effects);
       found->second.expired = false;
     }
   }
 
   void deactivate(const ChildName& name, LbEffects& effects) {
     const auto found = lives_.find(name);
-    if (found == lives_.end() || found->second.deletion || found->second.expired) return;
-    found->second.deletion = TimerId{"deactivation/" + name.str(), ++timers_};
-    effects.push_back(StartTimer{*found->second.deletion, kPriorityRetention});
+    if (found != lives_.end() && !found->second.expired) retention_.begin(name, effects);
   }
 
   void destroy(const ChildName& name, LbEffects& effects) {
     const auto found = lives_.find(name);
     cancel(found->second.failover, effects);
-    cancel(found->second.deletion, effects);
+    retention_.end(name, effects);
     children_.stop(name, effects);
     lives_.erase(found);
   }
@@ -399,10 +391,9 @@ class PriorityPolicy final : public Policy {
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< The same names as children_.
   std::optional<ChildName> current_;
-  bool updating_ = false;                 ///< P5: a configuration is half applied.
-  std::optional<TimerId> answers_;        ///< P6: runs while updating_.
-  std::optional<ConfigUpdated> waiting_;  ///< For its turn; only while updating_.
-  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
+  Retention retention_;       ///< Of those that are deactivated.
+  PendingUpdate update_;      ///< P5, P6.
+  std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
   // The failure published last: its picker, and what that was made of.

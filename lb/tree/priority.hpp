@@ -15,7 +15,8 @@
 //   P2  The failover window begins at a child's start, and when it goes to CONNECTING having been
 //       READY or IDLE more recently than TRANSIENT_FAILURE; CONNECTING again does not restart it.
 //       READY, IDLE and TRANSIENT_FAILURE end it; deactivation does not.
-//   P3  Children below a usable one are deactivated: stopped 15 minutes later unless needed again.
+//   P3  Children below a usable one are deactivated: stopped kPriorityRetention later, unless they
+//       are needed again.
 //   P4  A child that a configuration no longer names is stopped with the choice that does without
 //       it (A115); with PolicyOptions::keep_removed_priorities it is deactivated instead.
 //   P5  No choice is made while a configuration is half applied: not before every living child has
@@ -28,15 +29,11 @@
 
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "lb/policy.hpp"
 
 namespace signalbox::lb {
-
-/// How long a child that is not needed is kept.
-inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
 
 std::unique_ptr<Policy> make_priority(PolicyOptions options = {});
 

@@ -64,13 +64,11 @@ class Tiered final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
                    [&](const TimerFired& fired) {
                      if (update_.ran_out(fired)) excuse_all();
                    },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     if (update_.ended(children_, options_.failover_timeout, effects)) conclude(effects);

@@ -165,14 +165,12 @@ class WeightedTarget final : public Policy {
     std::visit(Overloaded{
                    [&](const ConfigUpdated& update) { on(update, effects); },
                    [&](const ChildStateChanged& changed) { on(changed, effects); },
-                   [&](const ChildApplied& applied) { children_.hear(applied); },
-                   [&](const ChildDied& died) { children_.hear(died); },
                    [&](const IdleExitRequested&) { exit_idle(effects); },
                    [&](const RebuildDue&) {
                      rebuild_ordered_ = false;
                      if (dirty_ || miscounted_) publish(effects);
                    },
-                   [](const auto&) {},
+                   [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
     // What is said of the hosts before is of the configuration that is reported.

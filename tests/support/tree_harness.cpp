@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/child_set.hpp"
 #include "lb/policy_registry.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "lb/subchannel/sweep.hpp"
@@ -374,7 +373,13 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             node.holds = true;
             tell_map(map_of(node), SessionsKept{node.holder(), it.idle_timeout, it.marks});
           },
-          [&](RequestReresolution&) { request_reresolution(node); },
+          [&](RequestReresolution&) {
+            if (node.parent != nullptr) {
+              post(node.parent->id, ChildAskedReresolution{node.name});
+            } else {
+              ++reresolutions_;
+            }
+          },
           [&](Observe& it) {
             // Each leaf has one, and it tells no story.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
@@ -396,14 +401,6 @@ void TreeHarness::publish(Node& node, Publish& publish) {
                            publish.hosts});
   } else {
     log(absl::StrCat("publish ", to_string(publish.state), " ", publish.generation));
-  }
-}
-
-void TreeHarness::request_reresolution(const Node& node) {
-  if (node.parent == nullptr) {
-    ++reresolutions_;
-  } else if (lb::forwards_reresolution(*node.parent->config, node.name)) {
-    request_reresolution(*node.parent);
   }
 }
 

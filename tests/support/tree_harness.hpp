@@ -145,7 +145,6 @@ class TreeHarness {
   void run();
   void run(Node& node, LbEffect& effect);
   void publish(Node& node, Publish& publish);
-  void request_reresolution(const Node& node);
   void tell_map(Node* owner, const SubchannelMapEvent& event);
   void run_map(Node& owner, const SubchannelMapEffect& effect);
   void tell_sweeper(Node& owner, const SweepEvent& event);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/client/backoff.hpp"
 
-#include <algorithm>
+#include "messages/back_off.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -16,19 +16,14 @@ double draw(std::uint64_t& state) {
   return static_cast<double>(mixed >> 11U) * 0x1.0p-53;
 }
 
-Duration scaled(Duration duration, double factor) {
-  return std::chrono::duration_cast<Duration>(duration * factor);
-}
-
 }  // namespace
 
 Backoff::Backoff(const BackoffOptions& options, std::uint64_t seed)
     : options_(options), chance_(seed), base_(options.initial) {}
 
 Duration Backoff::next() {
-  const double spread = (draw(chance_) * 2.0 - 1.0) * options_.jitter;
-  const Duration wait = scaled(base_, 1.0 + spread);
-  base_ = std::min(scaled(base_, options_.multiplier), options_.max);
+  const Duration wait = jittered(base_, options_.jitter, draw(chance_) * 2.0 - 1.0);
+  base_ = longer_wait(base_, options_.multiplier, options_.max);
   return wait;
 }
 

@@ -50,16 +50,16 @@ struct KnownPolicy {
 };
 
 constexpr KnownPolicy kKnownPolicies[] = {
-    {"least_request.v3.LeastRequest", "least_request", leaf<parse_least_request>},
-    {"pick_first.v3.PickFirst", "pick_first", leaf<parse_pick_first>},
-    {"ring_hash.v3.RingHash", "ring_hash", leaf<parse_ring_hash>},
-    {"round_robin.v3.RoundRobin", "round_robin", leaf<parse_round_robin>},
-    {"wrr_locality.v3.WrrLocality", "wrr_locality", parse_wrr_locality},
+    {"least_request.v3.LeastRequest", LeastRequestConfig::kName, leaf<parse_least_request>},
+    {"pick_first.v3.PickFirst", PickFirstConfig::kName, leaf<parse_pick_first>},
+    {"ring_hash.v3.RingHash", RingHashConfig::kName, leaf<parse_ring_hash>},
+    {"round_robin.v3.RoundRobin", RoundRobinConfig::kName, leaf<parse_round_robin>},
+    {"wrr_locality.v3.WrrLocality", WrrLocalityConfig::kName, parse_wrr_locality},
 };
 
 // Under the name that gRPC knows a policy by: structures, for what its message cannot say.
 constexpr KnownPolicy kStructures[] = {
-    {"ring_hash_experimental", "ring_hash", leaf<parse_ring_hash_structure>},
+    {"ring_hash_experimental", RingHashConfig::kName, leaf<parse_ring_hash_structure>},
 };
 
 bool runtime_has(absl::string_view policy, const Field& field) {
@@ -158,12 +158,12 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
   if (proto.lb_policy() == Cluster::ROUND_ROBIN)
     return under_localities(make_lb_config(RoundRobinConfig{}));
-  if (runtime_has("ring_hash", top)) {
+  if (runtime_has(RingHashConfig::kName, top)) {
     supported.emplace_back("RING_HASH");
     if (proto.lb_policy() == Cluster::RING_HASH)
       return parse_ring_hash(proto.ring_hash_lb_config(), top.at("ring_hash_lb_config"));
   }
-  if (runtime_has("least_request", top)) {
+  if (runtime_has(LeastRequestConfig::kName, top)) {
     supported.emplace_back("LEAST_REQUEST");
     if (proto.lb_policy() == Cluster::LEAST_REQUEST) {
       return under_localities(
@@ -179,6 +179,13 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
 }
 
 }  // namespace
+
+NameSet lb_policy_names() {
+  NameSet names;
+  for (const KnownPolicy& known : kKnownPolicies)
+    names.emplace(known.name);
+  return names;
+}
 
 LbConfigPtr parse_lb_policy(const Cluster& proto, const Field& top) {
   if (proto.has_load_balancing_policy())

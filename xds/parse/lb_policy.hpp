@@ -9,7 +9,8 @@
 //             RING_HASH       ring_hash
 //   load_balancing_policy     the first entry of its list that we support
 //
-// We support what both the registry in the .cpp and ParseOptions::lb_policies name, and, as a
+// We support what both the registry in the .cpp and ParseOptions::lb_policies name (by default what
+// the registry says that the runtime has), and, as a
 // TypedStruct, the policies that the user registered (their own parsers judge what is in it) and
 // gRPC's ring_hash_experimental (A76).
 //
@@ -20,6 +21,7 @@
 
 #include "messages/lb_config.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "xds/parse/parse_options.hpp"
 #include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {

@@ -6,8 +6,8 @@
 //   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ decode_response, parse_resource
 //
 // What the runtime cannot run is to the parser what it does not know: an LB policy is passed over
-// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new policy
-// or filter is one more name here.
+// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new filter
+// is one more name here; a new policy's row in the registry of lb_policy says whether it runs.
 
 #pragma once
 
@@ -52,9 +52,12 @@ struct CustomFilterParsers {
 /// the Any itself or of the TypedStruct in it.
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 
+/// The names of the policies in the registry of lb_policy.cpp.
+NameSet lb_policy_names();
+
 struct ParseOptions {
   /// LB policies that the runtime has, by the name of LbConfig.
-  NameSet lb_policies = {"least_request", "pick_first", "ring_hash", "round_robin", "wrr_locality"};
+  NameSet lb_policies = lb_policy_names();
   /// LB policies registered by the user; null: none. Options are equal where this is the same map.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
   /// HTTP filters that the runtime has.

@@ -72,7 +72,7 @@ protocol::BehaviorOf<protocol::PolicyParent> hear(protocol::PolicyParent::pointe
   return {
       [heard](const ChildStateChanged& event) { heard->published.push_back(event); },
       [heard](const ChildApplied& event) { heard->applied = event.generation; },
-      [](const protocol::ChildAskedReresolution&) {},
+      [](const ChildAskedReresolution&) {},
   };
 }
 

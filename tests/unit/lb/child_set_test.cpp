@@ -305,14 +305,34 @@ TEST_CASE("child_set: sums states up, and failure lasts until READY", "[lb][chil
   CHECK(composite.children.aggregate() == kReady);
 }
 
-TEST_CASE("child_set: a re-resolution request stops where the priority says so",
-          "[lb][child_set][A37-33]") {
-  PriorityConfig config;
-  config.children[kA] = {round_robin(), 0, true};
-  config.children[kB] = {round_robin(), 1, false};
-  CHECK_FALSE(forwards_reresolution(LbConfig{config}, kA));
-  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("a~2")));
-  CHECK(forwards_reresolution(LbConfig{config}, kB));
-  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("gone")));
-  CHECK(forwards_reresolution(LbConfig{RoundRobinConfig{}}, kA));
+TEST_CASE("child_set: a child's re-resolution request goes on upwards", "[lb][child_set][A37-33]") {
+  Composite composite;
+  composite.apply(1, {kA, kB}, round_robin());
+  const auto asks = [&](const ChildName& child) {
+    composite.effects.clear();
+    composite.children.hear_other(ChildAskedReresolution{child}, composite.effects);
+    return composite.texts();
+  };
+  CHECK(asks(kA) == Texts{"re-resolve"});
+  CHECK(asks(ChildName("gone")).empty());
+
+  // While a replacement starts, the old policy and the new one run for the same child.
+  composite.hear(reports(kA, kReady));
+  composite.apply(2, {kA}, pick_first());
+  CHECK(asks(kA) == Texts{"re-resolve"});
+  CHECK(asks(ChildName("a~2")) == Texts{"re-resolve"});
+  composite.hear(reports(ChildName("a~2"), kReady));
+  CHECK(asks(kA).empty());
+
+  composite.children.stop(kB, composite.effects);
+  CHECK(asks(kB).empty());
+}
+
+TEST_CASE("child_set: an event without a rule of the composite's own is noted", "[lb][child_set]") {
+  Composite composite;
+  composite.apply(1, {kA, kB}, round_robin());
+  composite.children.hear_other(ChildApplied{kA, 1}, composite.effects);
+  CHECK(composite.children.reached() == 0);
+  composite.children.hear_other(ChildDied{kB}, composite.effects);
+  CHECK(composite.children.reached() == 1);
 }

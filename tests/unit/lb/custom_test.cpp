@@ -135,6 +135,19 @@ TEST_CASE("custom: a name that nobody registered makes no policy", "[lb][custom]
   CHECK(make_policy(CustomConfig{kName, "{}"}, context_with(others)) != nullptr);
 }
 
+TEST_CASE("custom: a child's re-resolution request goes on upwards, and the policy need not know",
+          "[lb][custom][A37-33]") {
+  const auto policy = make([](const LbEvent& event) {
+    REQUIRE(std::holds_alternative<ConfigUpdated>(event));
+    return good_and(StartChild{ChildName("c"), child_update(make_lb_config(RoundRobinConfig{}))});
+  });
+  policy->step(update(1), Instant{});
+  const LbEffects effects = policy->step(ChildAskedReresolution{ChildName("c")}, Instant{});
+  REQUIRE(effects.size() == 1);
+  CHECK(std::holds_alternative<RequestReresolution>(effects.front()));
+  CHECK(policy->step(ChildAskedReresolution{ChildName("gone")}, Instant{}).empty());
+}
+
 TEST_CASE("custom: make() must make something", "[lb][custom]") {
   CustomPolicies policies;
   policies[kName].make = [](const CustomConfig&, PolicyContext) { return nullptr; };

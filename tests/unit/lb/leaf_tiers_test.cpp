@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/child_set.hpp"
 #include "lb/health/host_count.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "tests/support/policy_harness.hpp"
@@ -32,6 +31,7 @@ struct Fixture {
   PolicyHarness policy{make_leaf_tiers()};
   TierSet tiers;
   ClusterExtras extras;
+  bool ignore_reresolution_requests = true;
 
   Texts update(const XdsWorld::Priorities& priorities, std::vector<std::string> names = {}) {
     world.eds("c", priorities, default_lb_policy(), extras);
@@ -43,7 +43,7 @@ struct Fixture {
     for (std::size_t at = 0; at < priorities.size(); ++at)
       own.priorities.emplace_back(at < names.size() ? names[at] : absl::StrCat("p", at));
     own.tiers = std::make_shared<const TierSet>(tiers);
-    own.ignore_reresolution_requests = true;
+    own.ignore_reresolution_requests = ignore_reresolution_requests;
     return policy.update(make_lb_config(own), nullptr, leaf.endpoints);
   }
 
@@ -313,13 +313,14 @@ TEST_CASE("leaf_tiers: without endpoints calls fail", "[lb][leaf_tiers][ENV-6]")
   CHECK(fixture.report() == "0+0/0");
 }
 
-TEST_CASE("leaf_tiers: who asks for a name to be resolved again is heard where there is one",
+TEST_CASE("leaf_tiers: a re-resolution request goes on upwards where the leaf has a name",
           "[lb][leaf_tiers][A37-33]") {
-  LeafTiersConfig config;
-  config.ignore_reresolution_requests = true;
-  CHECK_FALSE(forwards_reresolution(LbConfig{config}, ChildName("p0")));
-  config.ignore_reresolution_requests = false;
-  CHECK(forwards_reresolution(LbConfig{config}, ChildName("p0")));
+  const auto row = GENERATE(values<std::pair<bool, Texts>>({{true, {}}, {false, {"re-resolve"}}}));
+  Fixture fixture;
+  fixture.ignore_reresolution_requests = row.first;
+  fixture.tiers = {{0, kHealthyHosts}};
+  fixture.update({"a"});
+  CHECK(fixture.policy.step(ChildAskedReresolution{ChildName("p0")}) == row.second);
 }
 
 TEST_CASE("leaf_tiers: of near tiers one that is started is preferred", "[lb][leaf_tiers][ENV-4]") {

@@ -23,7 +23,7 @@ LbConfigPtr of_choices(std::uint32_t count) {
 class Harness : public LeafHarness {
  public:
   explicit Harness(const Strings& endpoints, std::uint32_t choices = 2)
-      : LeafHarness(make_least_request({}, PolicyContext{PolicyPath{"p"}, 1, nullptr})) {
+      : LeafHarness(make_leaf(LeastRequestConfig{}, PolicyContext{PolicyPath{"p"}, 1, nullptr})) {
     update(endpoints, of_choices(choices));
     for (const std::string& endpoint : endpoints)
       ready(endpoint);
@@ -204,7 +204,7 @@ TEST_CASE("least_request: another number of draws is another picker", "[lb][leas
 }
 
 TEST_CASE("least_request: says how it is as round_robin does", "[lb][least_request][A48][A61]") {
-  LeafHarness leaf(make_least_request({}, PolicyContext{PolicyPath{"p"}, 1, nullptr}));
+  LeafHarness leaf(make_leaf(LeastRequestConfig{}, PolicyContext{PolicyPath{"p"}, 1, nullptr}));
   leaf.update({"a", "b"}, of_choices(2));
   CHECK(leaf.state() == ConnectivityState::kConnecting);
   CHECK(leaf.held == std::set<std::string>{"a", "b"});

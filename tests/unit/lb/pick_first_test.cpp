@@ -22,7 +22,7 @@ const auto kAsks = std::make_shared<const DeafTarget>();
 
 LeafHarness pick_first(bool shuffled = false, std::uint64_t seed = 1) {
   return LeafHarness(
-      make_pick_first(PickFirstConfig{shuffled}, PolicyContext{PolicyPath{"p"}, seed, kAsks}));
+      make_leaf(PickFirstConfig{shuffled}, PolicyContext{PolicyPath{"p"}, seed, kAsks}));
 }
 
 // One that tried `addresses` and is READY on the last.
@@ -263,7 +263,7 @@ TEST_CASE("pick_first: bad health is ignored", "[lb][pick_first][A50][A61]") {
 TEST_CASE("pick_first: an attempt that takes long is joined by the next", "[lb][pick_first][A61]") {
   PolicyContext context{PolicyPath{"p"}, 1, kAsks};
   context.options.connection_attempt_delay = std::chrono::milliseconds(400);
-  LeafHarness leaf(make_pick_first(PickFirstConfig{}, context));
+  LeafHarness leaf(make_leaf(PickFirstConfig{}, context));
   leaf.update({"a", "b"});
   leaf.idle("a");
   leaf.idle("b");
@@ -376,7 +376,7 @@ TEST_CASE("pick_first: shuffles by weight, unless that is switched off",
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     PolicyContext context{PolicyPath{"p"}, seed, kAsks};
     context.options.weighted_shuffling = by_weight;
-    LeafHarness leaf(make_pick_first(PickFirstConfig{true}, context));
+    LeafHarness leaf(make_leaf(PickFirstConfig{true}, context));
     const LbEffects effects = leaf.step(update);
     if (std::get<AcquireSubchannel>(effects.front()).address == Address("heavy")) ++heavy;
   }

@@ -255,3 +255,31 @@ TEST_CASE("priority: a move upwards is a recovery, or what the configuration's o
     CHECK(told(row.after, row.to) == row.told);
   }
 }
+
+TEST_CASE("priority: a re-resolution request stops where the child's configuration says so",
+          "[lb][priority][A37-33]") {
+  PriorityConfig config;
+  config.priorities = {ChildName("a"), ChildName("b")};
+  config.children[config.priorities[0]] = {make_lb_config(RoundRobinConfig{}), 0, true};
+  config.children[config.priorities[1]] = {make_lb_config(RoundRobinConfig{}), 1, false};
+  PolicyHarness policy{make_priority()};
+  policy.update(make_lb_config(config));
+  policy.child("a", kFailure);
+  policy.child("b", kReady);
+  policy.applied("a");
+  policy.applied("b");
+  const auto asks = [&](const std::string& child) {
+    return policy.step(ChildAskedReresolution{ChildName(child)});
+  };
+  CHECK(asks("a").empty());
+  CHECK(asks("b") == Texts{"re-resolve"});
+  CHECK(asks("gone").empty());
+
+  // A replacement that starts is the same child.
+  for (auto& [name, child] : config.children)
+    child.config = make_lb_config(PickFirstConfig{});
+  policy.update(make_lb_config(config));
+  CHECK(asks("a~2").empty());
+  CHECK(asks("b") == Texts{"re-resolve"});
+  CHECK(asks("b~3") == Texts{"re-resolve"});
+}

@@ -48,8 +48,8 @@ std::uint64_t hash_for(const Strings& order, const Strings& names) {
 class Harness : public LeafHarness {
  public:
   explicit Harness(PolicyOptions options = {}, std::shared_ptr<const AskTarget> asks = kDeaf)
-      : LeafHarness(make_ring_hash(
-            {}, PolicyContext{PolicyPath{"p"}, 1, std::move(asks), options, nullptr})) {}
+      : LeafHarness(
+            make_leaf({}, PolicyContext{PolicyPath{"p"}, 1, std::move(asks), options, nullptr})) {}
 
   Harness(const Strings& endpoints, RingHashConfig own = {}) : Harness() {
     config = std::move(own);

@@ -19,7 +19,7 @@ constexpr auto kReady = ConnectivityState::kReady;
 constexpr auto kFailed = ConnectivityState::kTransientFailure;
 
 LeafHarness round_robin(std::uint64_t seed = 1) {
-  return LeafHarness(make_round_robin({}, PolicyContext{PolicyPath{"p"}, seed, nullptr}));
+  return LeafHarness(make_leaf(RoundRobinConfig{}, PolicyContext{PolicyPath{"p"}, seed, nullptr}));
 }
 
 LeafHarness ready_on(const Strings& endpoints) {
@@ -63,7 +63,7 @@ TEST_CASE("round_robin: connects to every endpoint of every priority at once",
 TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][round_robin][A61]") {
   PolicyContext context{PolicyPath{"p"}, 1, nullptr};
   context.options.connection_attempt_delay = std::chrono::milliseconds(300);
-  LeafHarness leaf(make_round_robin({}, context));
+  LeafHarness leaf(make_leaf(RoundRobinConfig{}, context));
   leaf.update({"a1,a2", "b1,b2", "c"});
   for (const char* address : {"a1", "a2", "b1", "b2", "c"})
     leaf.idle(address);

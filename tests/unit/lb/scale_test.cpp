@@ -96,7 +96,7 @@ namespace signalbox::lb {
 
 TEST_CASE("scale: one of 10,000 endpoints replaced is one acquired and one released",
           "[scale][A61][round_robin]") {
-  LeafHarness harness(make_round_robin({}, {}));
+  LeafHarness harness(make_leaf(RoundRobinConfig{}, {}));
   Texts endpoints = numbered("e", kEndpoints);
   harness.update(endpoints);
   for (const std::string& endpoint : endpoints)
@@ -118,7 +118,7 @@ TEST_CASE("scale: one of 10,000 endpoints replaced is one acquired and one relea
 }
 
 TEST_CASE("scale: a burst of 10,000 READY is two pickers", "[scale][round_robin]") {
-  LeafHarness harness(make_round_robin({}, {}));
+  LeafHarness harness(make_leaf(RoundRobinConfig{}, {}));
   const Texts endpoints = numbered("e", kEndpoints);
   harness.update(endpoints);
 
@@ -131,7 +131,7 @@ TEST_CASE("scale: a burst of 10,000 READY is two pickers", "[scale][round_robin]
 }
 
 TEST_CASE("scale: the same 10,000 endpoints again change nothing", "[scale][round_robin]") {
-  LeafHarness harness(make_round_robin({}, {}));
+  LeafHarness harness(make_leaf(RoundRobinConfig{}, {}));
   Texts endpoints = numbered("e", kEndpoints);
   harness.update(endpoints);
   for (const std::string& endpoint : endpoints)

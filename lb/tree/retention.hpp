@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Retention — children that are not needed now, each kept for fifteen minutes (gRFC A56).
+//
+//   not needed ─▶ begin ─▶ StartTimer ─▶ ran_out ─▶ the composite stops the child
+//   needed again, or stopped ─▶ end ─▶ CancelTimer
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "messages/lb_events.hpp"
+
+namespace signalbox::lb {
+
+/// How long a child that is not needed is kept.
+inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
+
+class Retention {
+ public:
+  /// The child is not needed. If its time runs already, it runs on.
+  void begin(const ChildName& child, LbEffects& effects);
+
+  /// The child is needed again, or is stopped.
+  void end(const ChildName& child, LbEffects& effects);
+
+  /// The child whose time is over with `fired`; nullopt: none.
+  std::optional<ChildName> ran_out(const TimerFired& fired);
+
+ private:
+  std::map<ChildName, TimerId> timers_;
+  std::uint64_t last_ = 0;  ///< Generation of the timer started last.
+};
+
+}  // namespace signalbox::lb

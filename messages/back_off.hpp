@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Back-off — the arithmetic of waits that grow from attempt to attempt.
+//
+//   first ─▶ longer_wait ─▶ longer_wait ─▶ … ─▶ longest      each one ─▶ jittered ─▶ a timer
+//
+// Streams and look-ups of names (xds/client/backoff), connections (lb/subchannel), retries
+// (lb/route) and restarts (actors/supervision) differ in what they count and in where their chance
+// comes from.
+//
+// Source: gRPC connection-backoff.md.
+
+#pragma once
+
+#include <chrono>
+
+namespace signalbox {
+
+/// The wait that follows `last`: `factor` times as long, but no longer than `longest`.
+template <typename Rep, typename Period>
+constexpr std::chrono::duration<Rep, Period> longer_wait(
+    std::chrono::duration<Rep, Period> last,
+    double factor,
+    std::chrono::duration<Rep, Period> longest) {
+  const double grown = static_cast<double>(last.count()) * factor;
+  if (grown >= static_cast<double>(longest.count())) return longest;
+  return std::chrono::duration<Rep, Period>(static_cast<Rep>(grown));
+}
+
+/// `wait`, longer or shorter by up to `jitter` of it. `chance` is from -1 to 1.
+template <typename Rep, typename Period>
+constexpr std::chrono::duration<Rep, Period> jittered(std::chrono::duration<Rep, Period> wait,
+                                                      double jitter,
+                                                      double chance) {
+  const double spread = static_cast<double>(wait.count()) * (1.0 + jitter * chance);
+  return std::chrono::duration<Rep, Period>(static_cast<Rep>(spread));
+}
+
+}  // namespace signalbox
