@@ -72,7 +72,7 @@ RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string&
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const RequestLimit>& known = limits_[{cluster, service_name}];
   if (RequestLimitPtr living = known.lock()) return living;
-  const auto fresh = std::make_shared<const RequestLimit>();
+  auto fresh = std::make_shared<const RequestLimit>();
   known = fresh;
   forget_unheld();
   return fresh;

@@ -85,9 +85,9 @@ std::set<std::string> ResourceCache::names_at(ServerId server, ResourceType type
 }
 
 const ResourceCache::OfAuthority& ResourceCache::of(const Authority& authority) const {
-  static const OfAuthority kNone;
+  static const OfAuthority none;
   const auto found = of_authority_.find(&authority);
-  return found == of_authority_.end() ? kNone : found->second;
+  return found == of_authority_.end() ? none : found->second;
 }
 
 void ResourceCache::recount(CacheEntry& entry) {

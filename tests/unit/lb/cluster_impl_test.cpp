@@ -109,7 +109,7 @@ void ready(PolicyHarness& policy) {
 
 /// What the router does of a pick: the call's hold, or why there is none.
 struct Call {
-  Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
+  explicit Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
     PickArgs args;
     args.seed = seed;
     const PickResult result = policy.published()->picker->pick(args);
@@ -256,6 +256,7 @@ TEST_CASE("cluster_impl: a new limit holds at once for the calls that run alread
   policy.update(config_of(3));
   ready(policy);
   std::vector<Call> calls;
+  calls.reserve(4);
   for (int i = 0; i < 3; ++i)
     calls.emplace_back(policy);
   CHECK(policy.update(config_of(4)) == Texts{"breaker c 4", "update child", "publish READY"});
