@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "actors/io/ads_transport.hpp"
+#include "metrics/instruments.hpp"
 #include "tests/support/decode_at_once.hpp"
 
 namespace signalbox::channel {
