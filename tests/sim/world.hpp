@@ -22,6 +22,7 @@
 
 #include "actors/spawn.hpp"
 #include "lb/request_limit.hpp"
+#include "metrics/instruments.hpp"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/faults.hpp"
 #include "tests/sim/history.hpp"
