@@ -319,7 +319,7 @@ TEST_CASE("leaf_tiers: a re-resolution request goes on upwards where the leaf ha
   Fixture fixture;
   fixture.ignore_reresolution_requests = row.first;
   fixture.tiers = {{0, kHealthyHosts}};
-  fixture.update({"a"});
+  fixture.update({"x:a"});
   CHECK(fixture.policy.step(ChildAskedReresolution{ChildName("p0")}) == row.second);
 }
 
