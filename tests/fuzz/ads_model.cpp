@@ -100,6 +100,7 @@ void AdsModel::closed() {
   for (auto& [key, entry] : entries_) {
     entry.deadline.reset();
     entry.asked = false;
+    entry.answered = false;
   }
 }
 
@@ -137,9 +138,12 @@ void AdsModel::check_request(const AdsRequest& request) {
 void AdsModel::start_deadlines(ResourceType type, const std::set<std::string>& names) {
   // Of those that this stream was asked for already, time runs on.
   for (auto& [key, entry] : entries_) {
-    if (key.type == type && names.contains(key.name) && !entry.asked && !entry.content)
+    const bool is_new = key.type == type && names.contains(key.name) && !entry.asked;
+    if (is_new && !entry.answered && !entry.content)
       entry.deadline = now_ + (options_.timer_is_transient_error ? 2 : 1) * kPatience;
-    if (key.type == type) entry.asked = names.contains(key.name);
+    if (key.type != type) continue;
+    entry.asked = names.contains(key.name);
+    if (!entry.asked) entry.answered = false;
   }
 }
 
@@ -201,6 +205,7 @@ void AdsModel::received(const SentResponse& response) {
     present.insert(with_name.first);
     const auto entry = entries_.find({response.type, with_name.first});
     if (entry == entries_.end()) continue;
+    entry->second.answered = true;
     entry->second.deadline.reset();
     if (is_valid(with_name)) {
       entry->second.content = with_name.second.front()->content;
@@ -213,6 +218,7 @@ void AdsModel::received(const SentResponse& response) {
     present.insert(error.name);
     const auto entry = entries_.find({response.type, error.name});
     if (entry == entries_.end()) continue;
+    entry->second.answered = true;
     entry->second.deadline.reset();
     if (error.code == Code::kNotFound || error.code == Code::kPermissionDenied)
       refuse(entry->second, error.code);

@@ -93,7 +93,8 @@ class AdsModel {
     std::set<WatcherId> watchers;
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    bool asked = false;  // On this stream.
+    bool asked = false;     // On this stream.
+    bool answered = false;  // By its name, on this stream, since it was last asked for.
     std::optional<Instant> deadline;
   };
 

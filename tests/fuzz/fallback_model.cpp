@@ -59,7 +59,9 @@ void FallbackModel::turn_to(std::size_t authority, std::size_t place) {
     if (key.authority != authority) continue;
     entry.deadline.reset();
     for (ServerId server = 0; server < kServers; ++server) {
-      if (!uses(authority, server)) entry.asked.erase(server);
+      if (uses(authority, server)) continue;
+      entry.asked.erase(server);
+      entry.answered.erase(server);
     }
     update_deadline(key, entry);
   }
@@ -134,6 +136,7 @@ void FallbackModel::asked(ServerId server, ResourceType type, const std::set<Fal
     if (key.type != type || !uses(key.authority, server)) continue;
     const bool is_new = keys.contains(key) && entry.asked.insert(server).second;
     const bool is_over = !keys.contains(key) && entry.asked.erase(server) > 0;
+    if (!keys.contains(key)) entry.answered.erase(server);
     if ((is_new || is_over) && server == active(key.authority)) update_deadline(key, entry);
   }
 }
@@ -141,7 +144,8 @@ void FallbackModel::asked(ServerId server, ResourceType type, const std::set<Fal
 // F6.
 void FallbackModel::update_deadline(const FallbackKey& key, Entry& entry) {
   const ServerId server = active(key.authority);
-  if (!entry.asked.contains(server) || entry.content) return entry.deadline.reset();
+  const bool is_due = entry.asked.contains(server) && !entry.answered.contains(server);
+  if (!is_due || entry.content) return entry.deadline.reset();
   if (entry.deadline) return;
   entry.deadline = now_ + (options_.servers[server].timer_is_transient_error ? 2 : 1) * kPatience;
 }
@@ -177,11 +181,13 @@ void FallbackModel::answered(ServerId server,
       if (is_full_state && entry.content && entry.origin == server)
         refuse(server, key, Code::kNotFound, true);
     } else if (found->second.content) {
+      entry.answered.insert(server);
       entry.content = found->second.content;
       entry.origin = server;
       entry.wrong = Code::kOk;
       entry.deadline.reset();
     } else {
+      entry.answered.insert(server);
       refuse(server, key, found->second.wrong, found->second.wrong != Code::kInternal);
     }
   }

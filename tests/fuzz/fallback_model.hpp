@@ -98,7 +98,8 @@ class FallbackModel {
     std::optional<int> content;
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    std::set<ServerId> asked;  // On live streams.
+    std::set<ServerId> asked;     // On live streams.
+    std::set<ServerId> answered;  // By its name, on live streams.
     std::optional<Instant> deadline;
   };
 
