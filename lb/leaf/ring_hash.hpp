@@ -17,6 +17,7 @@
 // An endpoint is connected when a pick or IdleExitRequested wants it, with one exception. While an
 // endpoint has failed, and none is READY or CONNECTING, an IDLE endpoint is connected. So the
 // policy leaves TRANSIENT_FAILURE even if no pick reaches it.
+//
 // Invariants
 //   I1  The first rule that fits: READY if any endpoint is READY. TRANSIENT_FAILURE if two or more
 //       have failed. CONNECTING if any is CONNECTING, or if one of several has failed. IDLE if any
