@@ -63,7 +63,7 @@ class Socket {
     return true;
   }
 
-  /// All until the other side closes; nothing where it does not come.
+  /// All bytes until the server closes; nothing if an error or the deadline comes first.
   std::optional<std::string> receive() {
     std::string all;
     char part[64 << 10];
@@ -78,12 +78,12 @@ class Socket {
   }
 
  private:
-  // What is left until the deadline: each operation has that, so all of them together have no
-  // more, however little at a time the other side says. False: nothing is left.
+  // Gives the next operation the time that is left until the deadline. So all operations together
+  // end in time, even if the server sends its answer in small pieces. False: no time is left.
   bool set_timeout() {
     using std::chrono::microseconds;
     const auto left = std::chrono::ceil<microseconds>(deadline_ - Clock::now()).count();
-    if (left <= 0) return false;  // 0 would mean for ever.
+    if (left <= 0) return false;  // A timeout of 0 would mean: no timeout.
     const timeval time{.tv_sec = left / 1'000'000, .tv_usec = left % 1'000'000};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
     ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
@@ -142,7 +142,7 @@ int family_of(const AdminAddress& address) {
   return absl::StrContains(std::get<LoopbackAddress>(address).ip, ":") ? AF_INET6 : AF_INET;
 }
 
-// The length that the headers promise; nothing where they promise none.
+// The value of Content-Length; nothing if the header is missing or no number.
 std::optional<std::size_t> promised_length(absl::string_view head) {
   for (const absl::string_view line : absl::StrSplit(head, "\r\n")) {
     const std::pair<absl::string_view, absl::string_view> header =

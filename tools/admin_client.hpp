@@ -17,16 +17,17 @@
 
 namespace signalbox::tools {
 
-/// The body of a page. NOT_FOUND: nobody is there, and what to do about it. PERMISSION_DENIED: the
-/// socket is somebody else's. INVALID_ARGUMENT: the server does not understand what it is asked.
-/// Otherwise the page cannot be had, in the server's words where it has
-/// some. Blocks, at most for `patience` in all.
+/// The body of a page. NOT_FOUND: nothing listens at the address, and the message says what to do.
+/// PERMISSION_DENIED: this user may not connect to the socket. INVALID_ARGUMENT: the path is no
+/// socket, or the server does not understand the question. Every other failure is UNAVAILABLE, in
+/// the server's words if it sent any. Blocks, at most for `patience` in all.
 absl::StatusOr<std::string> admin_get(
     const channel::AdminAddress& address,
     absl::string_view page,
     std::chrono::milliseconds patience = std::chrono::seconds(30));
 
-/// A value of a query: what is no letter, digit, `-`, `.`, `_` or `~` is percent-encoded.
+/// A value of a query: every character but letters, digits, `-`, `.`, `_` and `~` is
+/// percent-encoded.
 std::string query_value(absl::string_view text);
 
 }  // namespace signalbox::tools

@@ -27,9 +27,9 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kMaxWork = std::chrono::seconds(10);
-constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never say goodbye.
+constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never disconnect.
 
-// As a client says that retries (gRFC A6).
+// The number of earlier attempts of the call, as retrying clients send it (gRFC A6).
 int earlier_attempts(const grpc::ServerContext& context) {
   const auto header = context.client_metadata().find("grpc-previous-rpc-attempts");
   int attempts = 0;
@@ -70,7 +70,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What cannot be read lets gRPC refuse to listen.
+// gRPC refuses to listen if a file cannot be read.
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls;

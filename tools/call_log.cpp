@@ -69,7 +69,7 @@ std::optional<std::chrono::nanoseconds> CallLog::failover() const {
 
 std::optional<std::chrono::nanoseconds> CallLog::failback() const {
   if (!primary_back_ || !failed_back_) return std::nullopt;
-  // We may read that a backend is ready after it has answered.
+  // The backend may answer before the script reads that it is ready.
   return std::max(std::chrono::nanoseconds(0),
                   std::chrono::nanoseconds(*failed_back_ - *primary_back_));
 }
@@ -84,7 +84,7 @@ bool CallLog::was_in_flight_at_a_kill(const FinishedCall& call) const {
 void CallLog::note_answer(const FinishedCall& call) {
   if (kills_.empty()) return;
   if (call.cluster == leaves_[1] && !failed_over_) failed_over_ = call.ended;
-  // An answer under way when its backend was killed is no return.
+  // An answer to a call that began before the kill had ended is no return.
   const Kill& first = kills_.front();
   const bool is_return = first.ended && call.started > *first.ended;
   if (call.cluster == leaves_[0] && is_return && !failed_back_) failed_back_ = call.ended;

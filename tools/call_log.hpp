@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What became of the demo's calls, and which failures the killed backends are to blame for.
+// The outcomes of the demo's calls, and the failures that killed backends explain.
 //
 //   load ─▶ add(FinishedCall) ─▶ [CallLog] ─▶ live line, table, JSON
 //   script ─▶ kill_begins, kill_ended, primary_back ─▶
 //
 // The rule. A call was *in flight at a kill* if
-//   – its peer, as gRPC names it, is one of the backends that were killed: it had been bound to a
-//     connection to it, and
-//   – it began before the killed processes were gone and kNoticeTime had passed (until the client
-//     has read that the connection is closed it cannot know), and
+//   – its peer, as gRPC names it, is one of the killed backends: the call had been bound to a
+//     connection to that backend, and
+//   – it began at most kNoticeTime after the killed processes were gone (until the client
+//     has read that its connection is closed, it cannot know), and
 //   – it ended after the first signal was sent.
-// `failed_in_flight` are those of them that failed UNAVAILABLE. Every other failure, whatever its
+// `failed_in_flight` counts those that failed UNAVAILABLE. Every other failure, whatever its
 // cause, is `failed_other`: a call that was never bound, that was bound to a live backend, that
 // began too late, or that failed in another way.
 //
@@ -33,21 +33,21 @@ namespace signalbox::tools {
 
 using CallTime = std::chrono::steady_clock::time_point;
 
-/// How long a client may take to read that its connection was closed.
+/// The time in which a client reads that its connection was closed.
 inline constexpr std::chrono::milliseconds kNoticeTime{250};
 
 struct FinishedCall {
-  CallTime due;      ///< When the schedule wanted it sent: latency counts from here.
-  CallTime started;  ///< When it was handed to the channel.
+  CallTime due;      ///< When the schedule wanted the call sent: latency counts from here.
+  CallTime started;  ///< When the call was handed to the channel.
   CallTime ended;
   bool ok = false;
   bool unavailable = false;
-  std::string peer;     ///< `ipv4:127.0.0.11:40000`; anything else where it was never bound.
-  std::string cluster;  ///< Who answered; empty where nobody did.
-  std::string error;    ///< What gRPC said of a failure.
+  std::string peer;     ///< `ipv4:127.0.0.11:40000`; another text if the call was never bound.
+  std::string cluster;  ///< The cluster that answered; empty without an answer.
+  std::string error;    ///< gRPC's code and message of a failure.
 };
 
-/// Counted since the start, or within an interval.
+/// Counts since the start, or of an interval.
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
@@ -62,14 +62,15 @@ class CallLog {
 
   void add(const FinishedCall& call);
 
-  /// Before the first signal is sent to the backends at these addresses (`127.0.0.11:40000`).
+  /// Call this before the first signal is sent to the backends at these addresses
+  /// (`127.0.0.11:40000`).
   void kill_begins(CallTime now, const std::set<std::string>& addresses);
-  /// All of them are gone.
+  /// All backends of the newest kill are gone.
   void kill_ended(CallTime now);
   /// The first backend of the best cluster is ready again.
   void primary_back(CallTime now);
 
-  /// Since the last time it was asked.
+  /// The counts since the last take_interval().
   CallCounts take_interval();
 
   const CallCounts& totals() const { return totals_; }
@@ -80,7 +81,7 @@ class CallLog {
 
   std::uint64_t failed_other() const { return failed_other_; }
 
-  /// What the first of the other failures said.
+  /// The error of the first call in failed_other().
   const std::string& first_other_error() const { return first_other_error_; }
 
   /// From the first kill to the first answer of the next cluster.

@@ -26,23 +26,23 @@ namespace {
 struct FileText {
   std::string name;
   std::string text;
-  absl::StatusOr<xds::Document> document;  // What the text says; an error names the file.
+  absl::StatusOr<xds::Document> document;  // The parsed text; an error names the file.
 };
 
 struct Finding {
   std::string file;
   std::string kind = "unknown";  // "bootstrap" or "resources".
-  std::string summary;           // Of a file that is right.
+  std::string summary;           // Of a valid file.
   std::vector<std::string> errors;
-  std::vector<std::string> warnings;  // Of a file that is right.
+  std::vector<std::string> warnings;  // Of a valid file.
 };
 
 std::string counted(std::size_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// As a runtime would, here and now. What the configuration of a custom policy or filter may be,
-// only the program knows that has it.
+// The options that a runtime would use in this environment. Configurations of custom policies and
+// filters cannot be checked: only the program that registers them knows their form.
 xds::ParseOptions parse_options(const CheckOptions& asked) {
   auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });
   options.limits = asked.limits;
@@ -57,8 +57,8 @@ xds::ParseOptions parse_options(const CheckOptions& asked) {
   return options;
 }
 
-// Clusters may name the certificate providers of a bootstrap that is checked with them. What is no
-// bootstrap has none.
+// Clusters may name the certificate providers of a bootstrap that is checked in the same run. A
+// text that is no bootstrap adds none.
 void add_certificate_providers(const std::string& text, xds::ParseOptions& options) {
   const auto bootstrap = xds::parse_bootstrap(text, "");
   if (!bootstrap.ok()) return;
@@ -72,7 +72,7 @@ void check_resources(const xds::Document& document,
   finding.kind = "resources";
   const auto read = xds::read_resources(document, finding.file, options.limits);
   if (!read.ok()) {
-    // The reader joins what it found, each beginning with the file. Here each has a line.
+    // The reader joins its errors, each of which begins with the file. Here each error gets a line.
     const std::string file = absl::StrCat(finding.file, ": ");
     const auto message = absl::StripPrefix(read.status().message(), file);
     for (const absl::string_view error : absl::StrSplit(message, absl::StrCat("; ", file)))
@@ -80,11 +80,11 @@ void check_resources(const xds::Document& document,
     return;
   }
   for (const auto& resource : read->resources) {
-    // The type is one of the four: a file of others was refused above.
+    // The type is known: read_resources() has refused files with other types.
     const auto parsed = xds::parse_resource(
         *xds::resource_type_of(resource.type_url), resource.type_url, resource.bytes, options);
     if (parsed.resource.ok()) continue;
-    // It names the resource.
+    // The message names the resource.
     finding.errors.push_back(absl::StrCat(finding.file, ": ", parsed.resource.status().message()));
   }
   finding.summary = counted(read->resources.size(), "resource");
@@ -107,7 +107,7 @@ void check_bootstrap(const std::string& text, Finding& finding) {
       "\"");
 }
 
-// A file of resources has a list of that name; every other JSON object is taken for a bootstrap.
+// A file of resources has the list "resources"; every other JSON object counts as a bootstrap.
 bool is_of_resources(const xds::Document& document) {
   return document.root.is_object() && document.root.contains("resources");
 }

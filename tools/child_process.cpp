@@ -37,7 +37,7 @@ struct SpawnPlan {
   SpawnPlan() {
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&actions);
-    // We block the stop signals for ourselves; a child begins with nothing blocked or ignored.
+    // This program blocks the stop signals; a child begins with no signal blocked or ignored.
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -64,7 +64,7 @@ struct Pipe {
 
   bool open() { return ::pipe2(ends.data(), O_CLOEXEC) == 0; }
 
-  // Both ends read and write.
+  // Sockets, so that write() can use send() with MSG_NOSIGNAL.
   bool open_sockets() {
     return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0;
   }
@@ -97,7 +97,7 @@ std::string own_program() {
 
 void die_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have ended before we asked.
+  // The parent may have ended before prctl() took effect.
   if (::getppid() != parent) std::_Exit(1);
 }
 
@@ -220,7 +220,7 @@ void ChildProcess::Stream::close() {
 }
 
 bool ChildProcess::pump(Deadline deadline) {
-  // poll() passes over negative descriptors.
+  // poll() ignores negative descriptors.
   std::array<pollfd, 3> fds{
       pollfd{output_.fd, POLLIN, 0}, pollfd{errors_.fd, POLLIN, 0}, pollfd{handle_, POLLIN, 0}};
   const int ready = ::poll(fds.data(), fds.size(), milliseconds_until(deadline));
@@ -228,7 +228,7 @@ bool ChildProcess::pump(Deadline deadline) {
   if (ready == 0) return false;
   if (fds[0].revents != 0) output_.read_some();
   if (fds[1].revents != 0) errors_.read_some();
-  // Its last words come first.
+  // The process's last output is read before the process is reaped.
   if (fds[0].revents == 0 && fds[1].revents == 0 && fds[2].revents != 0) reap();
   return true;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process of our own: the demo's backends and control plane, and whatever a test starts.
+// A child process: the demo's backends and control plane, and the processes that tests start.
 //
 //   argv, stdin ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
 //
-// Started with posix_spawn, which is safe beside gRPC's threads, in a process group of its own, so
-// that Ctrl-C reaches the parent alone. Everything that waits has a limit. The destructor kills and
-// reaps what still runs.
+// posix_spawn starts the process, because it is safe beside gRPC's threads. The process has a
+// process group of its own, so that Ctrl-C reaches the parent alone. Every wait has a limit. The
+// destructor kills and reaps a process that still runs.
 
 #pragma once
 
@@ -21,18 +21,18 @@
 
 namespace signalbox::tools {
 
-/// The path of this very program.
+/// The path of the running program.
 std::string own_program();
 
-/// The calling process gets SIGKILL when the thread that started it ends. Ends at once where the
-/// parent is no longer `parent`.
+/// The calling process gets SIGKILL when the thread that started it ends. Exits at once if the
+/// calling process's parent is no longer `parent`.
 void die_with_parent(pid_t parent);
 
 class ChildProcess {
  public:
   struct Options {
-    bool capture_stderr = false;  ///< Else it goes where ours goes.
-    bool pipe_stdin = false;      ///< write() and close_input() reach it; else it reads nothing.
+    bool capture_stderr = false;  ///< False: stderr is inherited.
+    bool pipe_stdin = false;      ///< For write() and close_input(). False: stdin is /dev/null.
   };
 
   /// argv[0] is the program's path.
@@ -46,22 +46,22 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  /// Harmless where the process has ended.
+  /// Harmless if the process has ended.
   void send_signal(int signal) const;
 
-  /// Writes all of it to the process's stdin. Waits for the process to read where it does not fit.
+  /// Writes all of `text` to the process's stdin. Blocks while the process does not read.
   absl::Status write(absl::string_view text) const;
   /// The process sees the end of its stdin.
   void close_input();
 
-  /// The next line of its stdout, without the newline. An error where it ends first or the time is
-  /// over.
+  /// The next line of the process's stdout, without the newline. UNAVAILABLE if the process ends
+  /// first, DEADLINE_EXCEEDED if no line comes in time.
   absl::StatusOr<std::string> read_line(std::chrono::milliseconds at_most);
 
-  /// Its exit status; 128 + n where signal n ended it. DEADLINE_EXCEEDED where it still runs.
+  /// The exit status; 128 + n if signal n ended the process. DEADLINE_EXCEEDED if it still runs.
   absl::StatusOr<int> wait(std::chrono::milliseconds at_most);
 
-  /// What it has written so far and nobody has read.
+  /// Output that the parent has read, and that no read_line() has returned yet.
   const std::string& unread_output() const { return output_.text; }
 
   const std::string& captured_errors() const { return errors_.text; }
@@ -78,15 +78,16 @@ class ChildProcess {
   };
 
   ChildProcess() = default;
-  bool pump(Deadline deadline);  // Waits for output or the end; false where the time is over.
+  bool pump(Deadline deadline);  // Waits for output or the end; false at the deadline.
   void reap();
   void take(ChildProcess& other);
   void end();
 
   pid_t pid_ = -1;
-  int input_ = -1;   // Our end of its stdin: a socket, as a broken pipe would raise SIGPIPE.
+  // The parent's end of stdin: a socket, because a broken pipe would raise SIGPIPE.
+  int input_ = -1;
   int handle_ = -1;  // A pidfd: readable when the process has ended.
-  int status_ = -1;  // Once reaped.
+  int status_ = -1;  // Set once the process is reaped.
   bool running_ = false;
   Stream output_, errors_;
 };

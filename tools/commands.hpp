@@ -21,8 +21,8 @@
 namespace signalbox::tools {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  ///< It ran and failed.
-inline constexpr int kExitUsage = 2;   ///< It could not be run as asked.
+inline constexpr int kExitFailed = 1;  ///< The command ran and failed.
+inline constexpr int kExitUsage = 2;   ///< The command could not be run as asked.
 
 /// `signalbox COMMAND: TEXT` on stderr.
 void say(absl::string_view command, absl::string_view text);
@@ -33,10 +33,10 @@ struct BackendOptions {
   std::string cluster;
   std::string certificate;  ///< Files in PEM; empty: plaintext.
   std::string private_key;
-  std::string client_ca;     ///< Signed the clients' certificates; empty: they need none.
-  int failing_attempts = 0;  ///< Of each call, as many fail UNAVAILABLE before one succeeds.
-  pid_t parent = 0;          ///< Ends with this process.
-  int at_once = 256;         ///< So many calls are worked on at a time; others wait in line.
+  std::string client_ca;     ///< CA of the clients' certificates; empty: clients need none.
+  int failing_attempts = 0;  ///< Attempts of each call that fail UNAVAILABLE before one succeeds.
+  pid_t parent = 0;   ///< The backend ends with this process; 0: with the process that started it.
+  int at_once = 256;  ///< The most calls that are worked on at a time; other calls wait.
 };
 
 /// One of the demo's backends. Writes one line of JSON when it is ready; SIGTERM ends it in peace.
@@ -45,7 +45,7 @@ int run_backend(const BackendOptions& options);
 struct ServeOptions {
   std::string resources;
   std::string listen = "127.0.0.1:18000";
-  pid_t parent = 0;  ///< Ends with this process; 0: on its own.
+  pid_t parent = 0;  ///< The control plane ends with this process; 0: it runs on its own.
 };
 
 /// A control plane that serves a file. Writes one line of JSON when it is ready.
@@ -54,8 +54,9 @@ int run_serve(const ServeOptions& options);
 struct CheckOptions {
   std::vector<std::string> files;
   xds::Limits limits;
-  std::vector<std::string> lb_policies;   ///< Custom ones that resources may name.
-  std::vector<std::string> http_filters;  ///< So are these: the types of their configurations.
+  std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
+  /// Custom filters that resources may name, by configuration type.
+  std::vector<std::string> http_filters;
   bool json = false;
 };
 
@@ -74,14 +75,14 @@ inline constexpr absl::string_view kControlPlaneDrill = "control-plane";
 inline constexpr absl::string_view kTieredDrill = "tiered";
 
 struct DemoOptions {
-  std::string drill;         ///< Empty: clusters fail over. Else the name of one.
-  double seconds = 30;       ///< Of a drill: at least.
-  double kill_seconds = 10;  ///< How long the drill's control plane is dead,
-  double stop_seconds = 10;  ///< and how long it is stopped.
+  std::string drill;    ///< Empty: clusters fail over. Else kControlPlaneDrill or kTieredDrill.
+  double seconds = 30;  ///< The script's time; a drill's minimum.
+  double kill_seconds = 10;  ///< How long the control-plane drill keeps the control plane dead.
+  double stop_seconds = 10;  ///< How long that drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
-  std::string admin;      ///< Empty: nobody may look in.
-  std::string resources;  ///< Empty: those that are built in.
+  std::string admin;      ///< Address of the admin pages; empty: none.
+  std::string resources;  ///< Empty: the built-in resources.
   double rps = 500;
   std::uint64_t seed = 1;
 };
@@ -90,15 +91,15 @@ int run_demo(const DemoOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;  ///< Of the resources: for the names of its certificate providers.
-  std::string cluster;    ///< Or target; neither: the only one.
+  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
+  std::string cluster;    ///< At most one of `cluster` and `target`; neither: see PlanRequest.
   std::string target;
-  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as `degraded`.
+  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, like `degraded`.
   std::vector<std::string> degraded;
   std::vector<std::string> down;  ///< Zones and endpoints.
   std::string mode = "both";      ///< `priority`, `tiered`, `both`.
   std::uint32_t panic_threshold = 0;
-  std::vector<std::string> lb_policies;  ///< Custom ones that resources may name.
+  std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
   std::string html;                      ///< Empty: no page.
   bool json = false;
 };
@@ -118,11 +119,12 @@ struct DumpOptions {
 int run_dump(const DumpOptions& options);
 
 struct ExplainOptions {
-  std::string admin;                      ///< Empty: `resources` are asked, and
-  std::string resources;                  ///< all of their endpoints count as connected.
-  std::string bootstrap;                  ///< Of the resources; its servers are not asked.
-  std::vector<std::string> lb_policies;   ///< Custom ones that resources may name.
-  std::vector<std::string> http_filters;  ///< So are these: the types of their configurations.
+  std::string admin;                     ///< A process's admin address; empty: `resources` answer.
+  std::string resources;                 ///< A file; all of its endpoints count as connected.
+  std::string bootstrap;                 ///< For `resources`; its servers are not contacted.
+  std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
+  /// Custom filters that resources may name, by configuration type.
+  std::vector<std::string> http_filters;
   std::string target;
   std::string method;
   std::vector<std::string> headers;  ///< "name:value"

@@ -36,7 +36,7 @@ std::string to_bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// Any other method.
+// Refuses every method but kMethod.
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
   explicit Refusal(const std::string& method) {
@@ -61,8 +61,8 @@ int port_of(const std::string& address) {
 
 }  // namespace
 
-// One client's stream. Its fields are guarded by the control plane's mutex; gRPC never calls back
-// from within the functions that start an operation, so they are called under it.
+// One client's stream. The control plane's mutex guards its fields. Operations are started under
+// that mutex, because gRPC never calls back from within the function that starts an operation.
 class AdsStream final : public grpc::ServerGenericBidiReactor {
  public:
   explicit AdsStream(ControlPlane& plane) : plane_(plane) {
@@ -114,7 +114,7 @@ class AdsStream final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
-  // Once; after the write under way, which gRPC wants to have seen first.
+  // Called at most once. gRPC wants the write under way to end before Finish().
   void end(grpc::Status status) {
     end_ = std::move(status);
     if (outgoing_.empty()) Finish(*end_);
@@ -180,7 +180,7 @@ void ControlPlane::remove(absl::string_view type_url, absl::string_view name) {
 
 void ControlPlane::stop() {
   if (server_ == nullptr) return;
-  // A deadline in the past: calls are cut, not waited for.
+  // A deadline in the past cuts calls instead of waiting for them.
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   server_.reset();

@@ -4,10 +4,10 @@
 //
 //   client ◀─ gRPC stream ─▶ [ControlPlane] ◀─▶ DiscoveryServer (what to answer)
 //
-// The service has its official name, served through a generic service over bytes: our messages
-// are prefixed, so no generated service of theirs could carry it. The address may have port 0;
-// the bound port is kept over stop() and start_again(), so that clients find it again. An address
-// in use is an error (gRPC by itself would share the port in silence).
+// The service has its official name. A generic service over bytes serves it: signalbox's protobuf
+// packages have a prefix, so no generated service could have that name. The address may have port
+// 0; the bound port is kept over stop() and start_again(), so that clients find it again. An
+// address in use is an error (gRPC by itself would share the port in silence).
 //
 // Every function may be called from any thread. One mutex guards all; nothing waits under it.
 
@@ -40,7 +40,8 @@ class AdsService;
 
 class ControlPlane {
  public:
-  /// Listens on `host:port`. UNAVAILABLE, with the address, where that cannot be had.
+  /// Listens on `host:port`. INVALID_ARGUMENT if `address` has another form; UNAVAILABLE, with the
+  /// address, if the port cannot be bound.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> start(const std::string& address);
 
   ~ControlPlane();
@@ -56,11 +57,11 @@ class ControlPlane {
 
   /// Cuts every stream and frees the port; resources and records stay.
   void stop();
-  /// On the same port. Precondition: stopped.
+  /// Listens again on the same port. Precondition: stopped.
   absl::Status start_again();
 
   DiscoveryRecord record() const;
-  /// Waits until the predicate holds; false where it does not within the time.
+  /// Waits until the predicate holds; false if it does not hold within `at_most`.
   bool wait_for(const std::function<bool(const DiscoveryRecord&)>& predicate,
                 std::chrono::milliseconds at_most) const;
 
@@ -78,7 +79,8 @@ class ControlPlane {
   xds::DiscoveryServer core_;
   std::map<xds::StreamId, AdsStream*> streams_;
   int port_;
-  std::unique_ptr<grpc::CallbackGenericService> service_;  // One for each server: gRPC wants it so.
+  // gRPC wants a new service for each server.
+  std::unique_ptr<grpc::CallbackGenericService> service_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox demo: the world is made, and a script plays in it.
+// signalbox demo: starts the processes and the runtime, then plays a script.
 #include <filesystem>
 #include <set>
 #include <string>
@@ -35,8 +35,9 @@ bool is_known_host(const std::string& host) {
   return true;
 }
 
-// A bare system (a chroot, some containers) has no /etc/hosts and so no `localhost`, in which the
-// built-in third cluster lives. The demo is about failing over, not about that.
+// A bare system (a chroot, some containers) has no /etc/hosts and so no `localhost`, the host of
+// the built-in third cluster. An IP address takes its place, because the demo is about failover and
+// not about name resolution.
 void replace_unknown_hosts(DemoTopology& topology) {
   const std::vector<BackendPlace> places = topology.places();
   std::set<std::string> seen;
@@ -52,7 +53,7 @@ void replace_unknown_hosts(DemoTopology& topology) {
   }
 }
 
-// Found out before the demo has run, not after.
+// Checked before the demo runs, because a lost result would make the run useless.
 absl::Status check_writable(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::error_code error;

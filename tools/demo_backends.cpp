@@ -12,7 +12,7 @@ namespace {
 constexpr auto kStartTime = std::chrono::seconds(20);
 constexpr auto kEndTime = std::chrono::seconds(5);
 
-// The port in a backend's line; 0 where there is none.
+// The port in the line that a backend prints when it is ready; 0 if there is none.
 int port_in(const std::string& line) {
   const auto ready = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!ready.is_object() || !ready.contains("address")) return 0;
@@ -38,7 +38,7 @@ DemoBackends::~DemoBackends() {
     if (backend.process) backend.process->send_signal(SIGTERM);
   }
   for (Backend& backend : backends_) {
-    // Who does not listen is killed by its destructor.
+    // Its destructor kills a backend that ignores SIGTERM.
     if (backend.process) backend.process->wait(kEndTime).IgnoreError();
   }
 }
@@ -63,7 +63,7 @@ void DemoBackends::kill(const std::string& cluster) {
     if (backend.place.cluster == cluster && backend.process) backend.process->send_signal(SIGKILL);
   }
   for (Backend& backend : backends_) {
-    if (backend.place.cluster == cluster) backend.process.reset();  // Waits for its end.
+    if (backend.place.cluster == cluster) backend.process.reset();  // Waits for the process's end.
   }
 }
 
@@ -71,7 +71,7 @@ void DemoBackends::kill_one(const std::string& name) {
   for (Backend& backend : backends_) {
     if (backend.place.name != name || !backend.process) continue;
     backend.process->send_signal(SIGKILL);
-    backend.process.reset();  // Waits for its end.
+    backend.process.reset();  // Waits for the process's end.
   }
 }
 

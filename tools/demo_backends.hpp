@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's backends: a process each, killed and brought back by cluster.
+// The demo's backends, one process each. They are killed and restarted by cluster.
 //
 //   DemoTopology::places ─▶ [DemoBackends] ─▶ `signalbox backend` × n ─▶ ports
 //   script: kill(cluster), start(cluster) ─▶
 //
-// A backend that comes back listens on the port that it had. All end with this object, and, should
-// the demo die, with the thread that started them: use it from the main thread alone.
+// A restarted backend listens on its former port. All backends end with this object, and also with
+// the thread that started them, in case the demo dies. Therefore only the main thread uses this
+// object.
 
 #pragma once
 
@@ -25,7 +26,8 @@
 
 namespace signalbox::tools {
 
-/// Where a backend listens: on one address; a name (`localhost`) may have two, or none.
+/// The IP address on which a backend listens: `host` itself if it is an IPv4 address, else
+/// 127.0.0.1, because a name (`localhost`) may have two addresses, or none.
 std::string backend_ip(const std::string& host);
 
 class DemoBackends {
@@ -35,21 +37,21 @@ class DemoBackends {
   DemoBackends(const DemoBackends&) = delete;
   DemoBackends& operator=(const DemoBackends&) = delete;
 
-  /// Starts the backends of a cluster and waits until they are ready. `on_first` is called as soon
-  /// as one is.
+  /// Starts the backends of a cluster and waits until they are ready. `on_first` is called when the
+  /// first of them is ready.
   absl::Status start(const std::string& cluster, const std::function<void()>& on_first);
 
   /// SIGKILL to the backends of a cluster; returns when they are gone.
   void kill(const std::string& cluster);
 
-  /// The same to one backend; its name is one of the places'.
+  /// SIGKILL to the backend of this name (see BackendPlace); returns when it is gone.
   void kill_one(const std::string& name);
 
   /// `ip:port` of the backend of this name.
   std::string address_of(const std::string& name) const;
   /// `ip:port` of the backends of a cluster.
   std::set<std::string> addresses(const std::string& cluster) const;
-  /// By name.
+  /// Ports by backend name.
   std::map<std::string, int> ports() const;
 
  private:
@@ -57,7 +59,7 @@ class DemoBackends {
     BackendPlace place;
     std::string ip;
     int port = 0;
-    std::optional<ChildProcess> process;  // While it runs.
+    std::optional<ChildProcess> process;  // Set while the backend runs.
   };
 
   static std::string address_of(const Backend& backend);

@@ -16,8 +16,8 @@ namespace {
 constexpr auto kStartTime = std::chrono::seconds(20);
 constexpr auto kEndTime = std::chrono::seconds(5);
 
-// Not 127.0.0.1, from which this machine's other connections come: while the control plane is away,
-// one of them could take its port.
+// Not 127.0.0.1: other connections of this machine come from there, and one of them could take the
+// port while the control plane is away.
 constexpr const char* kFirstAddress = "127.0.0.10:0";
 
 }  // namespace
@@ -30,7 +30,7 @@ DemoControlPlane::DemoControlPlane() : address_(kFirstAddress) {
 DemoControlPlane::~DemoControlPlane() {
   if (process_) {
     process_->send_signal(SIGTERM);
-    resume();  // Who is stopped hears no other signal.
+    resume();  // A stopped process does not react to SIGTERM.
     process_->wait(kEndTime).IgnoreError();
   }
   std::error_code ignored;
@@ -39,7 +39,8 @@ DemoControlPlane::~DemoControlPlane() {
 
 absl::Status DemoControlPlane::write_resources(const std::string& text) {
   const std::string path = folder_ + "/resources.json";
-  const std::string next = path + ".next";  // Half a file is never seen.
+  // Renamed when complete: the process never reads half a file.
+  const std::string next = path + ".next";
   std::ofstream file(next);
   file << text << std::flush;
   std::error_code error;
@@ -75,7 +76,7 @@ absl::Status DemoControlPlane::start() {
 
 void DemoControlPlane::kill() {
   process_->send_signal(SIGKILL);
-  process_.reset();  // Waits for its end.
+  process_.reset();  // Waits for the process's end.
 }
 
 void DemoControlPlane::stop() {

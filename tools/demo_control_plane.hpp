@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's control plane: `signalbox serve` as a process, on an address that it keeps for life.
+// The demo's control plane: `signalbox serve` as a process, on an address that restarts keep.
 //
 //   resources ─▶ a file ─▶ [DemoControlPlane] ─▶ `signalbox serve` ─▶ ADS
 //   script: kill(), start(); stop(), resume(); write_resources() ─▶
 //
-// Resources that are written while the process is dead or stopped are its next ones. The process
-// ends with this object, and, should the demo die, with the thread that started it: use it from the
-// main thread alone.
+// Resources that are written while the process is dead or stopped are served when it runs again.
+// The process ends with this object, and also with the thread that started it, in case the demo
+// dies. Therefore only the main thread uses this object.
 
 #pragma once
 
@@ -27,23 +27,24 @@ class DemoControlPlane {
   DemoControlPlane(const DemoControlPlane&) = delete;
   DemoControlPlane& operator=(const DemoControlPlane&) = delete;
 
-  /// The text of a JSON file of resources; a process that runs follows it.
+  /// Writes the file of resources, as JSON text. A running process follows the file.
   absl::Status write_resources(const std::string& text);
 
-  /// Returns when it serves what was written last. Precondition: it does not run.
+  /// Returns when the process serves the resources that were written last. Precondition: no process
+  /// runs.
   absl::Status start();
 
-  void kill();    ///< SIGKILL; returns when it is gone.
-  void stop();    ///< SIGSTOP: its connections stay, and nobody answers.
+  void kill();    ///< SIGKILL; returns when the process is gone.
+  void stop();    ///< SIGSTOP: connections stay open, and requests get no answer.
   void resume();  ///< SIGCONT.
 
-  /// `ip:port`; once it has been started.
+  /// `ip:port`. The port is valid after start().
   const std::string& address() const { return address_; }
 
  private:
   std::string folder_;
   std::string address_;
-  std::optional<ChildProcess> process_;  // While it runs.
+  std::optional<ChildProcess> process_;  // Set while the process runs.
 };
 
 }  // namespace signalbox::tools

@@ -3,11 +3,11 @@
 // The script of `--drill control-plane`. The control plane leaves three times under load, and each
 // time it comes back with another order of the aggregate's clusters:
 //
-//   killed     SIGKILL, away for --kill-seconds; a new process: the second cluster is the first
-//   stopped    SIGSTOP for --stop-seconds, its streams half open; SIGCONT: the third is
-//   replaced   SIGKILL, and a new process at once: the first is again
+//   killed     SIGKILL, away for --kill-seconds; a new process puts the second cluster first
+//   stopped    SIGSTOP for --stop-seconds, with streams half open; SIGCONT: the third is first
+//   replaced   SIGKILL, and a new process at once: the first is first again
 //
-// The resources change while it is away, so that the change cannot have come in another way.
+// The resources change while the control plane is away, so the change cannot have come before.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -34,10 +34,10 @@ constexpr auto kSteadyTime = std::chrono::seconds(2);
 
 struct Phase {
   std::string name;
-  std::string leaves;   // What is done to the control plane,
-  std::string returns;  // and what brings it back.
+  std::string leaves;   // Announced when the control plane leaves,
+  std::string returns;  // and when it returns.
   std::chrono::duration<double> away{0};
-  bool is_killed = true;  // Else it is stopped.
+  bool is_killed = true;  // False: it is stopped.
   std::size_t first_leaf = 0;
 };
 
@@ -48,14 +48,14 @@ std::vector<Phase> make_script(const DemoOptions& options) {
           {"replaced", "SIGKILL to", "started anew at once:", Seconds(0), true, 0}};
 }
 
-// A stop signal, or an error; neither: all went on.
+// A stop signal or an error; neither: the phase was played to its end.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 class Drill {
  public:
   explicit Drill(DemoStage& stage) : stage_(stage) {}
 
-  // Calls that end later would tell nobody.
+  // Calls report to this object, so none may end after it.
   ~Drill() { stage_.finish_load().IgnoreError(); }
 
   Drill(const Drill&) = delete;
@@ -69,7 +69,7 @@ class Drill {
   std::string live_line_of(std::chrono::nanoseconds since_start, std::chrono::nanoseconds interval);
   Interruption play(const Phase& phase, Narrator& narrator);
 
-  // After the load has ended.
+  // Precondition: the load has ended.
   DrillResult result() {
     return stage_.with_log([this](const CallLog& calls) { return make_result(calls, log_); });
   }

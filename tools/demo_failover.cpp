@@ -3,13 +3,13 @@
 // The demo's script, by shares of its time T:
 //
 //   0           ──▶ steady: the first cluster serves, and a session begins
-//   0.15 × T    ──▶ its backends are killed: the second serves
-//   0.35 × T    ──▶ so are the second's: the third serves
-//   0.45 × T    ──▶ the second's are back
-//   0.50 × T    ──▶ the first's are back
-//   0.70 × T    ──▶ the session's backend drains: others leave it, the session stays
-//   0.80 × T    ──▶ it is healthy again, at a lower priority: the same
-//   0.90 × T    ──▶ it is what it was
+//   0.15 × T    ──▶ the first cluster's backends are killed: the second cluster serves
+//   0.35 × T    ──▶ the second cluster's backends are killed: the third cluster serves
+//   0.45 × T    ──▶ the second cluster's backends are back
+//   0.50 × T    ──▶ the first cluster's backends are back
+//   0.70 × T    ──▶ the session's backend drains: other calls leave it, the session stays
+//   0.80 × T    ──▶ that backend is healthy again, at a lower priority: the session stays
+//   0.90 × T    ──▶ that backend is as it was
 //   T           ──▶ the table
 #include <functional>
 #include <iostream>
@@ -44,13 +44,13 @@ absl::Status bring_back(DemoStage& stage, std::size_t leaf) {
 
 constexpr auto kFailbackTime = std::chrono::seconds(20);
 
-// What is done to the backend that the session is on.
+// The backend of the session, and the changes that the script makes to it.
 class PinnedBackend {
  public:
   explicit PinnedBackend(DemoStage& stage) : stage_(stage) {}
 
-  // The session's moves count from here. Failing back is one: nobody in the first cluster has the
-  // address that its cookie names.
+  // The session's moves count from here. The failback before was a move, too: no endpoint of the
+  // first cluster has the address in the session's cookie.
   absl::Status drain(const Narrator& narrator) {
     auto backend = stage_.session().settle(stage_.leaves()[0], kFailbackTime);
     if (!backend.ok()) return backend.status();
@@ -79,8 +79,8 @@ class PinnedBackend {
 };
 
 struct Act {
-  double at = 0;     // As a share of the whole.
-  std::string what;  // Empty: it says so itself.
+  double at = 0;     // A share of the script's time.
+  std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
 };
 

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kLeastWorkUs = 1000;
 constexpr std::uint32_t kMostWorkUs = 5000;
-constexpr auto kLastAnswers = std::chrono::seconds(2);  // Beyond the last deadline.
+constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last call's deadline.
 
 }  // namespace
 
@@ -86,7 +86,8 @@ void DemoLoad::send(CallTime due) {
   call->request.set_item(absl::StrCat("item-", ++sent_));
   call->request.set_work_us(std::uniform_int_distribution(kLeastWorkUs, kMostWorkUs)(dice_));
   call->started = Clock::now();
-  // std::function wants copies: the callback, which is called once, takes the call over.
+  // The callback is called once, and owns the call. A unique_ptr cannot own it, because
+  // std::function needs copyable captures.
   stub_->async()->Place(&call->context,
                         &call->request,
                         &call->reply,

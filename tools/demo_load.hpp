@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's load: calls at their times, whether earlier ones have been answered or not.
+// The demo's load: calls sent on schedule, whether or not earlier calls have been answered.
 //
 //   schedule (rps) ─▶ [DemoLoad] ─▶ generated stub ─▶ drop-in channel
 //                          └─▶ FinishedCall, one for each call, from gRPC's threads
 //
-// Open loop: an answer that is late holds up no call after it. One thread sends, through the
-// callback API.
+// Open loop: a late answer delays no later call. One thread sends, through the callback API.
 
 #pragma once
 
@@ -35,7 +34,7 @@ class DemoLoad {
     std::chrono::milliseconds call_timeout{5000};
   };
 
-  /// `on_finished` is called by any thread, several at a time.
+  /// Several threads may call `on_finished` at a time.
   DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
            Options options,
            std::function<void(const FinishedCall&)> on_finished);
@@ -43,11 +42,11 @@ class DemoLoad {
   DemoLoad(const DemoLoad&) = delete;
   DemoLoad& operator=(const DemoLoad&) = delete;
 
-  /// One call that waits for the way to be ready, and is not counted.
+  /// Makes one wait_for_ready call, which is not reported to `on_finished`.
   absl::Status warm_up(std::chrono::milliseconds at_most);
 
   void start();
-  /// Sends no more, and waits for the answers under way. False where some never came.
+  /// Stops sending, and waits for the answers under way. False if some did not come in time.
   bool finish();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the demo tells what it saw: a line a second, a table at the end, and the same as data.
-// What is shown fits a terminal of 80 columns.
+// The demo's report: a live line a second, then a table and JSON data at the end. Lines and table
+// fit a terminal of 80 columns.
 //
 //   CallLog, Runtime's counters ─▶ [live_line | table | to_json] ─▶ stdout, --json FILE
 
@@ -33,8 +33,8 @@ struct DemoResult {
   std::optional<double> failback_ms;
   std::uint64_t p50_us = 0;
   std::uint64_t p99_us = 0;
-  std::uint64_t session_moves = 0;                   ///< While its backend drained or moved.
-  std::map<std::string, std::uint64_t> per_cluster;  ///< Every leaf is there.
+  std::uint64_t session_moves = 0;                   ///< Moves after DemoSession::settle().
+  std::map<std::string, std::uint64_t> per_cluster;  ///< Has an entry for every leaf.
 };
 
 DemoResult make_result(const std::vector<std::string>& leaves,
@@ -42,26 +42,28 @@ DemoResult make_result(const std::vector<std::string>& leaves,
                        std::uint64_t repicked,
                        std::uint64_t session_moves);
 
-/// Nothing failed that need not have, every cluster served, and the session stayed where it could.
+/// No call failed but those in flight at a kill, every cluster served, and the session did not move
+/// while its backend was usable.
 bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
 
-/// What follows the dashed words that all leaves begin with: `primary` of `orders-primary`.
+/// `leaf` without the prefix, up to its last dash, that all leaves share: `primary` for
+/// `orders-primary`.
 std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves);
 
-/// The names of live_line()'s columns; `state` is that of the last but one.
+/// The names of live_line()'s columns; `state` names the column of live_line()'s `state`.
 std::string live_header(const std::vector<std::string>& leaves, absl::string_view state);
 
-/// `state`: what a metric says, under the name in the header; unset: unknown.
+/// `state`: the value of the column that live_header() names; unset: unknown.
 std::string live_line(std::chrono::nanoseconds since_start,
                       std::chrono::nanoseconds interval,
                       const std::vector<std::string>& leaves,
                       const CallCounts& counts,
                       std::optional<int> state);
 
-/// The value of `name` where `label` is `value`, in Prometheus' text format.
+/// The value of metric `name` with `label` = `value`, in Prometheus' text format.
 std::optional<int> metric_value(const std::string& text,
                                 absl::string_view name,
                                 absl::string_view label,

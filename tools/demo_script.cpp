@@ -16,8 +16,9 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
-constexpr auto kGlance = std::chrono::milliseconds(20);         // How often a condition is asked.
-constexpr auto kWorthTelling = std::chrono::milliseconds(100);  // What is left of a second.
+constexpr auto kGlance = std::chrono::milliseconds(20);  // Interval between checks of a condition.
+// A shorter last interval gets no line.
+constexpr auto kWorthTelling = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -48,7 +49,7 @@ void Narrator::tell(Clock::time_point now) {
   std::cout << line_(now - start_, now - told_) << std::endl;
   told_ = now;
   while (next_ <= now)
-    next_ += kTick;  // An act may have taken longer than that.
+    next_ += kTick;  // An act may have taken longer than a tick.
 }
 
 int end_early(const absl::Status& status, int exit_status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the demo's scripts share: how they wait, tell what happens, and end.
+// The demo's scripts, and what they share: waiting, announcing, ending.
 //
 //   run_demo ─▶ [play_failover | play_…_drill] ─▶ exit status
 //                  └─▶ Narrator: acts, and a line a second in between ─▶ stdout
@@ -20,7 +20,7 @@
 
 namespace signalbox::tools {
 
-// --- the scripts: each on a stage that is set; the exit status -----------------------------------
+// --- the scripts: each plays on a stage after set(), and returns the exit status -----------------
 
 /// Clusters are killed and come back.
 int play_failover(const DemoOptions& options, DemoStage& stage);
@@ -36,20 +36,20 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage);
 class Narrator {
  public:
   using Clock = std::chrono::steady_clock;
-  /// A line about the time that has passed since the last one.
+  /// The text of a live line, about the interval since the previous line.
   using Line = std::function<std::string(std::chrono::nanoseconds since_start,
                                          std::chrono::nanoseconds interval)>;
 
-  /// The time begins.
+  /// Starts the clock.
   explicit Narrator(Line line);
 
-  /// Tells a line a second until the time has come or it holds, which is asked every few
-  /// milliseconds. The stop signal that came first.
+  /// Prints a line a second until `due`, or until `holds` returns true; it is called every few
+  /// milliseconds. Returns the stop signal that came first, if one came.
   std::optional<int> wait_until(Clock::time_point due, const std::function<bool()>& holds = {});
 
-  /// What happens now.
+  /// Prints what happens now, with the time.
   void announce(const std::string& act) const;
-  /// The line of the last, shorter interval.
+  /// Prints the line of the last, shorter interval.
   void end();
 
   Clock::time_point start() const { return start_; }
@@ -63,13 +63,13 @@ class Narrator {
   Clock::time_point next_;
 };
 
-/// Says why the demo ends before its time; the exit status.
+/// Prints why the demo ends early. Returns the exit status.
 int end_early(const absl::Status& status, int exit_status = kExitFailed);
 /// The same for a stop signal.
 int end_early(int signal);
 
-/// Prints the table and writes the data where that is wanted. `failure` is empty where all went
-/// well. The exit status.
+/// Prints the table, and writes the data if --json names a file. `failure` is empty if all went
+/// well. Returns the exit status.
 int publish(const DemoOptions& options,
             const std::string& table,
             const nlohmann::json& data,

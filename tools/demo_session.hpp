@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's session: a client that stays with one backend, beside the load that goes everywhere.
+// The demo's session: a client that stays with one backend, beside the load that uses all backends.
 //
 //   [DemoSession] ─▶ CookieJar, generated stub ─▶ drop-in channel
 //        ├─▶ FinishedCall, one for each call
 //        └─▶ moves()
 //
-// One thread calls, one call after another. A call that is answered by another backend than the one
-// before is a move; moves are counted from when the script says so: before, backends are killed.
+// One thread makes one call after another. An answer from another backend than the previous
+// answer's is a move. Moves count from settle() on, because backends are killed before.
 
 #pragma once
 
@@ -31,18 +31,18 @@ namespace signalbox::tools {
 
 class DemoSession {
  public:
-  /// Begins to call. `on_finished` is called by its thread.
+  /// Starts to call. The session's thread calls `on_finished`.
   DemoSession(const std::shared_ptr<grpc::ChannelInterface>& channel,
               std::function<void(const FinishedCall&)> on_finished);
   ~DemoSession();
   DemoSession(const DemoSession&) = delete;
   DemoSession& operator=(const DemoSession&) = delete;
 
-  /// Waits until a backend of this cluster answers, and counts moves from then on. The backend's
-  /// name; empty, and nothing is counted, where the client was given no cookie.
+  /// Waits until a backend of this cluster answers, and counts moves from then on. Returns the
+  /// backend's name. Without a cookie for the client, the name is empty and moves are not counted.
   absl::StatusOr<std::string> settle(const std::string& cluster, std::chrono::milliseconds at_most);
 
-  /// Calls no more.
+  /// Stops calling.
   void finish();
 
   std::uint64_t moves() const;

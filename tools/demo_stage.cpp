@@ -11,7 +11,7 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kStartTime = std::chrono::seconds(20);
-// A cluster that comes back is to be seen within a short demo; gRPC's own are 1 s and 120 s.
+// gRPC's own values are 1 s and 120 s; these let a short demo see a cluster come back.
 constexpr auto kInitialBackoff = std::chrono::milliseconds(100);
 constexpr auto kMaxBackoff = std::chrono::seconds(1);
 
@@ -33,7 +33,7 @@ DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
       backends_(topology_.places()) {}
 
 DemoStage::~DemoStage() {
-  session_.reset();  // Before the runtime, whose channel they use.
+  session_.reset();  // Session and load use channels of the runtime.
   load_.reset();
   runtime_.reset();
 }
@@ -60,7 +60,7 @@ absl::Status DemoStage::set() {
 absl::Status DemoStage::serve_metrics() {
   const auto port = runtime_->serve_metrics(options_.metrics);
   if (!port.ok()) {
-    // The library's own words for it are "null context".
+    // The library's own error text is "null context".
     return absl::UnavailableError(
         absl::StrCat("--metrics ",
                      options_.metrics,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the demo's scripts play on: processes, a runtime, calls under way.
+// The demo's world: processes, a runtime, calls under way.
 //
 //   DemoTopology ─▶ [DemoStage] ─┬─ DemoBackends
 //                                ├─ DemoControlPlane
 //                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog
 //
-// Started in the order of its functions, ended in the reverse one. One thread uses it; the log is
-// guarded, as calls end in any.
+// Scripts call the functions in the order of declaration; the destructor ends the parts in the
+// reverse order. One thread uses a stage. A mutex guards the log, because calls end on any thread.
 
 #pragma once
 
@@ -32,23 +32,24 @@ namespace signalbox::tools {
 
 class DemoStage {
  public:
-  /// `options` outlive it.
+  /// `options` must outlive the stage.
   DemoStage(const DemoOptions& options, DemoTopology topology);
   ~DemoStage();
   DemoStage(const DemoStage&) = delete;
   DemoStage& operator=(const DemoStage&) = delete;
 
-  /// Backends, control plane, runtime.
+  /// Starts backends, control plane and runtime.
   absl::Status set();
   absl::Status serve_metrics();
-  /// Nothing unless it was asked for.
+  /// Does nothing without --admin.
   absl::Status serve_admin();
-  /// Returns when a first call has gone through. `also` is called after the log has a call, by any
-  /// thread.
+  /// Starts the load, after a first call has succeeded. For every call of the load, `also` is
+  /// called after the log has the call, on any thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});
-  /// Beside the load; its calls are in the log.
+  /// Starts the session beside the load. The log has its calls, too.
   void start_session();
-  /// Sends no more calls, and waits for the answers under way. Harmless where none are sent.
+  /// Stops sending calls, and waits for the answers under way. Harmless if neither load nor session
+  /// was started.
   absl::Status finish_load();
 
   const DemoTopology& topology() const { return topology_; }
@@ -61,14 +62,14 @@ class DemoStage {
 
   const Runtime& runtime() const { return *runtime_; }
 
-  /// Once it has been started.
+  /// Precondition: start_session() was called.
   DemoSession& session() { return *session_; }
 
-  /// The control plane's next resources are the demo's, with this leaf as the first of the
-  /// aggregate, and this change.
+  /// Gives the control plane the demo's resources, with leaf number `first_leaf` first in the
+  /// aggregate's list, and with `change`.
   absl::Status write_resources(std::size_t first_leaf, const EndpointChange& change = {});
 
-  /// What `use` makes of the log.
+  /// Returns the result of `use` on the log, called under the mutex.
   template <class Use>
   auto with_log(Use use) {
     const std::lock_guard lock(mutex_);

@@ -5,8 +5,8 @@
 //
 //   all are there ─▶ SIGKILL to one ─▶ the client goes by other loads ─▶ calls are measured ─▶ …
 //
-// What the loads should be is computed by signalbox::plan_text, from the resources that the control
-// plane serves and the addresses that are down.
+// signalbox::plan_text computes the expected loads, from the resources that the control plane
+// serves and the addresses that are down.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -32,7 +32,7 @@ namespace {
 
 using Clock = Narrator::Clock;
 using Loads = std::map<std::string, double>;
-// A stop signal, or an error; neither: all went on.
+// A stop signal or an error; neither: the step was played to its end.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 constexpr auto kSettleTime = std::chrono::seconds(15);
@@ -42,7 +42,7 @@ class TieredDrill {
  public:
   explicit TieredDrill(DemoStage& stage) : stage_(stage) {}
 
-  // Calls that end later would tell nobody.
+  // Calls report to this object, so none may end after it.
   ~TieredDrill() { stage_.finish_load().IgnoreError(); }
 
   TieredDrill(const TieredDrill&) = delete;
@@ -53,11 +53,11 @@ class TieredDrill {
     log_.add(call);
   }
 
-  /// Empty: nobody is killed yet.
+  /// Plays a step. An empty `backend` kills none.
   Interruption play(const std::string& backend, Clock::duration measuring, Narrator& narrator);
   std::string live_line_of(std::chrono::nanoseconds since_start, std::chrono::nanoseconds interval);
 
-  // After the load has ended.
+  // Precondition: the load has ended.
   TierResult result() {
     return stage_.with_log(
         [this](const CallLog& calls) { return make_result(stage_.leaves(), calls, log_); });
@@ -135,8 +135,8 @@ Interruption TieredDrill::play(const std::string& backend,
   const auto in_effect = [this] { return is_in_effect(computed_); };
   if (const auto signal = narrator.wait_until(Clock::now() + kSettleTime, in_effect))
     return *signal;
-  if (!in_effect()) return {};  // The result says so.
-  // From the metric to every pick.
+  if (!in_effect()) return {};  // The result reports the step as never settled.
+  // Picks may use the loads a little later than the metric shows them.
   if (const auto signal = narrator.wait_until(Clock::now() + kNoticeTime)) return *signal;
   with_log([](TierLog& log) { log.settled(Clock::now()); });
   if (const auto signal = narrator.wait_until(Clock::now() + measuring)) return *signal;
@@ -165,7 +165,7 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage) {
       !status.ok()) {
     return end_early(status);
   }
-  // The first cluster's computed share, beside what it has.
+  // The first cluster's computed share, beside the measured shares.
   std::cout << live_header(stage.leaves(), "computed") << std::endl;
   Narrator narrator([&drill](auto since_start, auto interval) {
     return drill.live_line_of(since_start, interval);

@@ -25,7 +25,7 @@ using envoy::config::endpoint::v3::LocalityLbEndpoints;
 
 constexpr std::size_t kLeaves = 3;
 
-// Called for every place of a backend: its name, its cluster, its address to be read or changed.
+// Called for every backend, with its name, its cluster, and its address to read or change.
 using Visitor = std::function<void(
     const std::string& name, const std::string& cluster, SocketAddress& address)>;
 
@@ -60,7 +60,7 @@ void visit_places(std::vector<xds::ResourceBytes>& resources, const Visitor& vis
   }
 }
 
-// The clusters of an aggregate one; empty for every other.
+// The clusters of an aggregate cluster; empty for every other resource.
 std::vector<std::string> leaves_of(const xds::ResourceBytes& resource) {
   Cluster cluster;
   AggregateConfig aggregate;
@@ -72,7 +72,7 @@ std::vector<std::string> leaves_of(const xds::ResourceBytes& resource) {
   return {aggregate.clusters().begin(), aggregate.clusters().end()};
 }
 
-// Of the aggregate cluster.
+// Changes aggregate clusters only.
 void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
   Cluster cluster;
   AggregateConfig aggregate;
@@ -86,7 +86,7 @@ void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
   resource.bytes = cluster.SerializeAsString();
 }
 
-// The endpoint goes on in a locality of a priority that is lower than all others.
+// Moves the endpoint to a new locality of a priority below all others.
 void lower(ClusterLoadAssignment& assignment, LocalityLbEndpoints& locality, int index) {
   std::uint32_t lowest = 0;
   for (const auto& other : assignment.endpoints())

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's world, read from its resources: which clusters in which order, which backends where.
+// The demo's clusters and backends, read from its resources.
 //
 //   resources ─▶ [parse] ─▶ leaves, places ─▶ backends are started, on free ports
 //                                                │
 //   file for `signalbox serve` ◀─ [resources]
 //
 // Invariants
-//   T1  There are exactly three leaves, and every one of them has a place.
+//   T1  There are exactly three leaves, and every leaf has a place.
 //   T2  A backend's name is its cluster, a dash and its number within the cluster, from 1.
 
 #pragma once
@@ -27,38 +27,39 @@ namespace signalbox::tools {
 struct BackendPlace {
   std::string name;
   std::string cluster;
-  std::string host;  ///< As the resources say: an IP address, or a name.
+  std::string host;  ///< As in the resources: an IP address, or a name.
 
   friend bool operator==(const BackendPlace&, const BackendPlace&) = default;
 };
 
-/// How a backend's endpoint differs from what the resources say.
+/// How a backend's endpoint differs from the resources' endpoint.
 struct EndpointChange {
   enum class Kind { kNone, kDraining, kLowerPriority };
 
   Kind kind = Kind::kNone;
-  std::string backend = {};  ///< Of an EDS cluster.
+  std::string backend = {};  ///< The backend's name; its cluster is an EDS cluster.
 };
 
 class DemoTopology {
  public:
-  /// `file_name` is for the errors, and its ending says the format.
+  /// `file_name` stands in errors, and its extension gives the format.
   static absl::StatusOr<DemoTopology> parse(absl::string_view text, absl::string_view file_name);
 
   const std::string& target() const { return target_; }  ///< `xds:///…`
 
-  const std::string& aggregate() const { return aggregate_; }  ///< The cluster of clusters.
+  const std::string& aggregate() const { return aggregate_; }  ///< The aggregate cluster.
 
-  const std::vector<std::string>& leaves() const { return leaves_; }  ///< Its clusters, best first.
+  /// The aggregate's clusters, best first.
+  const std::vector<std::string>& leaves() const { return leaves_; }
 
   const std::vector<BackendPlace>& places() const { return places_; }
 
-  /// Puts an IP address in the place of a host's name, in the resources too.
+  /// Replaces a host's name with an IP address, in places and resources.
   void replace_host(const std::string& name, const std::string& ip);
 
-  /// The resources as a JSON file, with the ports by backend name filled in. In the aggregate's
-  /// order `first_leaf` is the first, the next the second, and so on around. One endpoint may be
-  /// changed.
+  /// The resources as JSON text, with each backend's port from `ports` (by backend name). The
+  /// aggregate's list is rotated so that leaf number `first_leaf` comes first. `change` may change
+  /// one endpoint.
   absl::StatusOr<std::string> resources(const std::map<std::string, int>& ports,
                                         std::size_t first_leaf = 0,
                                         const EndpointChange& change = {}) const;

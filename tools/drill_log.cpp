@@ -14,7 +14,7 @@ std::chrono::nanoseconds longest_backoff(std::chrono::nanoseconds away) {
   const xds::BackoffOptions rule;
   const Wait most = rule.max;
   Wait base = rule.initial;
-  // Chance shortens all waits before it, and lengthens the one under way.
+  // The worst case: jitter shortens every earlier wait, and lengthens the current wait.
   for (Wait begun = base * (1 - rule.jitter); begun <= away && base < most;
        begun += base * (1 - rule.jitter)) {
     base = std::min(most, base * rule.multiplier);
@@ -28,7 +28,7 @@ std::chrono::nanoseconds Absence::away() const {
 
 std::optional<std::chrono::nanoseconds> Absence::reconvergence() const {
   if (!returned || !in_effect) return std::nullopt;
-  // We may read that it is back after it has told its client.
+  // The control plane may answer its client before the script reads that it is back.
   return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(*in_effect - *returned));
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the drill sees of the control plane's absences, and by when each has to be made good.
+// The control-plane drill's log: each absence, and the bound within which its change must show.
 //
 //   script ─▶ left, returning, returned ─▶ [DrillLog] ─▶ drill_report
 //   load ─▶ add(FinishedCall) ─▶
 //
-// Each absence brings a change: other resources, which the control plane has when it is back. They
-// put another cluster first, so that the first call which that cluster answers shows that the
-// change is in effect.
+// Each absence brings a change: the control plane returns with other resources, which put another
+// cluster first. The first call that this cluster answers shows that the change is in effect.
 //
 //   left ──────▶ returning ──▶ returned ───────────▶ first answer of the cluster it brings
 //    away: the last good                 reconvergence ≤ back-off + 5 s
@@ -31,23 +30,23 @@ namespace signalbox::tools {
 /// How long a change may take once the client has reached its control plane again.
 inline constexpr std::chrono::seconds kReconvergenceTime{5};
 
-/// The longest wait before its next attempt that a client may have begun when its control plane
-/// has been away for so long (A57).
+/// The longest back-off that a client may be in when its control plane has been away for `away`
+/// (A57).
 std::chrono::nanoseconds longest_backoff(std::chrono::nanoseconds away);
 
 struct Absence {
   std::string name;
   std::string brings;         ///< The cluster that the change puts first.
-  bool breaks_stream = true;  ///< Else the client need not open another, and no back-off counts.
+  bool breaks_stream = true;  ///< False: the client keeps its stream, and no back-off counts.
   CallTime left;
-  std::optional<CallTime> returning;  ///< The first instant at which it may answer.
-  std::optional<CallTime> returned;   ///< By then it surely does.
+  std::optional<CallTime> returning;  ///< From here on the control plane may answer.
+  std::optional<CallTime> returned;   ///< From here on the control plane surely answers.
   std::optional<CallTime> in_effect;
-  std::uint64_t calls = 0;      ///< Answered while it was away.
-  std::uint64_t too_early = 0;  ///< Of these, by the cluster that the change brings.
+  std::uint64_t calls = 0;      ///< Calls answered before `returning`.
+  std::uint64_t too_early = 0;  ///< Those of `calls` that the cluster `brings` answered.
 
   std::chrono::nanoseconds away() const;
-  /// From its return to the first call that shows the change.
+  /// From the control plane's return to the first call that shows the change.
   std::optional<std::chrono::nanoseconds> reconvergence() const;
   std::chrono::nanoseconds bound() const;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the drill tells what it saw: a table at the end, and the same as data.
+// The control-plane drill's report: a table at the end, and the same as JSON data.
 //
 //   CallLog, DrillLog ─▶ DrillResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
 
@@ -30,7 +30,7 @@ struct DrillResult {
   };
 
   std::uint64_t rpcs = 0;
-  std::uint64_t failed_other = 0;  ///< All that failed: no backend is to blame.
+  std::uint64_t failed_other = 0;  ///< All failed calls: this drill kills no backend.
   std::string first_error;
   std::uint64_t p50_us = 0;
   std::uint64_t p99_us = 0;
@@ -39,8 +39,8 @@ struct DrillResult {
 
 DrillResult make_result(const CallLog& calls, const DrillLog& drill);
 
-/// Empty where the drill went well: no call failed, and of every phase the change was in effect
-/// after the control plane's return, within the bound.
+/// Empty if the drill went well: no call failed, and each phase's change was in effect after the
+/// control plane's return and within the bound.
 std::string why_failed(const DrillResult& result);
 
 nlohmann::json to_json(const DrillResult& result);

@@ -28,7 +28,7 @@ std::string or_dash(std::string text) {
   return text.empty() ? "-" : text;
 }
 
-// The largest unit that there is one of.
+// Seconds below a minute, minutes below an hour, hours below two days, else days.
 std::string age(const std::string& time_text, absl::Time now) {
   absl::Time time;
   if (!absl::ParseTime(absl::RFC3339_full, time_text, &time, nullptr)) return "-";

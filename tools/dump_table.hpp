@@ -11,8 +11,8 @@
 //   CDS   orders         ACKED   4        12m  127.0.0.1:18000  -
 //   EDS   orders-spare   NACKED  4        3h   127.0.0.1:18000  version 5, 8s ago: …
 //
-// STATE is CSDS' client_status. VERSION and AGE are of the resource in use, so of the last good one
-// beside an error. `-`: there is none. Control characters of names and errors are escaped.
+// STATE is CSDS' client_status. VERSION and AGE describe the resource in use: beside an error, that
+// is the last good resource. `-`: no value. Control characters in names and errors are escaped.
 
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace signalbox::tools {
 
-/// Members that are missing, or no text, count as empty.
+/// Members that are missing or no strings count as empty.
 std::string dump_table(const nlohmann::json& dump, absl::Time now);
 
 }  // namespace signalbox::tools

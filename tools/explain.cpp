@@ -26,13 +26,13 @@
 namespace signalbox::tools {
 namespace {
 
-// How long names that are looked up, and calls that wait, may take at the most.
+// The longest wait for name look-ups and for calls that wait.
 constexpr auto kPatience = std::chrono::seconds(10);
-// How a world comes to rest: see is_at_rest().
+// The rounds of is_at_rest().
 constexpr int kRounds = 30;
 constexpr auto kRound = std::chrono::milliseconds(10);
 
-// It could not be asked as it was.
+// The question could not be asked: a wrong address or question, or no permission.
 bool is_usage(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
          absl::IsInvalidArgument(status);
@@ -54,8 +54,8 @@ absl::StatusOr<std::string> ask_process(const ExplainOptions& options) {
                        std::chrono::duration<double>(options.timeout_seconds)));
 }
 
-// Who asks, what names mean, and which certificates there are: as the bootstrap says. All resources
-// are the file's, so its servers are not.
+// The bootstrap gives the node, the authorities and the certificate providers. Its servers are left
+// out, because all resources come from the file.
 absl::StatusOr<std::string> bootstrap_of(const ExplainOptions& options) {
   auto bootstrap = nlohmann::json::object();
   if (!options.bootstrap.empty()) {
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> bootstrap_of(const ExplainOptions& options) {
   return bootstrap.dump();
 }
 
-// The file has to have the target's listener: without it there would be nothing else to be told.
+// The file must have the target's listener; without it there is nothing to explain.
 absl::Status check_target(const ExplainOptions& options, const xds::Bootstrap& bootstrap) {
   const auto wanted = xds::listener_resource_name(bootstrap, options.target);
   if (!wanted.ok()) return wanted.status();
@@ -113,20 +113,20 @@ double connecting(const Runtime& runtime) {
   return count;
 }
 
-// Whether nothing has changed since the pick, and nothing is under way. Each round lets the
-// runtime's one thread work through what waits for it, and takes longer on a machine that is busy,
-// as the runtime does: so a loaded machine is waited for, and a resting one is not.
+// True if nothing was published since the pick and no subchannel is connecting. In each round the
+// runtime's one thread handles the messages that wait for it. On a busy machine a round takes
+// longer, as the runtime does, so the limit grows with the load.
 bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) {
   for (int round = 0; round < kRounds; ++round) {
     if (router.wait(pick, Router::Clock::now() + kRound)) return false;
-    // An answer means that the messages before the question have been handled. What it says, or
-    // that there is none, is of no interest.
+    // The call returns after the messages before it have been handled. Its result does not matter,
+    // and neither does an error.
     static_cast<void>(runtime.dump());
   }
   return connecting(runtime) == 0;
 }
 
-// Lets the tree grow: it does as it is picked from.
+// Picks until the runtime is at rest, because picks make policies create children and connect.
 void settle(const Runtime& runtime, const Router& router, const CallArgs& call) {
   const auto deadline = Router::Clock::now() + kPatience;
   Pick pick = router.pick(call);
@@ -138,8 +138,8 @@ void settle(const Runtime& runtime, const Router& router, const CallArgs& call) 
   }
 }
 
-// A runtime of our own, whose endpoints are assumed to be connected. With one thread, the order of
-// its work depends on nothing but its messages.
+// Explains with a runtime of its own, which takes all endpoints for connected. The runtime has one
+// thread, so the order of its work depends on nothing but its messages.
 absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   const auto bootstrap_json = bootstrap_of(options);
   if (!bootstrap_json.ok()) return bootstrap_json.status();
@@ -162,7 +162,7 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   runtime_options.seed = seed;
   runtime_options.scheduler_threads = 1;
   runtime_options.connection_attempt_delay =
-      std::chrono::seconds(2);  // The first attempt succeeds.
+      std::chrono::seconds(2);  // Assumed attempts succeed, so a second attempt is never needed.
   runtime_options.bootstrap_json = *bootstrap_json;
   runtime_options.transport = EndpointTransport::kAssumed;
   runtime_options.log = [is_quiet](const std::string& text) {
@@ -185,8 +185,8 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   };
   settle_with(without_cookies);
   if (without_cookies.headers.size() != question->headers.size()) {
-    // The cookie's host is connected as the pick asks for it. What is wrong with a cookie is a step
-    // of the explanation, and nothing to be logged beside it.
+    // The pick asks for the cookie's host, which is then connected. A faulty cookie is a step of
+    // the explanation, so it is not logged as well.
     *is_quiet = true;
     settle_with(*question);
   }

@@ -12,7 +12,7 @@
 //
 //   The call goes to 10.0.0.1:80, in cluster orders.
 //
-// Control characters of what is named are escaped.
+// Control characters in texts of the explanation are escaped.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace signalbox::tools {
 
-/// Members that are missing, or no text, count as empty.
+/// Members that are missing or no strings count as empty.
 std::string explain_text(const nlohmann::json& explanation);
 
 }  // namespace signalbox::tools

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A log-linear histogram: percentiles of what was recorded, in little memory.
+// A log-linear histogram: percentiles of recorded values, in little memory.
 //
 //   latency in µs ─▶ [record] ─▶ buckets ─▶ [percentile] ─▶ live line, table, JSON
 //
-// Values below 64 have a bucket each; above, every power of two is cut into 32 buckets, so that a
-// percentile is at most 1/32 (3.2 %) above the value that was recorded, and never below it.
+// Values below 64 have a bucket each. Above, every power of two is cut into 32 buckets. So a
+// percentile is at most 1/32 (3.2 %) above the recorded value, and never below it.
 
 #pragma once
 
@@ -24,8 +24,8 @@ class Histogram {
 
   std::uint64_t max() const { return max_; }
 
-  /// The smallest value that at least `percent` of the recorded ones do not exceed, rounded up to
-  /// its bucket's end; 0 where nothing was recorded. Precondition: 0 ≤ percent ≤ 100.
+  /// The smallest recorded value that at least `percent` of the recorded values do not exceed,
+  /// rounded up to its bucket's end; 0 if there is no value. Precondition: 0 ≤ percent ≤ 100.
   std::uint64_t percentile(double percent) const;
 
  private:

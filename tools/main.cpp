@@ -45,7 +45,7 @@ struct CommandLine {
 constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
 
-// In words of our own: CLI11's range shows six decimals, and calls a word out of range.
+// Replaces CLI::Range: its errors show six decimals, and call a word out of range.
 CLI::Validator number_between(double low, double high) {
   const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
   const auto check = [=](std::string& text) -> std::string {
@@ -56,7 +56,7 @@ CLI::Validator number_between(double low, double high) {
   return {check, ""};
 }
 
-// CLI11 would read -1 as the greatest number there is.
+// CLI11 would read -1 as the greatest unsigned number.
 CLI::Validator whole_number() {
   const auto check = [](std::string& text) -> std::string {
     std::uint64_t number = 0;
@@ -74,7 +74,7 @@ CLI::Validator one_of(absl::string_view word, absl::string_view other) {
   return {check, ""};
 }
 
-// An option that is given is not passed over.
+// An empty name would mean that the option was not given.
 CLI::Validator file_name() {
   const auto check = [](std::string& text) -> std::string {
     return text.empty() ? "expected the name of a file, got ''" : "";
@@ -82,8 +82,8 @@ CLI::Validator file_name() {
   return {check, ""};
 }
 
-// A port alone could be one of all interfaces: an address is to be said. One of IPv6 has brackets,
-// or its last part would be taken for the port.
+// The host is required, because a port alone could mean all interfaces. An IPv6 address needs
+// brackets, or its last part would count as the port.
 CLI::Validator host_and_port() {
   const auto check = [](std::string& text) -> std::string {
     const auto colon = text.rfind(':');
@@ -148,7 +148,7 @@ CLI::Validator method_path() {
   return {check, ""};
 }
 
-// What is wrong is said without the value, which may be a secret.
+// The error leaves the value out, because it may be a secret.
 CLI::Validator header_text() {
   const auto check = [](std::string& text) -> std::string {
     return std::string(signalbox::channel::parse_header(text).status().message());
@@ -170,7 +170,7 @@ CLI::Validator http_filter_type() {
   return {check, ""};
 }
 
-// "max_clusters, max_routes, …" with what they are, a line each.
+// The names of all limits with their defaults, a line each.
 std::string limits_text() {
   std::string text = "Limits:\n";
   for (const auto& limit : signalbox::xds::kNamedLimits)
@@ -184,7 +184,7 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, const s
   return command;
 }
 
-// What is run, and for how long.
+// The options that choose the script and its times.
 void add_demo_script(CLI::App& command, DemoOptions& options) {
   command.add_option("--drill", options.drill, "Another script: control-plane or tiered")
       ->type_name("NAME")
@@ -285,7 +285,7 @@ void add_serve(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_serve(line.serve); });
 }
 
-// As a runtime, which takes no two of one name.
+// Refuses a name that is given twice, as a runtime does.
 std::function<void(std::string)> each_once(const char* option) {
   return [option, seen = std::set<std::string>()](const std::string& name) mutable {
     if (!seen.insert(name).second)
@@ -387,7 +387,7 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
-// A process, or files.
+// The options that choose the source of the answer: a process, or files.
 void add_explained_world(CLI::App& command, ExplainOptions& options) {
   CLI::Option* const admin =
       command.add_option("--admin", options.admin, "unix:PATH or host:port of the process")
@@ -588,7 +588,7 @@ void add_version(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_version(line.version); });
 }
 
-// Not for users: the demo starts it.
+// Hidden from users: the demo starts this command.
 void add_backend(CLI::App& app, CommandLine& line) {
   BackendOptions& options = line.backend;
   CLI::App* command = add_command(app, "backend", "One of the demo's backends", "");
@@ -616,7 +616,7 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 
-// The first option that no command has; empty where there is none.
+// The first option that no command has; empty if all are known.
 std::string unknown_option(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     if (word.size() > 1 && word[0] == '-') return word;
@@ -624,7 +624,7 @@ std::string unknown_option(const CLI::App& app) {
   return "";
 }
 
-// CLI11's own statuses are none of ours.
+// Maps CLI11's statuses to our exit statuses.
 int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_word) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::string command = "signalbox";
@@ -632,7 +632,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
   for (const CLI::App* chosen : app.get_subcommands())
     command += " " + chosen->get_name();
   if (const std::string option = unknown_option(app); !option.empty()) {
-    what = "there is no option '" + option + "'";  // CLI11 would first miss something else.
+    what = "there is no option '" + option + "'";  // CLI11 would report another problem first.
   } else if (app.get_subcommands().empty() && !first_word.empty() && first_word[0] != '-') {
     what = "there is no command '" + first_word + "'";
   }
@@ -641,7 +641,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
 }
 
 int run(int argc, char** argv) {
-  // What gRPC logs of its own is also in our statuses, in fewer words.
+  // Our statuses say in fewer words what gRPC logs.
   ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
@@ -661,7 +661,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(app, error, argc > 1 ? argv[1] : "");
   }
-  // Nobody has seen the result of a command whose output was lost.
+  // A command fails if its output was lost.
   if (!std::cout.flush() && line.status == kExitOk) {
     std::cerr << "signalbox: cannot write to stdout\n";
     return kExitFailed;

@@ -14,7 +14,7 @@ namespace {
 using Place = std::pair<std::string, std::uint32_t>;  // Cluster and priority.
 using Percents = std::map<Place, std::uint32_t>;
 
-// The last '=' and the last '/' before it: names of clusters may have both.
+// Splits at the last '=' and at the last '/' before it: names of clusters may have both.
 bool read(const std::string& text, Place& place, std::uint32_t& percent) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) return false;

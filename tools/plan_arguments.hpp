@@ -4,7 +4,7 @@
 //
 //   --health orders/0=50   --degraded orders/0=20 ─▶ [read_health] ─▶ AssumedHealth
 //
-// Who is told of degraded endpoints alone takes the others for healthy.
+// A priority with --degraded alone: its other endpoints are healthy.
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace signalbox::tools {
 
-/// Each text is CLUSTER/PRIORITY=PERCENT. INVALID_ARGUMENT names the option and the text: what is
-/// no such text or no percentage, and a priority that one option has twice.
+/// Each text is CLUSTER/PRIORITY=PERCENT. INVALID_ARGUMENT names the option and the text: for a
+/// text of another form, a percentage above 100, and a priority that one option names twice.
 absl::StatusOr<std::vector<AssumedHealth>> read_health(const std::vector<std::string>& healthy,
                                                        const std::vector<std::string>& degraded);
 

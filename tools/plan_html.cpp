@@ -86,7 +86,7 @@ std::string label_of(absl::string_view label, CallShare share) {
   return share * 5 < kAllCalls * 2 ? absl::StrCat("<em>", text, "</em>") : text;
 }
 
-// `label`: shown before the percentage where the part is wide enough for it.
+// `label`: shown before the percentage if the part is wide enough for it.
 std::string part_of_stack(absl::string_view classes,
                           const std::string& name,
                           CallShare share,
@@ -125,8 +125,8 @@ bool a_zone_dies(const Plan& plan) {
   return false;
 }
 
-// The leaf's part of a bar, cut by zone: what a dead zone had is then seen to go. A locality has
-// one segment, whatever its priorities. Every second segment is lighter.
+// The leaf's part of a bar, cut by zone, so that readers see which calls a dead zone loses. A
+// locality has one segment over all priorities. Every second segment is lighter.
 std::string zones_of_stack(const PlannedLeaf& leaf, std::size_t index, lb::PlanAnswer answer) {
   std::vector<std::pair<std::string, CallShare>> zones;
   for (const PlannedPriority& priority : leaf.priorities) {
@@ -208,7 +208,7 @@ std::string bar_of(absl::string_view classes, CallShare share) {
                    "<div class=\"", classes, "\" style=\"width:", css_percent(share), "\"></div>");
 }
 
-// The bar of `then` has the colour of the row's cluster, that of `now` is grey.
+// The bar of `then` has the colour of the row's cluster; the bar of `now` is grey.
 std::string cells(const PlanRow& row, const PlanView& view) {
   const PlannedShares& shares = row.shares;
   const std::string then_class = row.leaf.has_value() ? colour(*row.leaf) : "failing";

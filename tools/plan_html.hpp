@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan as a page: one file, which fetches nothing and runs nothing.
+// A plan as an HTML page: one file, which loads nothing and has no script.
 //
 //   Plan, PlanView ─▶ [plan_html] ─▶ a file for any browser, light and dark
 //

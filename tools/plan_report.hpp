@@ -6,17 +6,18 @@
 //                          └──────▶ plan_html (plan_html.hpp)
 //   Plan, PlanView ─▶ [plan_json] ─▶ stdout
 //
-// The data, whose names and meanings stay (shares are percent of all calls to the cluster, with up
-// to four decimals; "priority" and "tiered" are the modes that were asked for):
+// The data. Names and meanings stay. Shares are percent of all calls to the cluster, with up to
+// four decimals; "priority" and "tiered" are the modes that were asked for:
 //
-//   cluster, is_aggregate, mode       what it runs in, and
-//   mode_from                         "metadata" (its own), "default" or, of a leaf, "leaf"
-//   panic_threshold                   of tiered mode, in percent, and
+//   cluster, is_aggregate, mode       the mode in which the cluster runs
+//   mode_from                         "metadata" (the cluster's), "default", or "leaf" (a leaf
+//                                     cluster)
+//   panic_threshold                   of tiered mode, in percent
 //   panic_threshold_from              "cluster" (its common_lb_config) or "default"
 //   assumed   {down: […], health: [{cluster, priority, healthy, degraded}], panic_threshold}
-//   failing   {priority: {now, then}, tiered: {now, then}}: calls that find nobody
-//   moved     {priority, tiered}: from now to then so much goes to other endpoints, or fails
-//   flip      {to, moved}: then, if the cluster ran in the other mode
+//   failing   {priority: {now, then}, tiered: {now, then}}: calls that find no endpoint
+//   moved     {priority, tiered}: the share that goes to other endpoints then than now, or fails
+//   flip      {to, moved}: the other mode, and the share that would move in it then
 //   notes     […]: what is missing
 //   clusters  [{name, lb_policy, note, shares, priorities: [{priority, assumed,
 //               health: {now: {healthy, degraded, healthy_hosts, overprovisioning_factor, panic},
@@ -39,7 +40,7 @@
 
 namespace signalbox::tools {
 
-/// What of a plan is shown.
+/// The parts of a plan that are shown.
 struct PlanView {
   std::vector<AggregateMode> modes = {AggregateMode::kPriority, AggregateMode::kTiered};
   PlanAssumptions assumptions;
@@ -50,30 +51,31 @@ struct PlanView {
 absl::string_view mode_word(AggregateMode mode);
 AggregateMode other_mode(AggregateMode mode);
 
-/// "33.33": percent, with two decimals where it needs them. "<0.01" for what would be nothing.
+/// "33.33": percent, with up to two decimals. "<0.01" for a share that would round to 0.
 std::string percent_text(CallShare share);
 
-/// A line of the tree, in its order.
+/// A line of the tree.
 struct PlanRow {
   std::size_t depth = 0;  ///< 0: a leaf cluster, …, 3: an endpoint.
   std::string name;
   std::string detail;  ///< May be empty.
   bool has_shares = true;
   PlannedShares shares;
-  std::optional<std::size_t> leaf =
-      std::nullopt;  ///< Its place in Plan::leaves; failing calls: none.
+  /// The index of the row's leaf in Plan::leaves; unset for failing calls.
+  std::optional<std::size_t> leaf = std::nullopt;
 };
 
 /// "north/zone-a", without empty parts at the end.
 std::string locality_text(const LocalityName& name);
 
-/// Of a locality's endpoints the first so many, and a row that says how many more there are.
+/// The tree's lines in their order. A locality shows its first `most_endpoints` endpoints, and a
+/// row with the number of further endpoints.
 std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);
 
-/// What is assumed: "zone-a is down, orders/0 has 50 % healthy endpoints". Empty: nothing is.
+/// The assumptions: "zone-a is down, orders/0 has 50 % healthy endpoints". Empty: there are none.
 std::string assumption_text(const PlanAssumptions& assumptions);
 
-/// How the calls move: from now to then in each mode, and by flipping the mode. A line each.
+/// How the calls move, from now to then in each mode, and if the mode is flipped. A line each.
 std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view);
 
 std::string plan_table(const Plan& plan, const PlanView& view);

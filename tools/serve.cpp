@@ -19,7 +19,7 @@
 namespace signalbox::tools {
 namespace {
 
-// A part of the demo has nobody to tell.
+// Silent as a part of the demo, which reports for itself.
 void say_what_is_served(const ServeOptions& options, std::size_t resources) {
   if (options.parent > 0) return;
   say("serve", absl::StrCat(options.resources, ": ", resources, " resources"));
@@ -46,7 +46,7 @@ void take_change(const ServeOptions& options, actors::WatchedFile& file, Control
   }
 }
 
-// Until a stop signal comes.
+// Serves changes of the file until a stop signal comes.
 void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane, int stop) {
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};

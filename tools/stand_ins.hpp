@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stand-ins — what `signalbox explain` runs in the place of a program's own policies and filters.
+// Stand-ins for a program's own policies and filters, which `signalbox explain` runs.
 //
 //   --lb-policy NAME, --http-filter TYPE ─▶ [stand-in] ─▶ RuntimeOptions
 //
-// Only the program knows what its own code decides. A policy's stand-in is round_robin, a filter's
-// lets every call pass. Each explanation says so in a step of its own.
+// Only the program knows the decisions of its own code. A policy's stand-in is round_robin. A
+// filter's stand-in lets every call pass. Each explanation says so in a step of its own.
 
 #pragma once
 

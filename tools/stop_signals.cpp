@@ -15,7 +15,7 @@ sigset_t stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  // The terminal has closed; under nohup it may.
+  // SIGHUP: the terminal has closed. Under nohup it is ignored, and this program runs on.
   struct sigaction hang_up = {};
   ::sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);

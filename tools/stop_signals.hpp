@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGINT, SIGTERM and SIGHUP as something that a command waits for.
+// SIGINT, SIGTERM and SIGHUP as events that a command waits for.
 //
 //   main: block_stop_signals() ─▶ every thread inherits it ─▶ the command: wait_for_stop(…)
 //
-// Blocked in all threads, the signals arrive nowhere else: no handler, nothing that has to be safe
-// in one.
+// All threads block the signals. So no handler runs, and no code has to be async-signal-safe.
 
 #pragma once
 
@@ -14,13 +13,14 @@
 
 namespace signalbox::tools {
 
-/// To be called before any thread is started.
+/// Call this before any thread is started.
 void block_stop_signals();
 
-/// The signal that came, at latest within this time; nothing where none did.
+/// The stop signal that came; nothing if none came within `at_most`.
 std::optional<int> wait_for_stop(std::chrono::nanoseconds at_most);
 
-/// A descriptor that is readable when one has come; wait_for_stop() takes it. -1 on failure.
+/// A descriptor that is readable when a stop signal has come; wait_for_stop() takes the signal. -1
+/// on failure.
 int open_stop_descriptor();
 
 }  // namespace signalbox::tools

@@ -66,7 +66,7 @@ void TierLog::settled(CallTime now) {
 }
 
 void TierLog::add(const FinishedCall& call) {
-  // Mostly the last one: who ended before it began is of an earlier step.
+  // The newest step that began before the call ended; mostly the last step.
   const auto step = std::find_if(
       steps_.rbegin(), steps_.rend(), [&](const TierStep& at) { return at.begun <= call.ended; });
   if (step == steps_.rend()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the tiered drill tells what it saw: a table at the end, and the same as data.
+// The tiered drill's report: a table at the end, and the same as JSON data.
 //
 //   CallLog, TierLog ─▶ TierResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
 
@@ -20,9 +20,9 @@ namespace signalbox::tools {
 struct TierResult {
   std::vector<std::string> leaves;
   std::uint64_t rpcs = 0;
-  std::uint64_t failed_in_flight = 0;  ///< Lost with the backend that had them.
+  std::uint64_t failed_in_flight = 0;  ///< Calls lost with the killed backend that had them.
   std::uint64_t failed_other = 0;
-  std::string first_error;  ///< Of the others.
+  std::string first_error;  ///< Of the first call in failed_other.
   std::uint64_t p50_us = 0;
   std::uint64_t p99_us = 0;
   std::vector<TierStep> steps;
@@ -32,12 +32,12 @@ TierResult make_result(const std::vector<std::string>& leaves,
                        const CallLog& calls,
                        const TierLog& tiers);
 
-/// Empty where the drill went well: every step's shares were as computed, and no call failed but
-/// those that a killed backend had.
+/// Empty if the drill went well: every step's shares were as computed, and no call failed but those
+/// that a killed backend had.
 std::string why_failed(const TierResult& result);
 
-/// `drill`, `rpcs`, `failed_in_flight`, `failed_other`, `p50_us`, `p99_us`, and `steps`: of each
-/// `step` (its number), `killed` (null: nobody yet), `computed` and `measured` (percent by
+/// `drill`, `rpcs`, `failed_in_flight`, `failed_other`, `p50_us`, `p99_us`, and `steps`. Each step
+/// has `step` (its number), `killed` (null: no backend yet), `computed` and `measured` (percent by
 /// cluster), `calls` (measured), `failed`, `settled_ms` (null: the loads were never in effect).
 nlohmann::json to_json(const TierResult& result);
 std::string table(const TierResult& result);

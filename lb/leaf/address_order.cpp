@@ -22,14 +22,14 @@ void shuffle_evenly(Order& order, std::uint64_t seed) {
     std::swap(order[left - 1], order[draw_below(seed, Salt::kEndpoint, left, left)]);
 }
 
-// In (0, 1), both ends left out: the upper 52 bits of the draw, and a half.
+// A number in (0, 1), both ends excluded: the upper 52 bits of the draw, plus a half.
 double uniform(std::uint64_t seed, std::uint64_t step) {
   const std::uint64_t bits = draw(seed, Salt::kEndpoint, step) >> 12U;
   return (static_cast<double>(bits) + 0.5) * 0x1.0p-52;
 }
 
-// Efraimidis and Spirakis: by u^(1/w), the greatest first. Its logarithm gives the same order, and
-// is not rounded to 1 where weights are as large as ours.
+// Efraimidis and Spirakis: sorts by u^(1/w), the greatest first. The logarithm gives the same
+// order, and large weights do not round it to 1.
 void shuffle_by_weight(Order& order, std::uint64_t seed) {
   std::vector<std::pair<double, std::size_t>> keys;
   keys.reserve(order.size());

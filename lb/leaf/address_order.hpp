@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// address_order — in which order pick_first tries the addresses of its endpoints.
+// address_order — the order in which pick_first tries the addresses of its endpoints.
 //
 //   endpoints ─▶ [shuffled, if so configured] ─▶ flattened ─▶ [families interleaved] ─▶ addresses
 //                 A62; by weight: A113            A61           RFC 8305, section 4
 //
-// Pure; all chance is the seed's, so that an update that changes nothing leaves the order alone.
+// Pure. All chance comes from the seed, so an update without changes keeps the order.
 
 #pragma once
 
@@ -19,14 +19,14 @@ namespace signalbox::lb {
 enum class Shuffle : std::uint8_t {
   kNone,      ///< As configured.
   kEvenly,    ///< Each order is as likely as any other.
-  kByWeight,  ///< First stands whom a draw by weight (endpoint_weights.hpp) takes, and so on.
+  kByWeight,  ///< Each next endpoint is drawn by weight (endpoint_weights.hpp).
 };
 
-/// An endpoint moves with all its addresses, which keep their order (A61).
+/// The addresses of an endpoint move together and keep their order (A61).
 std::vector<Address> flatten(const Endpoints& endpoints, Shuffle shuffle, std::uint64_t seed);
 
-/// IPv4 and IPv6 by turns, as long as there are both: the family of the first address begins.
-/// Within a family the order stays. Of an address that is there twice, the first place counts.
+/// Alternates IPv4 and IPv6 while both are left, beginning with the family of the first address.
+/// Each family keeps its order. An address that occurs twice keeps its first place only.
 std::vector<Address> interleave_families(std::vector<Address> addresses);
 
 }  // namespace signalbox::lb

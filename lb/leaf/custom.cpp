@@ -16,7 +16,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Which policy a configuration is of.
+// The policy that a configuration is for.
 struct Kind {
   std::size_t index = 0;
   std::string name;
@@ -60,7 +60,8 @@ class Custom final : public Policy {
   }
 
  private:
-  // It need not know of such requests: what ChildSet::hear_other does is done for it.
+  // The user's policy need not handle such requests: this does for it what ChildSet::hear_other
+  // does.
   LbEffects pass_on(const ChildAskedReresolution& asked) const {
     if (!children_.contains(asked.child)) return {};
     return {RequestReresolution{}};
@@ -189,8 +190,8 @@ class Custom final : public Policy {
   Generation applied_ = 0;
   std::set<Address> held_;
   std::map<ChildName, Kind> children_;
-  // What was published last: as it came, and as it went out. A picker that is published again stays
-  // the same one to those above.
+  // The picker published last, as the user's policy gave it, and as wrapped. A picker that is
+  // published again keeps its wrapper, so that parents see the same picker.
   PickerPtr theirs_;
   PickerPtr ours_;
 };

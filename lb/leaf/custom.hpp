@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom — a policy that the user registered, and our side of the contract with it (gRFC A52).
+// custom — wraps a policy that the user registered, and checks its side of the contract (gRFC A52).
 //
 //   Event ─▶ [custom] ─▶ the user's step ─▶ effects, all checked ─▶ shell
 //                                        └▶ a broken promise: the actor dies, and its last picker
 //                                           goes on serving
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
-// What the user's policy throws goes through: the shell ends the actor, counts, tells, and restarts
-// it with back-off, never with what killed it. The effects of such a step are not run, not even
-// those before the wrong one.
+// An exception of the user's policy passes through. The shell then ends the actor, counts and
+// reports its death, and restarts it with back-off, never with the configuration that killed it. No
+// effect of such a step is run, not even those before the faulty effect.
 //
-// Invariants: what the user's policy promises. lb/policy.hpp has P1 to P3.
-//   I1  Once configured it has published, and it reports nothing applied before (P1).
-//   I2  What it publishes has a picker and, in TRANSIENT_FAILURE, a status that is not OK.
-//   I3  Generations, of what it publishes and of what it reports, never fall, and are none that it
-//       has not been sent (P2).
-//   I4  It acquires no address that it holds; it releases, and connects, none that it does not.
-//   I5  It starts no child that runs, and updates, stops and wakes none that does not. A child
-//       keeps its policy, and is none of those that stand above a cluster's own.
-//   I6  It orders nothing that belongs to those above it: subchannel maps, the health and the
-//       counting of endpoints, observations.
+// Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
+//   I1  The step that takes its first configuration publishes a picker. It reports no
+//       configuration as applied before (P1).
+//   I2  Each publication has a picker. In TRANSIENT_FAILURE it also has a status that is not OK.
+//   I3  The generations of its publications never fall, and neither do those of its reports. None
+//       is newer than the newest generation that it was sent (P2).
+//   I4  It acquires no address that it holds. It releases and connects only addresses that it
+//       holds.
+//   I5  It starts no child that runs. It updates, stops and wakes only children that run. A child
+//       keeps its policy. No child has a policy that stands above a cluster's own policy.
+//   I6  It gives no order that belongs to the policies above it: subchannel maps, health and call
+//       counting of endpoints, sessions, observations.
 
 #pragma once
 
@@ -33,14 +35,14 @@
 
 namespace signalbox::lb {
 
-/// As registered.
+/// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Of its pickers; null: nobody counts.
+  /// Counts failed picks of its pickers; null: they are not counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 
-/// Null when nobody registered it: see PolicyOptions::custom.
+/// Null if PolicyOptions::custom does not have the policy.
 std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -12,7 +12,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Null: nothing is.
+// Null if the result is valid.
 const char* what_is_wrong(const PickResult& result) {
   return std::visit(
       Overloaded{
@@ -39,7 +39,7 @@ class CustomPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // A picker of the user's own that does not explain itself picks, with all that this leaves.
+  // A user's picker without an explain() of its own makes a real pick, with its marks and asks.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const Telling sink{trace};
     PickResult result = decide(args, sink);
@@ -59,7 +59,7 @@ class CustomPicker final : public Picker {
     try {
       PickResult result = sink.ask(*own_, args);
       if (const char* const wrong = what_is_wrong(result)) return failed(wrong, sink);
-      // It may have named the connection alone, without where its uses are counted.
+      // The user's picker may have set the connection without its use counter.
       if (auto* it = std::get_if<Complete>(&result.outcome))
         it->uses = it->connection->use_counter();
       return result;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom_picker — around the picker of a policy that the user registered.
+// custom_picker — wraps the picker of a policy that the user registered.
 //
 //   pick ─▶ [custom_picker] ─▶ the user's picker ─▶ its answer, if a picker may give it
 //                                              └──▶ threw, or wrong: Fail INTERNAL, counted
 //
-// Picks run on the threads of those who call: what the user's picker does wrong costs that call,
-// and nobody else.
+// Picks run on the callers' threads. A fault of the user's picker therefore fails that one call,
+// and nothing else.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace signalbox::lb {
 
-/// `failures`: counts picks that failed so; null: nobody does.
+/// `failures`: counts picks that failed by a fault of the user's picker; null: they are not
+/// counted.
 PickerPtr make_custom_picker(std::string policy,
                              PickerPtr own,
                              std::shared_ptr<const StripedCounters<1>> failures);

@@ -17,7 +17,7 @@ std::size_t index(ConnectivityState state) {
   return static_cast<std::size_t>(state);
 }
 
-// The set of addresses, whatever their order.
+// Identifies the set of addresses, whatever their order.
 std::string key_of(const Endpoint& endpoint) {
   if (endpoint.addresses.size() == 1) return endpoint.addresses.front().str();
   std::vector<Address> sorted = endpoint.addresses;
@@ -30,8 +30,8 @@ std::string key_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-// Where we are in the list before this one. Most of a list is as it was: whoever stands there again
-// needs no look-up, though one before him came, went, or was replaced.
+// The current place in the previous list. Most of a list stays as it was: an endpoint at the
+// expected place needs no look-up, even if an endpoint before it was added, removed or replaced.
 struct EndpointSet::Place {
   const std::vector<Entry*>& list;
   const absl::flat_hash_map<LocalityPtr, Span>& spans;
@@ -81,7 +81,7 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     }
   }
   if (order_ != left) changes_.list = true;
-  // New ones acquired first: an address that moves between endpoints is held throughout.
+  // New endpoints have acquired first: an address that moves between endpoints is held throughout.
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
@@ -128,7 +128,7 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
   return *slot;
 }
 
-// Whatever is said of it, a member refers to the newest list, so that older ones can go.
+// A member refers to the newest list even if nothing changed, so that older lists can be freed.
 void EndpointSet::adopt(Entry& entry,
                         const LocalityPtr& locality,
                         const Endpoint& endpoint,
@@ -139,7 +139,7 @@ void EndpointSet::adopt(Entry& entry,
     const bool is_same = *known == endpoint && before->name == locality->name;
     if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
-    if (is_same) return;  // Who goes by weights has to know, pickers of connections need not.
+    if (is_same) return;  // A locality's weight concerns policies, not pickers.
     changes_.ready |= entry.state == ConnectivityState::kReady;
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);
@@ -223,7 +223,8 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   if (std::exchange(entry.tracker, event.tracker) != event.tracker) changes_.ready = true;
 }
 
-// Lets `action` happen to one endpoint, with all that follows from it.
+// Runs `action` on one endpoint's PickFirst, and applies all consequences: shared holds, counts,
+// known states of addresses that it newly holds.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -250,7 +251,7 @@ void EndpointSet::drive(Entry& entry,
     hear(entry, event, effects);
 }
 
-// Whether that was the last user.
+// Returns whether the entry was the address's last user.
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
@@ -287,9 +288,9 @@ void EndpointSet::recount(Entry& entry) {
   }
 }
 
-// --- who is fit ---
+// --- fit members ---
 
-// A judge's verdict counts when it is on every address that is held.
+// A judge's verdict counts only if it is on every held address.
 bool EndpointSet::is_fit(const Entry& entry) const {
   if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
     return false;
@@ -319,13 +320,13 @@ void EndpointSet::tally_no_more(Entry& entry) {
   if (entry.fit) take(fit_, entry.tallied);
 }
 
-// --- what pickers are made of ---
+// --- the parts of pickers ---
 
 ReadyEndpoints EndpointSet::ready() const {
   const std::size_t size = count(ConnectivityState::kReady);
   ReadyEndpoints ready;
   ready.completes_.reserve(size);
-  ready.chosen_.reserve(size);  // Pointed into from now on.
+  ready.chosen_.reserve(size);  // Must not reallocate: completes_ points into it.
   ready.owners_.reserve(size);
   for (const Entry* entry : order_) {
     if (entry->connection == nullptr || !entry->counts) continue;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointSet — what policies with a pick_first per endpoint have in common (gRFC A61: petioles).
+// EndpointSet — the endpoints of a policy with a pick_first per endpoint (gRFC A61: petioles).
 //
 //   update, observe, connect ─▶ [EndpointSet: one PickFirst per endpoint] ─▶ Acquire-,
 //                                     │                                      ReleaseSubchannel,
 //                                     │                                      Connect
 //                                     └▶ members, their states, take_changes(), ready()
 //
-// An endpoint is its set of addresses; the later ones are its additional addresses. The endpoints
-// of all localities of all priorities of the slice are members, in the order of the configuration;
-// one that is named twice is a member once, where it is named first.
+// An endpoint is its set of addresses; those after the first are its additional addresses. Members
+// are the endpoints of all localities of all priorities of the slice, in the order of the
+// configuration. An endpoint that is named twice is a member once, at its first place.
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
-//   I2  An event of one endpoint costs O(1), a list O(its length), and no more than a copy of
-//       pointers where a locality is the same object as before.
+//   I2  An event of one endpoint costs O(1). A list costs O(its length), and only a copy of
+//       pointers for a locality that is the same object as before.
 //   I3  An unhealthy endpoint is not READY; its connection stays (A61: health, no fake failures).
-//       One that is listed as UNHEALTHY is the exception: it is used whatever its health (ENV-17).
+//       Exception: an endpoint that is listed as UNHEALTHY is used whatever its health (ENV-17).
 //   I4  Endpoints that share an address share its hold.
 
 #pragma once
@@ -41,7 +41,7 @@
 
 namespace signalbox::lb {
 
-/// What a picker knows of the endpoints that calls can go to. Movable: addresses stay.
+/// The READY endpoints, for a picker. Movable: a move keeps the addresses of all elements.
 class ReadyEndpoints {
  public:
   ReadyEndpoints() = default;
@@ -50,19 +50,19 @@ class ReadyEndpoints {
 
   std::size_t size() const { return completes_.size(); }
 
-  /// With its ChosenEndpoint, which lives as long as this.
+  /// Points to a ChosenEndpoint that lives as long as this object.
   const Complete& operator[](std::size_t at) const { return completes_[at]; }
 
  private:
   friend class EndpointSet;
 
-  std::vector<Complete> completes_;     // All that most picks look at.
-  std::vector<ChosenEndpoint> chosen_;  // Of the same.
-  std::vector<ConnectionPtr> owners_;   // Of the same.
+  std::vector<Complete> completes_;     // The only vector that most picks read.
+  std::vector<ChosenEndpoint> chosen_;  // One for each of completes_.
+  std::vector<ConnectionPtr> owners_;   // One for each of completes_.
 };
 
-/// From `at` on, in the order of a round: the first endpoint that the call has not tried; `at`
-/// where there is none. Looks at no more than one endpoint beyond those that were tried.
+/// The first endpoint from `at` on, going round, that the call has not tried; `at` if the call has
+/// tried all. Looks at no more than one endpoint beyond those that were tried.
 inline std::size_t first_untried(const ReadyEndpoints& ready,
                                  const PickArgs& args,
                                  std::size_t at) {
@@ -73,21 +73,22 @@ inline std::size_t first_untried(const ReadyEndpoints& ready,
   return at;
 }
 
-/// An endpoint that no call goes to, and why, for explanations.
+/// An endpoint that gets no calls, and the reason, for explanations.
 struct AbsentEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
   ConnectivityState state = ConnectivityState::kIdle;
-  absl::Status status;  ///< In TRANSIENT_FAILURE.
+  absl::Status status;  ///< The reason of TRANSIENT_FAILURE; else OK.
 };
 
 class EndpointSet {
  public:
-  /// When an endpoint is connected to: as soon as it is there, and again when it is lost; or when
-  /// connect() says so. Until then, and when lost, it is IDLE.
+  /// When an endpoint is connected. kAtOnce: when it becomes a member, and again when its
+  /// connection is lost. kWhenAsked: by connect(); before that, and when its connection is lost, it
+  /// is IDLE.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
-  /// Makes what counts the calls of one endpoint for the policy itself.
+  /// Makes the policy's own counter of the calls of one endpoint.
   using MakeCounter = std::function<CallTrackerPtr()>;
 
   struct Member {
@@ -95,18 +96,18 @@ class EndpointSet {
     const Endpoint* endpoint = nullptr;  ///< In `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Set exactly in READY.
-    CallTrackerPtr tracker;    ///< As the subchannel map told it with the connection.
-    CallTrackerPtr counter;    ///< Of MakeCounter; lives as long as the endpoint is a member.
-    bool counts = true;        ///< False: no pick can reach it; see let_count().
+    CallTrackerPtr tracker;    ///< From the subchannel map, with the connection.
+    CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
+    bool counts = true;        ///< False: no pick can reach the endpoint; see let_count().
   };
 
-  /// What happened since it was asked last.
+  /// The changes since the last take_changes().
   struct Changes {
-    bool list = false;         ///< Who is a member, in which order, or what is said of one.
-    bool states = false;       ///< Of any member.
-    bool ready = false;        ///< What ready() would give.
+    bool list = false;         ///< The members, their order, or the configuration of one.
+    bool states = false;       ///< The state of any member that counts.
+    bool ready = false;        ///< The result of ready().
     bool failure = false;      ///< last_failure().
-    bool unreachable = false;  ///< Somebody wants names to be resolved again.
+    bool unreachable = false;  ///< A PickFirst requests re-resolution.
 
     void merge(const Changes& more);
   };
@@ -119,27 +120,28 @@ class EndpointSet {
                        MakeCounter make_counter = nullptr,
                        Unreachable unreachable = Unreachable::kUnfit);
 
-  /// The endpoints from now on; null: none.
+  /// Replaces the list of endpoints; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
 
-  /// What a subchannel says. Of an address that is not held: dropped.
+  /// Takes the news of a subchannel. News of an address that is not held is dropped.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
-  /// A timer of one of them has fired.
+  /// Takes a fired timer of a PickFirst.
   void fire(const TimerId& timer, LbEffects& effects);
 
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
 
-  /// The same, by the first of its addresses; of nobody's: dropped. Only with kWhenAsked.
+  /// The same for the member with this first address; dropped if there is none. Only with
+  /// kWhenAsked.
   void connect(const Address& first, LbEffects& effects);
 
   std::size_t size() const { return order_.size(); }
 
   const Member& operator[](std::size_t member) const { return *order_[member]; }
 
-  /// Whether a member counts, as it does at first: one that does not is in none of count(),
-  /// counted(), ready() and last_failure(). To be followed by another picker.
+  /// Sets whether a member counts; at first every member does. Members that do not count are left
+  /// out of count(), counted(), ready(), absent() and last_failure(). A new picker has to follow.
   void let_count(std::size_t member, bool counts);
 
   /// How many members count.
@@ -150,33 +152,33 @@ class EndpointSet {
     return counts_[static_cast<std::size_t>(state)];
   }
 
-  /// Members that are fit for calls, as host_count.hpp defines it, and all members, whether or not
-  /// picks reach them.
+  /// Members that are fit for calls, as host_count.hpp defines it, and all members. Both include
+  /// members that picks do not reach.
   const HostTally& fit() const { return fit_; }
 
   const HostTally& all() const { return all_; }
 
-  /// Every address that is held has been heard of.
+  /// Every held address has reported a state.
   bool heard_all() const { return unheard_ == 0; }
 
-  /// Why the last one failed that did, of those that count.
+  /// The status of the latest failure of a member that counts.
   const absl::Status& last_failure() const { return last_failure_; }
 
-  /// Those that are READY, in order, of those that count.
+  /// The READY members that count, in order.
   ReadyEndpoints ready() const;
 
-  /// The others, of those that count; of more than `most` the first.
+  /// The members that count and are not READY: the first `most` of them.
   std::vector<AbsentEndpoint> absent(std::size_t most) const;
 
   Changes take_changes() { return std::exchange(changes_, {}); }
 
  private:
   struct Entry : Member {
-    std::optional<PickFirst> first;  // Nothing: never asked to connect.
-    bool heard_all = true;           // Of its addresses that are held.
-    std::uint64_t named_in = 0;      // The newest list that has it.
-    HostTally tallied;               // What it has in all_;
-    bool fit = false;                // and whether in fit_ as well.
+    std::optional<PickFirst> first;  // Unset: never asked to connect.
+    bool heard_all = true;           // Every held address of the endpoint has reported a state.
+    std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
+    HostTally tallied;               // The endpoint's part of all_.
+    bool fit = false;                // Whether fit_ has that part as well.
   };
 
   // An address that is held.
@@ -185,7 +187,8 @@ class EndpointSet {
     std::optional<SubchannelStateChanged> last;
   };
 
-  // The members that one locality brought, all of them, by position.
+  // The positions of a locality's members. Kept only if every endpoint of the locality is a member
+  // there, and not at an earlier place.
   struct Span {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -223,9 +226,9 @@ class EndpointSet {
   std::vector<Entry*> order_;  // As configured.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
-  absl::flat_hash_map<Address, Entry*> by_first_;  // With kWhenAsked.
+  absl::flat_hash_map<Address, Entry*> by_first_;  // Only with kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members that count, by state.
-  std::size_t unheard_ = 0;                        // Members that have not heard all.
+  std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;
   HostTally all_;
   absl::Status last_failure_;

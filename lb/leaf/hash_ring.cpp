@@ -12,8 +12,8 @@
 namespace signalbox::lb {
 namespace {
 
-// How many points the whole ring has, not rounded yet. In doubles and in this order, as the peers
-// compute it: whoever rounds differently has another ring.
+// The number of points of the whole ring, before rounding. Doubles, in this order of operations, as
+// Envoy and gRPC compute it: other rounding gives another ring.
 double points_wanted(const std::vector<HashRing::Item>& items,
                      double sum,
                      const HashRing::Sizes& sizes) {
@@ -34,7 +34,7 @@ HashRing::HashRing(const std::vector<Item>& items, Sizes sizes) {
 
   std::vector<std::pair<std::uint64_t, std::uint32_t>> points;
   points.reserve(static_cast<std::size_t>(std::ceil(wanted)));
-  double target = 0;  // Points up to and with the item; fractions are carried over to the next.
+  double target = 0;  // Points up to and including the item; fractions carry over to the next item.
   std::string text;
   for (std::uint32_t at = 0; at < items.size(); ++at) {
     target += wanted * (static_cast<double>(items[at].weight) / sum);

@@ -5,10 +5,11 @@
 //   keys and weights ─▶ [HashRing] ─▶ find(hash): the first point at or after it, then the next …
 //
 // An endpoint has points in proportion to its weight, the n-th at XXH64(key + "_" + n). The
-// lightest gets a whole number of them, such that there are at least `min` in all, as long as that
-// is not more than `max`. So Envoy and gRPC build it, and clients agree on it.
+// lightest endpoint gets a whole number of points, the least for which the ring has `min` points in
+// all. The ring has no more than `max` points. Envoy and gRPC build the same ring, so clients agree
+// on it.
 //
-// With more endpoints than `max` some have no point, and get no call.
+// With more endpoints than `max`, some endpoints have no point and get no call.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.
 
@@ -40,21 +41,21 @@ class HashRing {
   HashRing() = default;
   HashRing(const std::vector<Item>& items, Sizes sizes);
 
-  /// How many points there are.
+  /// The number of points.
   std::size_t size() const { return hashes_.size(); }
 
   /// The position of the first point at or after `hash`, going round. Precondition: not empty.
   std::size_t find(std::uint64_t hash) const;
 
-  /// Whether any point is this item's. False for an item that was not given.
+  /// Whether the item has a point. False for an item that the constructor was not given.
   bool has_point(std::size_t item) const { return item < present_.size() && present_[item]; }
 
-  /// Which item (its place among those given) stands at a position.
+  /// The item at a position, as its index in the constructor's `items`.
   std::uint32_t item(std::size_t position) const { return items_[position]; }
 
  private:
   std::vector<std::uint64_t> hashes_;  // Ascending.
-  std::vector<std::uint32_t> items_;   // Of the same.
+  std::vector<std::uint32_t> items_;   // The item of each hash.
   std::vector<bool> present_;          // By item.
 };
 

@@ -22,7 +22,7 @@ std::uint32_t choices_of(const LeastRequestConfig& config) {
   return std::clamp(config.choice_count, kFewestChoices, kMostChoices);
 }
 
-// Its uses are the calls in flight: there is nothing else to count.
+// The uses of the tracker are the calls in flight; ended() has nothing to count.
 class InFlight final : public CallTracker {
  public:
   void ended(const CallEnd& /*end*/) const noexcept override {}
@@ -95,7 +95,7 @@ class LeastRequestPicker final : public Picker {
     });
   }
 
-  // What the call has tried is drawn as its neighbour.
+  // A drawn endpoint that the call has tried is replaced by the next one that it has not tried.
   std::size_t sample(const PickArgs& args, std::uint64_t step) const {
     const std::size_t drawn = draw_below(args.seed, Salt::kEndpoint, ready_.size(), step);
     return args.tried == nullptr ? drawn : first_untried(ready_, args, drawn);
@@ -103,7 +103,7 @@ class LeastRequestPicker final : public Picker {
 
   ReadyEndpoints ready_;  // Never empty.
   std::vector<CallTrackerPtr> owners_;
-  std::vector<UseCounter> counters_;  // Of owners_: what a pick reads.
+  std::vector<UseCounter> counters_;  // The counters of owners_, which a pick reads.
   std::uint32_t choices_;
 };
 

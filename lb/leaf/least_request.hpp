@@ -4,13 +4,13 @@
 //
 //   parent ─▶ [least_request] ─▶ subchannel map, one hold per address
 //
-// Takes the endpoints of its slice, connects and says how it is as round_robin does (petiole.hpp).
-// Each pick draws choice_count READY endpoints, any of them perhaps twice, and takes the one with
-// the fewest calls in flight; of equals, the one drawn first.
+// Takes the endpoints of its slice, connects, and reports its state as round_robin does
+// (petiole.hpp). Each pick draws choice_count READY endpoints, perhaps one of them twice. It takes
+// the endpoint with the fewest calls in flight; among equals, the endpoint drawn first.
 //
-// Calls in flight are those that this policy sent: each endpoint has a CallTracker of the policy's
-// own, and who is under way holds a Use of it. It stays while the endpoint stays, whatever becomes
-// of its connection.
+// Calls in flight are those that this policy sent. Each endpoint has a CallTracker of the policy's
+// own, and each call under way holds a Use of it. The CallTracker lives as long as the endpoint is
+// a member, whatever happens to the connection.
 
 #pragma once
 

@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// So many explanations name.
+// The most endpoints that an explanation names.
 constexpr std::size_t kMostAbsent = 20;
 
 class AbsentNote final : public PickNote {
@@ -143,20 +143,21 @@ void Petiole::publish(LbEffects& effects) {
   effects.push_back(std::move(next));
 }
 
-// What was said of the endpoints is not so any more.
+// The published HostReport is out of date.
 bool Petiole::is_miscounted() const {
   if (!published_) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();
   return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
 }
 
-// The picker stays: it may be about to be built anew, but not for this.
+// Publishes the last picker again: new counts alone need no new picker.
 void Petiole::publish_hosts(LbEffects& effects) {
   published_->hosts = fit_of(endpoints_.fit(), endpoints_.all());
   effects.push_back(*published_);
 }
 
-// With those that are not READY, so that it can be explained why none of them was picked.
+// The picker with a note about endpoints that are not READY, which explains why they are not
+// picked.
 PickerPtr Petiole::told_picker() {
   PickerPtr picker = make_picker();
   const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Petiole — the base of policies with a pick_first per endpoint (gRFC A61): when to publish what.
+// Petiole — the base of policies with a pick_first per endpoint (gRFC A61). It decides when a state
+// or a picker is published.
 //
 //   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, one hold per address
 //   parent ◀─ Publish, Applied ◀─┘   │
 //                                    └▶ the policy itself: its state, its picker
 //
 // Invariants
-//   I1  A state edge is published at once, with its picker. What changes only the picker waits for
-//       the end of the burst (RebuildSoon); re-resolution is asked for once per burst, too.
-//   I2  Without endpoints it is in TRANSIENT_FAILURE, and says so.
-//   I3  Nothing is published twice: what does not change the picker builds none.
-//   I4  It says how many endpoints are fit (HostReport), and what it says before it reports a
-//       configuration applied is of that one's endpoints.
+//   I1  A change of state is published at once, with its picker. A change of the picker alone waits
+//       for the end of the burst (RebuildSoon). Re-resolution is requested once per burst, too.
+//   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
+//   I3  Nothing is published twice: an event that does not change the picker builds none.
+//   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
+//       as applied, the HostReport is already about that configuration's endpoints.
 
 #pragma once
 
@@ -30,7 +31,7 @@ class Petiole : public Policy {
   LbEffects step(const LbEvent& event, Instant now) final;
 
  protected:
-  /// `name`: the policy's, for texts of failures; a literal.
+  /// `name`: the policy's name in texts of failures; a literal.
   Petiole(absl::string_view name,
           PolicyContext context,
           EndpointSet::Connects connects,
@@ -42,19 +43,19 @@ class Petiole : public Policy {
 
   const EndpointSet& endpoints() const { return endpoints_; }
 
-  /// "<name>: 2 of 3 endpoints failed; last error: …", or that there are none.
+  /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
   /// Reads the policy's own configuration, before the endpoints of the same update are taken.
-  /// Whether another picker is wanted for it.
+  /// Returns whether the configuration needs a new picker.
   virtual bool configure(const ConfigUpdated& /*update*/) { return false; }
 
-  /// The endpoints are those of `update` now.
+  /// Called when endpoints() has the endpoints of `update`.
   virtual void endpoints_taken(const ConfigUpdated& /*update*/,
                                const EndpointSet::Changes& /*changes*/) {}
 
-  /// Whether a picker for the state published last would be another one after `changes`. As a
-  /// rule, pickers know who is READY or, where all have failed, why.
+  /// Whether `changes` need a new picker for the state published last. By default: a change of the
+  /// READY endpoints and, in TRANSIENT_FAILURE, of the last failure or the list.
   virtual bool needs_picker(const EndpointSet::Changes& changes) const;
 
   /// READY while any endpoint is READY, else CONNECTING while any may become it, else
@@ -64,12 +65,12 @@ class Petiole : public Policy {
   /// The picker for state().
   virtual PickerPtr make_picker() = 0;
 
-  /// A pick's ask, and the wish of somebody that the policy leave IDLE.
+  /// Handles a pick's ask; exit_idle() handles IdleExitRequested.
   virtual void asked(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
   virtual void exit_idle(LbEffects& /*effects*/) {}
 
-  /// After every event: what the policy starts on its own.
+  /// Called after every event, to start what no event asks for.
   virtual void follow_up(LbEffects& /*effects*/) {}
 
  private:
@@ -90,7 +91,7 @@ class Petiole : public Policy {
   Generation generation_ = 0;
   std::optional<Publish> published_;
   bool owes_applied_ = false;
-  bool dirty_ = false;  // The published picker is not what we would build now.
+  bool dirty_ = false;  // The published picker is out of date.
   bool reresolution_wanted_ = false;
   bool rebuild_ordered_ = false;
 };

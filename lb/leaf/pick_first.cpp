@@ -15,7 +15,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Whatever else has changed in the locality.
+// Ignores other changes of the locality.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;
@@ -23,7 +23,7 @@ bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
          left.locality->weight == right.locality->weight;
 }
 
-// The endpoint that the address stands for; nothing, if the list does not have it.
+// The endpoint with this address; empty if the list does not have it.
 ChosenEndpoint endpoint_of(const EndpointsPtr& endpoints, const Address& address) {
   if (endpoints == nullptr) return {};
   for (const Priority& priority : endpoints->priorities) {
@@ -158,10 +158,10 @@ class PickFirstPolicy final : public Policy {
   bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
-  HostTally all_;               // Of endpoints_.
-  CallTrackerPtr tracker_;      // Of the connection.
-  bool judged_unfit_ = false;   // The same: a judge finds its endpoint unfit.
-  PickerPtr picker_;            // The same as in what was published last.
+  HostTally all_;               // The tally of endpoints_.
+  CallTrackerPtr tracker_;      // The tracker of the connection.
+  bool judged_unfit_ = false;   // A judge finds the connection's endpoint unfit.
+  PickerPtr picker_;            // The picker published last.
   std::optional<Shown> shown_;  // What was published last.
 };
 

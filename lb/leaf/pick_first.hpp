@@ -4,16 +4,17 @@
 //
 //   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
 //
-// Connects as soon as it is configured; once its connection is lost it goes IDLE, and the next
-// pick (or IdleExitRequested) wakes it. The decisions, with their diagram and invariants, are
-// PickFirst's (pick_first_core.hpp); here they meet configuration, pickers and parents.
+// Connects as soon as it is configured. When its connection is lost it goes IDLE, and the next pick
+// (or IdleExitRequested) wakes it. PickFirst (pick_first_core.hpp) has the decisions, with their
+// diagram and invariants; this file joins them with configuration, pickers and parents.
 //
-// The order of the addresses is address_order.hpp's: endpoints as configured (shuffled by the seed,
-// and by weight, where so configured), each with its addresses in order, families interleaved.
+// address_order.hpp orders the addresses: endpoints as configured (shuffled by the seed, and by
+// weight, if so configured), each with its addresses in order, families interleaved.
 //
-// Health is nobody's business here: an endpoint that was ejected is used on, as there is no other
-// (A61, A17). Whether calls are counted is not affected. But it says how many are fit (HostReport):
-// all but the one in use if a judge finds that unfit; none once every address has failed.
+// Health does not change the choice: an ejected endpoint stays in use, because there is no other
+// (A61, A17). Its calls are counted all the same. The HostReport does heed health: all endpoints
+// are fit, less the endpoint in use if a judge finds it unfit. If
+// PolicyOptions::unreachable_is_unhealthy is set, none is fit once every address has failed.
 
 #pragma once
 

@@ -18,14 +18,14 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// Of one address its own words say it all.
+// A single address needs no summary.
 absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
   if (addresses == 1) return last_error;
   return absl::UnavailableError(absl::StrCat(
       "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
 }
 
-// Names the address, once: who makes connections may have done so.
+// Names the address once: the connector's text may name it already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string words = absl::StrCat(" ", why);
   const bool is_named = absl::StrContains(words, absl::StrCat(" ", address.str(), " ")) ||
@@ -45,7 +45,7 @@ PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
       health_(health),
       attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
 
-// --- what comes in ---
+// --- input ---
 
 void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   std::vector<Address> ordered = interleave_families(std::move(addresses));
@@ -80,8 +80,8 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// A delay that nobody waits for any more is not cancelled: its generation is past, or `timed` is
-// not set.
+// Delays are never cancelled. A delay that is out of date has an old generation, or finds `timed`
+// unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
   if (connecting == nullptr || timer.generation != timers_) return;
@@ -102,7 +102,7 @@ void PickFirst::release_all(LbEffects& effects) {
 
 // --- connecting ---
 
-// Begins a pass over addresses_. What is held already stays held, with what is known of it.
+// Begins a pass over addresses_. Subchannels of addresses that stay are kept, with their state.
 void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffects& effects) {
   std::vector<bool> is_held(addresses_.size());
   next.attempts.resize(addresses_.size());
@@ -130,7 +130,7 @@ void PickFirst::heard(Connecting& connecting,
                       LbEffects& effects) {
   const auto at = position_of(event.address);
   if (!at.has_value()) return;
-  // Whichever is READY first is chosen, whoever asked for that connection (A61).
+  // The first READY address is chosen, even if another holder asked for the connection (A61).
   if (event.state == ConnectivityState::kReady) return select(event, effects);
 
   Attempt& attempt = connecting.attempts[*at];
@@ -148,9 +148,9 @@ void PickFirst::heard(Connecting& connecting,
     if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
     return;
   }
-  // News of an address whose turn is to come, or has failed, waits.
+  // News of an address before its turn, or after its failure, changes only `state`.
   if (*at >= connecting.turns || attempt.failed) return;
-  if (is_idle) effects.push_back(Connect{event.address});  // It ended, and did not say how.
+  if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;
   attempt.failed = true;
   --connecting.awaited;
@@ -159,15 +159,15 @@ void PickFirst::heard(Connecting& connecting,
   if (was_newest || connecting.awaited == 0) take_turns(connecting, effects);
 }
 
-// Lets addresses have their turn until there is an attempt to be waited for. Before the first,
-// every address is heard of: one that is READY already is better than any attempt.
+// Gives addresses their turn until there is an attempt to wait for. The first turn comes after
+// every address has reported, because an address that is READY already is better than any attempt.
 void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
   if (connecting.unheard > 0) return;
   while (connecting.turns < addresses_.size()) {
     const std::size_t at = connecting.turns++;
     Attempt& attempt = connecting.attempts[at];
     if (attempt.state == ConnectivityState::kTransientFailure) {
-      // In back-off counts as tried: somebody's attempt has just failed (A61).
+      // An address in back-off counts as tried: an attempt at it has just failed (A61).
       attempt.failed = true;
       --connecting.awaited;
       continue;
@@ -183,7 +183,7 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
   if (connecting.awaited == 0) end_pass(connecting, effects);
 }
 
-// Behind the last address nobody waits.
+// The last address needs no delay: no attempt follows it.
 void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& effects) {
   connecting.timed = std::nullopt;
   if (at + 1 == addresses_.size()) return;
@@ -192,7 +192,7 @@ void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& eff
   effects.push_back(StartTimer{timer, attempt_delay_});
 }
 
-// Addresses that left their back-off meanwhile are due again.
+// Addresses that have left their back-off since their failure are due again.
 void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   report_failure(connecting, effects);
   for (std::size_t at = 0; at < addresses_.size(); ++at) {
@@ -201,7 +201,7 @@ void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   }
 }
 
-// Every address has failed (again): say why, and ask for better addresses.
+// Every address has failed (again): reports why, and asks for better addresses.
 void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
   connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")

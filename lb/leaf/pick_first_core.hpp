@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PickFirst — the decisions of pick_first, as a value: one for the pick_first policy itself, one
-// per endpoint inside round_robin and its like (gRFC A61: the universal leaf).
+// PickFirst — the decisions of pick_first, as a value. The pick_first policy has one; round_robin,
+// least_request and ring_hash have one per endpoint (gRFC A61: the universal leaf).
 //
 //   update, exit_idle, observe, fire ─▶ [PickFirst] ─▶ Acquire-, ReleaseSubchannel, Connect,
 //                                            │          StartTimer, RequestReresolution
@@ -13,18 +13,19 @@
 //                      │  └──────────────────┘
 //             Idle ────┘ exit_idle
 //
-// Connecting passes over the addresses once, in order: each has its turn when the attempt before
-// has failed, or has had `attempt_delay`; none is given up for another (Happy Eyeballs). The first
-// that is READY is selected, and the others released. When each has failed TRANSIENT_FAILURE is
-// reported, and from then on all of them are tried, each as soon as its back-off is over.
+// Connecting makes one pass over the addresses, in order. An address has its turn when the attempt
+// before it has failed, or has run for `attempt_delay`. No attempt is given up for another (Happy
+// Eyeballs). The first address that is READY is selected, and the others are released. When every
+// address has failed, TRANSIENT_FAILURE is reported. From then on all addresses are tried, each as
+// soon as its back-off is over.
 //
 // Invariants
 //   I1  Once every address failed, TRANSIENT_FAILURE is reported until READY.            (A62)
 //   I2  Fresh and Idle hold no subchannel, Selected exactly one, Connecting every address.
 //   I3  A selected connection is kept while it lives and its address is in the list; health
 //       changes what is reported, never what is connected.                               (A61)
-//   I4  A new list neither ends an attempt at an address that is still in it, nor gives that
-//       attempt its delay anew: lists that come quickly hold no address up.
+//   I4  A new list does not end an attempt at an address that is still in it, and does not restart
+//       the attempt's delay. So lists that come quickly hold no address up.
 //
 // Source: gRFC A61, A62; RFC 8305, section 5.
 
@@ -44,7 +45,7 @@
 
 namespace signalbox::lb {
 
-/// How long an attempt has before the next one joins it. What is beyond the bounds is cut to them.
+/// Time until the next attempt joins a running one. Values beyond the two bounds are cut to them.
 inline constexpr Duration kAttemptDelay = std::chrono::milliseconds(250);
 inline constexpr Duration kShortestAttemptDelay = std::chrono::milliseconds(100);
 inline constexpr Duration kLongestAttemptDelay = std::chrono::seconds(2);
@@ -53,43 +54,43 @@ class PickFirst {
  public:
   /// What to do when the selected connection is lost.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
-  /// Whether bad health is reported (below a policy of many endpoints), or nobody's business (as a
-  /// cluster's own policy: there is no other endpoint to go to).
+  /// kReported: bad health is reported as TRANSIENT_FAILURE (below a policy of many endpoints).
+  /// kIgnored: health changes nothing (as a cluster's own policy, which has no other endpoint).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
   explicit PickFirst(WhenLost when_lost,
                      Duration attempt_delay = kAttemptDelay,
                      Health health = Health::kReported);
 
-  /// The addresses, in order of preference; families are interleaved, duplicates dropped. The first
-  /// list is connected to at once; a later one leaves Idle idle.
+  /// Sets the addresses, in order of preference. Families are interleaved, duplicates dropped. The
+  /// first list is connected at once; a later list does not wake Idle.
   void update(std::vector<Address> addresses, LbEffects& effects);
 
   /// Begins to connect, if Idle.
   void exit_idle(LbEffects& effects);
 
-  /// What a subchannel says. Of an address that is not held: dropped.
+  /// Takes the news of a subchannel. News of an address that is not held is dropped.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
-  /// A timer that it started has fired. One that it does not wait for any more: dropped. Whoever
-  /// has many PickFirsts tells those that hold address_of(timer).
+  /// Takes a fired timer of this PickFirst. A timer that it no longer waits for is dropped. An
+  /// owner of many PickFirsts calls fire() on those that hold address_of(timer).
   void fire(const TimerId& timer, LbEffects& effects);
 
-  /// The address that the timer gives time to; empty: it is no timer of a PickFirst.
+  /// The address of the attempt that the timer measures; empty if it is no timer of a PickFirst.
   static Address address_of(const TimerId& timer);
 
-  /// Lets go of everything: the end.
+  /// Releases every subchannel. The PickFirst is Fresh then.
   void release_all(LbEffects& effects);
 
   ConnectivityState state() const;
 
-  /// Why, in TRANSIENT_FAILURE; else OK.
+  /// The reason of TRANSIENT_FAILURE; else OK.
   absl::Status status() const;
 
   /// Set exactly in READY.
   ConnectionPtr connection() const;
 
-  /// Every address that it acquired has been heard of.
+  /// Every acquired address has reported a state.
   bool heard_all() const;
 
  private:
@@ -98,29 +99,29 @@ class PickFirst {
   struct Idle {};
 
   struct Attempt {
-    std::optional<ConnectivityState> state;  ///< nullopt: acquired, not heard of yet.
-    bool begun = false;                      ///< By us, in this pass or one before.
+    std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
+    bool begun = false;                      ///< By this PickFirst, in this pass or an earlier one.
     bool failed = false;                     ///< Since its turn.
   };
 
   struct Connecting {
     std::vector<Attempt> attempts;     ///< By position in addresses_.
-    std::size_t unheard = 0;           ///< How many of them are not heard of yet.
-    std::size_t turns = 0;             ///< So many, from the first, have had their turn.
-    std::size_t awaited = 0;           ///< So many have not failed; 0: the pass is over.
-    std::optional<std::size_t> timed;  ///< Whose delay is running.
-    std::size_t failures = 0;          ///< Since all had failed.
+    std::size_t unheard = 0;           ///< How many of them have not reported yet.
+    std::size_t turns = 0;             ///< How many addresses, from the first, have had their turn.
+    std::size_t awaited = 0;           ///< How many have not failed; 0: the pass is over.
+    std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
+    std::size_t failures = 0;          ///< Failures since every address had failed.
     absl::Status last_error;
-    absl::Status reported;  ///< Not OK: TRANSIENT_FAILURE, with this (I1).
+    absl::Status reported;  ///< Not OK: the status of the reported TRANSIENT_FAILURE (I1).
   };
 
   struct Selected {
     Address address;
     ConnectionPtr connection;
-    absl::Status health;  ///< OK while healthy, or nobody's business.
+    absl::Status health;  ///< OK while healthy, and always with Health::kIgnored.
   };
 
-  /// What is known of one address before a new pass.
+  /// A held address and its state before a new pass.
   struct Known {
     Address address;
     std::optional<ConnectivityState> state;
@@ -146,7 +147,8 @@ class PickFirst {
   Duration attempt_delay_;
   std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
   std::vector<Address> addresses_;
-  absl::flat_hash_map<Address, std::size_t> positions_;  ///< In addresses_, if that has several.
+  /// In addresses_; empty if that has fewer than two.
+  absl::flat_hash_map<Address, std::size_t> positions_;
   std::variant<Fresh, Idle, Connecting, Selected> state_;
 };
 

@@ -42,7 +42,7 @@ class RingHash final : public Petiole {
                 context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
       items.reserve(weighed.size());
       for (const WeighedEndpoint& one : weighed) {
-        // Who is named twice is a member once.
+        // An endpoint that is named twice is a member once.
         if (items.size() == endpoints().size() ||
             endpoints()[items.size()].endpoint != one.endpoint)
           continue;
@@ -85,7 +85,7 @@ class RingHash final : public Petiole {
     if (state() == ConnectivityState::kIdle) connect_one(effects);
   }
 
-  // One that fails in the same step makes room for the next.
+  // An endpoint that fails in the same step makes room for the next.
   void follow_up(LbEffects& effects) override {
     const auto count = [&](ConnectivityState state) { return endpoints().count(state); };
     while (count(ConnectivityState::kReady) == 0 && count(ConnectivityState::kConnecting) == 0 &&
@@ -94,7 +94,7 @@ class RingHash final : public Petiole {
     }
   }
 
-  // The next one that is IDLE after the one before, so that all have their turn.
+  // Connects the next IDLE endpoint after the previous one, so that all have their turn.
   void connect_one(LbEffects& effects) {
     for (std::size_t left = endpoints().size(); left > 0; --left) {
       const std::size_t at = next_++ % endpoints().size();

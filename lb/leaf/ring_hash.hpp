@@ -7,23 +7,26 @@
 //   hash of a call: request_hash_header, where configured ─▶ else its route's ─▶ else by chance
 //
 // All endpoints of the slice are on one ring, each with its share by weight (A113), placed by its
-// hash key, or its first address. A pick walks from its hash: READY takes it; IDLE is connected,
-// and it waits; for CONNECTING it waits; past TRANSIENT_FAILURE it goes on. A hash by chance means
-// no endpoint: such a pick goes on to the first that is READY, and connects no more than one on its
-// way, none while another connects.
+// hash key, or else by its first address. A pick walks the ring from its hash:
+//   - A READY endpoint takes the call.
+//   - An IDLE endpoint is connected, and the call waits. At a CONNECTING endpoint the call waits.
+//   - An endpoint in TRANSIENT_FAILURE is passed over.
+// A hash by chance belongs to no endpoint. Such a pick goes on to the first READY endpoint, if
+// there is one. On its way it connects at most one endpoint, and none while another connects.
 //
-// Nothing is connected before a pick wants it, except: once an endpoint has failed and none is
-// READY, one that is IDLE is connected whenever nobody else connects, so that the policy comes out
-// of TRANSIENT_FAILURE though no pick reaches it.
+// An endpoint is connected when a pick or IdleExitRequested wants it, with one exception. While an
+// endpoint has failed, and none is READY or CONNECTING, an IDLE endpoint is connected. So the
+// policy leaves TRANSIENT_FAILURE even if no pick reaches it.
 //
 // Invariants
-//   I1  READY: any is. TRANSIENT_FAILURE: two or more are. CONNECTING: any is, or one of several
-//       failed. IDLE: any is. Else TRANSIENT_FAILURE. The first rule that fits.              (A42)
-//   I2  A change of state makes a picker of the same ring; a ring is built only for another list,
-//       weight, key or size.
-//   I3  An endpoint without a point on the ring, as there are where they are more than its points,
-//       is reached by no pick: it counts neither for the state nor in texts, and nobody connects
-//       it unasked.
+//   I1  The first rule that fits: READY if any endpoint is READY. TRANSIENT_FAILURE if two or more
+//       have failed. CONNECTING if any is CONNECTING, or if one of several has failed. IDLE if any
+//       is IDLE. Else TRANSIENT_FAILURE.                                                      (A42)
+//   I2  A change of state makes a picker with the same ring. A ring is built only when the list, a
+//       weight, a key or the size has changed.
+//   I3  When the ring has fewer points than endpoints, some endpoints have no point. No pick
+//       reaches them. They count neither for the state nor in texts, and are never connected
+//       unasked.
 
 #pragma once
 

@@ -45,7 +45,8 @@ PickResult RingHashPicker::decide(const PickArgs& args, const Sink& sink) const 
   };
   const Hash hash = hash_of(args);
   tell("walks the ring", [&] { return shown_hash(hash); });
-  // By chance any endpoint will do, so the walk goes on as long as a READY one may come.
+  // With a hash by chance any endpoint will do, so the walk goes on while a READY endpoint may
+  // come.
   const bool goes_on = hash.by_chance && ready_.size() > 0;
   bool connects = hash.by_chance && any_connecting_;
   const HashRing& ring = *parts_.ring;
@@ -114,7 +115,7 @@ std::string RingHashPicker::shown_hash(const Hash& hash) const {
 
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
   if (parts_.ask_target == nullptr) return;
-  // Reads before it writes, so that queued picks share the cache line in peace.
+  // Reads before it writes, so that queued picks do not fight for the cache line.
   if (idle.told_mark.load(std::memory_order_relaxed) ||
       idle.told_mark.exchange(true, std::memory_order_relaxed)) {
     return;

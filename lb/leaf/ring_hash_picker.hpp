@@ -26,8 +26,8 @@ class RingHashPicker final : public Picker {
   struct Parts {
     std::shared_ptr<const HashRing> ring;         ///< Not empty; its items are the members.
     std::string header;                           ///< request_hash_header; empty: the route's hash.
-    std::shared_ptr<const AskTarget> ask_target;  ///< Null: nobody hears asks.
-    absl::Status failure;                         ///< Where no endpoint will do. Not OK.
+    std::shared_ptr<const AskTarget> ask_target;  ///< Null: nothing hears asks.
+    absl::Status failure;                         ///< For picks that find no endpoint. Not OK.
   };
 
   RingHashPicker(Parts parts, const EndpointSet& members);
@@ -46,11 +46,11 @@ class RingHashPicker final : public Picker {
 
   struct Slot {
     ConnectivityState state = ConnectivityState::kIdle;
-    std::uint32_t place = 0;  ///< READY: in ready_. IDLE: in idle_.
+    std::uint32_t place = 0;  ///< READY: its index in ready_. IDLE: its index in idle_.
   };
 
-  // An endpoint that nobody connects to, and whether a pick has asked for it. Staleness is
-  // harmless: so is a duplicated ask.
+  // An IDLE endpoint, and whether a pick has asked for it. A stale mark is harmless, and so is a
+  // duplicated ask.
   struct Idle {
     explicit Idle(Address first) : address(std::move(first)) {}
 

@@ -15,9 +15,9 @@
 namespace signalbox::lb {
 namespace {
 
-// Each stripe of threads goes round by itself, on a cache line of its own: a shared position would
-// have every pick write what every other pick reads. Within a stripe the shares are exactly even;
-// the stripes start at places of their own, so that they do not march in step.
+// Each stripe of threads has a position of its own, on a cache line of its own. With a shared
+// position every pick would write what every other pick reads. Within a stripe the shares are
+// exactly even. The stripes start at different positions, so that they do not march in step.
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)
@@ -78,8 +78,8 @@ class RoundRobinPicker final : public Picker {
     return result;
   }
 
-  // Only says whose turn it is: whatever a thread reads is a good answer. So it is not counted up
-  // in one atomic step, which would wait for all that the pick still has under way; at worst two
+  // The index of the next endpoint. Any index that a thread reads will do, so a turn is no atomic
+  // increment, which would wait for all memory accesses that the pick has under way. At worst two
   // threads of one stripe take the same turn.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
@@ -102,7 +102,8 @@ class RoundRobin final : public Petiole {
         endpoints().ready(), context().seed, ++edition_);
   }
 
-  std::uint64_t edition_ = 0;  // Of the READY picker: each starts at places of its own.
+  // The number of the READY picker. Each picker starts at other positions.
+  std::uint64_t edition_ = 0;
 };
 
 }  // namespace

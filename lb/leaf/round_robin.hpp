@@ -4,16 +4,16 @@
 //
 //   parent ─▶ [round_robin] ─▶ subchannel map, one hold per address
 //
-// Takes the endpoints of all localities of all priorities of its slice, connects to every one at
-// once, and again as soon as one goes IDLE. Of several addresses of an endpoint the first that is
-// READY is used (Happy Eyeballs, pick_first_core.hpp). What it has in common with its like, and
-// when it publishes, is Petiole's (petiole.hpp).
+// Takes the endpoints of all localities of all priorities of its slice. It connects every endpoint
+// at once, and again as soon as the endpoint goes IDLE. An endpoint of several addresses uses the
+// first that is READY (Happy Eyeballs, pick_first_core.hpp). Petiole (petiole.hpp) is what
+// round_robin shares with other policies, and decides when it publishes.
 //
 // Invariants
 //   I1  READY while any endpoint is READY, else CONNECTING while any may become it,
 //       else TRANSIENT_FAILURE.
-//   I2  Each stripe of threads goes round by itself: on one thread the shares of the endpoints are
-//       exactly even, and no pick writes a cache line that another stripe reads.
+//   I2  Each stripe of threads has a position of its own. So the shares of the endpoints are
+//       exactly even on one thread, and no pick writes a cache line that another stripe reads.
 
 #pragma once
 

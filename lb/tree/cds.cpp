@@ -39,8 +39,8 @@ SubchannelSettings subchannel_settings(const Cluster& cluster,
       .authority = authority};
 }
 
-/// The endpoints as the tree wants them: where none are known, one priority without any, so that
-/// there is somebody to say so (A37-23, A37-25).
+/// The endpoints, with one empty priority if none is known, so that a child of it reports the lack
+/// of endpoints (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   if (endpoints != nullptr && !endpoints->priorities.empty()) return endpoints;
   auto one = endpoints == nullptr ? std::make_shared<Endpoints>()
@@ -49,7 +49,7 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
-/// Without those that only tiered knows of (D4).
+/// The endpoints without those that only tiered sees (D4).
 EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
   const auto has_unfit = [](const Priority& priority) {
     return !priority.degraded.empty() || !priority.unhealthy.empty();
@@ -139,7 +139,8 @@ class Cds final : public Policy {
         effects);
   }
 
-  // Its leaves read the world themselves, so it is sent on even if the aggregate is the same.
+  // The leaves read XdsConfig themselves, so an update is sent on even if the aggregate is the
+  // same.
   void serve_aggregate(const Cluster& cluster, const AggregateLeaves& leaves, LbEffects& effects) {
     if (map_ == Map::kOpen) map_ = Map::kClosing;
     unsettled_.reset();
@@ -194,19 +195,20 @@ class Cds final : public Policy {
   /// The subchannel map: closing while the old leaf still serves.
   enum class Map { kClosed, kOpen, kClosing };
 
-  const AggregateMode mode_;  ///< Of an aggregate that does not say.
+  const AggregateMode mode_;  ///< For an aggregate that names no mode.
   ChildSet children_;
   PriorityNames names_;
   Published published_;
-  ClusterConfigPtr served_;  ///< Null: the cluster cannot be had,
-  absl::Status failure_;     ///< and this is why.
+  ClusterConfigPtr served_;  ///< Null: the cluster has no valid configuration.
+  absl::Status failure_;     ///< The reason while served_ is null.
   LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
   TierSetPtr tiers_;         ///< As last told: CdsConfig::tiers.
   bool sessions_ = false;    ///< As last told: may_have_sessions().
-  std::string authority_;    ///< The target's.
+  std::string authority_;    ///< The target's authority.
   std::string note_;
   Map map_ = Map::kClosed;
-  std::optional<Generation> unsettled_;  ///< What the map was told of, and not yet that it ended.
+  /// The newest generation that the map serves and that is not settled yet.
+  std::optional<Generation> unsettled_;
 };
 
 }  // namespace

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cds — one cluster: looks it up in the configuration, and builds what serves it (gRFC A37, A75).
+// cds — looks one cluster up in the configuration, and builds the policies that serve it (gRFC A37,
+// A75).
 //
 //   cluster_manager ─▶ [cds] ─┬ leaf:      ─▶ outlier_detection ─▶ … ─▶ priority ─▶ lb_policy
 //   priority ─────────▶ [cds] ┤            └▶ the subchannel map that all below it share
 //                             └ aggregate: ─▶ priority, or tiered, ─▶ cds, one for each leaf
 //
-// A cluster that cannot be had is in TRANSIENT_FAILURE, and calls to it fail with UNAVAILABLE,
-// whatever went wrong; one that is gone drops them. Neither spoils another cluster (A75-11).
+// A cluster without a valid configuration is in TRANSIENT_FAILURE, and calls to it fail with
+// UNAVAILABLE, whatever went wrong. A deleted cluster drops its calls. Neither harms another
+// cluster (A75-11).
 //
 // Invariants
-//   D1  The subchannel map is open before anything below can acquire, and is closed only when
-//       nothing that served from it serves any more.
-//   D2  What lingers in the map is dropped once the generation is applied below.
-//   D3  A leaf that did not change hears nothing, unless sessions begin or end (may_have_sessions).
-//       One under tiered hears all: what died below it may have gone back to older tiers.
-//   D4  Endpoints that are not HEALTHY, UNKNOWN or DRAINING are known below only under tiered,
-//       which counts them and may send them calls; then leaf_tiers replaces priority.
+//   D1  The subchannel map is open before a policy below can acquire. It is closed only when no
+//       policy that served from it serves any more.
+//   D2  Subchannels that linger in the map are dropped once the generation is applied below.
+//   D3  A leaf that did not change gets no update, unless sessions begin or end
+//       (may_have_sessions). A leaf under tiered gets every update: a policy that died below it may
+//       have gone back to older tiers.
+//   D4  Policies below see endpoints that are not HEALTHY, UNKNOWN or DRAINING only under tiered,
+//       which counts such endpoints and may send them calls. leaf_tiers then replaces priority.
 
 #pragma once
 
@@ -26,7 +29,7 @@
 
 namespace signalbox::lb {
 
-/// `mode`: of an aggregate that does not say.
+/// `mode`: for an aggregate that names no mode.
 std::unique_ptr<Policy> make_cds(AggregateMode mode = AggregateMode::kPriority);
 
 }  // namespace signalbox::lb

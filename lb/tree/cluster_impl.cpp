@@ -17,7 +17,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// All that the rules are made of.
+/// The inputs of the rules.
 struct Terms {
   ClusterName cluster;
   std::string service_name;
@@ -88,12 +88,12 @@ class ClusterImpl final : public PassThrough {
             drop.category};
   }
 
-  // Whether what was counted so far is counted on for `terms`.
+  // Whether calls counted so far stay counted for `terms`.
   bool is_same_place(const Terms& terms) const {
     return terms_ && terms.cluster == terms_->cluster && terms.service_name == terms_->service_name;
   }
 
-  // The same gate as long as it limits the same.
+  // Keeps the gate while cluster, service and limit are the same.
   RequestGatePtr gate_for(const Terms& terms) {
     if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
       return rules_->gate;
@@ -106,7 +106,7 @@ class ClusterImpl final : public PassThrough {
         metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster));
   }
 
-  // The same as long as the leaf is below the same aggregate.
+  // Keeps the counter while the leaf and its aggregate are the same.
   std::shared_ptr<const LeafCalls> leaf_for(const Terms& terms) const {
     if (terms.aggregate.empty()) return nullptr;
     const bool is_same =
@@ -120,7 +120,7 @@ class ClusterImpl final : public PassThrough {
                                        : counters->of_leaf(terms.aggregate, terms.cluster));
   }
 
-  // Alone in the world, the count stays through a change of the limit all the same.
+  // Without shared limits, own_limits_ keeps the count when the limit changes.
   RequestLimitPtr limit_for(const Terms& terms) {
     if (auto* all = context_.options.request_limits.get())
       return all->of(terms.cluster, terms.service_name);
@@ -132,7 +132,7 @@ class ClusterImpl final : public PassThrough {
   std::optional<Terms> terms_;  ///< nullopt: before the first configuration.
   CallRulesPtr rules_;          ///< Made of terms_.
   CallGatePtr observed_;
-  // What was published last, and what it was made of.
+  // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;
   PickerPtr shown_;

@@ -13,10 +13,10 @@
 // refuses are dropped with UNAVAILABLE, even those that are wait_for_ready.
 //
 // Invariants
-//   I1  Calls in flight are counted for {cluster, EDS service name} by all who call it, across
-//       policies and channels (PolicyOptions::request_limits).
-//   I2  A new limit, a new share of drops hold from the moment they are published.
-//   I3  A picker that never completes is shown as it is, where nothing is dropped.
+//   I1  All policies and channels count the calls in flight to one {cluster, EDS service name}
+//       together (PolicyOptions::request_limits).
+//   I2  A new limit and a new share of drops hold from the moment they are published.
+//   I3  A child's picker that never completes is published unchanged if no calls are dropped.
 
 #pragma once
 

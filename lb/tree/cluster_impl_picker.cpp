@@ -24,7 +24,7 @@ class ClusterImplPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // It names no trackers: nothing is to be begun.
+  // Names no trackers, because an explanation begins no call.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
     PickResult result = decide(args, Telling{own});
@@ -62,11 +62,11 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // By itself, so that the result is made where the caller wants it: it is large.
+  // A function of its own, so that the large result is built where the caller wants it.
   template <typename Sink>
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
-    __builtin_prefetch(rules.gate.get());  // Entered when all else is settled.
+    __builtin_prefetch(rules.gate.get());  // The gate is entered last.
     const LeafCalls* const leaf = rules.leaf.get();
     if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
@@ -80,7 +80,7 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // What the router will find at the gate: whether it lets the call in.
+  // Tells whether the router will find the gate open.
   bool tell_gate(const Telling& sink) const {
     const std::int64_t calls = rules_->gate->in_flight();
     const std::uint32_t most = rules_->gate->limit();

@@ -23,11 +23,11 @@
 
 namespace signalbox::lb {
 
-/// What one configuration says of the cluster's calls.
+/// The rules of one configuration for the cluster's calls.
 struct CallRules {
   struct Drop {
     std::uint32_t per_million = 0;
-    absl::Status status;        ///< What the call is dropped with.
+    absl::Status status;        ///< The status of dropped calls.
     EventCountPtr count;        ///< Null: drops are not counted.
     std::string category = {};  ///< For explanations.
   };
@@ -35,8 +35,8 @@ struct CallRules {
   std::vector<Drop> drops;
   RequestGatePtr gate;                    ///< Never null.
   std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
-  std::string cluster;                    ///< For explanations; so is this:
-  std::string service;                    ///< Of EDS; empty for LOGICAL_DNS.
+  std::string cluster;                    ///< For explanations.
+  std::string service;  ///< For explanations: the EDS service name; empty for LOGICAL_DNS.
 };
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;

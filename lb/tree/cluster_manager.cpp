@@ -97,7 +97,7 @@ class ClusterManager final : public Policy {
     effects.push_back(Publish{state, status, make_cluster_picker(table_), children_.generation()});
   }
 
-  // A cluster without a configuration has no child: its calls can only be those of the past.
+  // A cluster without a configuration has no child: only calls that chose it before still name it.
   PickerPtr picker_of(const ClusterName& cluster) const {
     const ClusterManagerConfig::Child& config = config_.children.at(cluster);
     const Child* child = children_.find(child_of(cluster));
@@ -112,7 +112,7 @@ class ClusterManager final : public Policy {
   ChildSet children_;
   ClusterManagerConfig config_;
   ClusterTable table_;
-  std::set<ClusterName> changed_;  ///< Whose pickers changed since the last publication.
+  std::set<ClusterName> changed_;  ///< Clusters with a new picker since the last publication.
   bool rebuild_ordered_ = false;
 };
 

@@ -6,11 +6,12 @@
 //           ◀─ one picker for all, which asks the picker of the call's cluster
 //
 // Invariants
-//   M1  The step that takes a configuration publishes a picker that knows all its clusters, a new
-//       one queueing: no child need have answered (A31-18).
-//   M2  A retiring cluster never fails a call that would wait for ever: it drops (A31-17).
-//   M3  A change of the aggregated state is published at once; for mere changes of pickers one
-//       RebuildSoon stands for the whole burst.
+//   M1  The step that takes a configuration publishes a picker that knows all its clusters. A new
+//       cluster has a picker that queues, so no child need have answered (A31-18).
+//   M2  A retiring cluster never fails a call that would then wait for ever: it drops the call
+//       (A31-17).
+//   M3  A change of the aggregated state is published at once. Changes of pickers alone wait for
+//       the end of the burst (RebuildSoon).
 
 #pragma once
 

@@ -6,8 +6,8 @@
 //
 //   place of the name ─▶ chunk of 32 ─▶ name, picker
 //
-// Immutable, and sorted by name: whoever has all the names in order knows the place of one without
-// looking (PickArgs::cluster_place). A wrong guess costs a binary search.
+// Immutable, and sorted by name. A caller that has all the names in order knows a cluster's place
+// without a search (PickArgs::cluster_place). A wrong place costs a binary search.
 //
 // Two levels, so that one cluster's new picker copies one chunk and the list of chunks (n / 32
 // pointers), never the n entries.
@@ -37,15 +37,16 @@ class ClusterTable {
   /// This table with other pickers for some of its clusters; unknown ones are ignored.
   ClusterTable with(const Changes& changes) const;
 
-  /// Null if there is no such cluster. `place` is where it may well be.
+  /// Null if there is no such cluster. `place`: the cluster's probable place.
   [[gnu::hot]] const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
-  /// Of the only cluster that knows any; null: there is none, or several, or too many to look.
+  /// The seats of the only cluster that has any. Null if no cluster has seats, if several have, or
+  /// if there are more than kMostWithSeats clusters.
   const Seats* seats() const;
 
  private:
   static constexpr std::size_t kChunk = 32;
-  static constexpr std::size_t kMostWithSeats = 32;  ///< Each publication looks at all of them.
+  static constexpr std::size_t kMostWithSeats = 32;  ///< Each publication looks at all clusters.
   using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 
@@ -62,9 +63,9 @@ class ClusterTable {
 /// impossible, is dropped with INTERNAL (A31-19).
 PickerPtr make_cluster_picker(ClusterTable table);
 
-/// For a cluster that only old calls refer to: what would fail is dropped with UNAVAILABLE, so
-/// that no wait_for_ready call holds the cluster for ever (A31-17). Queueing stays only while the
-/// cluster tries to connect, which ends.
+/// For a cluster that only old calls refer to. Calls that would fail are dropped with UNAVAILABLE,
+/// so that no wait_for_ready call holds the cluster for ever (A31-17). `may_queue`: the cluster
+/// tries to connect, which ends; otherwise calls that would queue are dropped, too.
 PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue);
 
 }  // namespace signalbox::lb

@@ -24,8 +24,8 @@ std::vector<LocalityName> localities_of(const Priority& priority) {
 
 }  // namespace
 
-// Higher priorities choose first, and of several names that would do each takes the one that
-// stood highest. Where nothing survives but both are empty, the place keeps its name.
+// Higher priorities choose first. Of several names that match, a priority takes the name that stood
+// highest. A priority without localities keeps the name of its place if that had none either.
 std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   std::vector<Named> named;
   std::vector<bool> taken(last_.size(), false);
@@ -60,7 +60,7 @@ bool may_have_sessions(const XdsConfig& xds) {
 
 namespace {
 
-// EDS pushes; only a name can usefully be resolved again (A37-33).
+// EDS pushes updates; only a DNS name can usefully be resolved again (A37-33).
 bool ignores_reresolution(const Cluster& cluster) {
   return std::holds_alternative<EdsDiscovery>(cluster.discovery);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_tree — one cluster to the policies below its cds (gRFC A75).
+// cluster_tree — turns one cluster into the configuration of the policies below its cds (gRFC A75).
 //
 //   ClusterConfig ─▶ [leaf_tree | aggregate_tree] ─▶ configuration of the one child of cds
 //
@@ -17,11 +17,11 @@
 
 namespace signalbox::lb {
 
-/// Names the priorities of one leaf cluster, so that a priority that moves keeps its child: a
-/// name lives on while any of its localities does (A37-21).
+/// Names the priorities of one leaf cluster, so that a priority that moves keeps its child: a name
+/// stays while any of its localities stays (A37-21).
 class PriorityNames {
  public:
-  /// The names for the priorities of `endpoints`, in their order; the next call compares with it.
+  /// The names for the priorities of `endpoints`, in their order. The next call compares with them.
   std::vector<ChildName> assign(const Endpoints& endpoints);
 
  private:
@@ -34,12 +34,12 @@ class PriorityNames {
   std::uint64_t next_ = 0;
 };
 
-/// Whether calls of the target may be of a session: its listener's chain has a stateful_session
+/// Whether calls of the target may belong to a session: its listener's chain has a stateful_session
 /// filter, even one that does nothing unless a route says otherwise (A55-12).
 bool may_have_sessions(const XdsConfig& xds);
 
 /// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
-/// `lb_policy`: what stands under each priority, the cluster's own or what takes its place.
+/// `lb_policy`: the policy under each priority, the cluster's own or the one that replaces it.
 /// `tiers`, `aggregate`: see CdsConfig.
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
@@ -48,8 +48,8 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                       const TierSetPtr& tiers = nullptr,
                       const ClusterName& aggregate = {});
 
-/// Precondition: `cluster` is an aggregate, and stands for `leaves`. Its own policy, where it has
-/// one, takes the place of theirs (A75-8).
+/// Precondition: `cluster` is an aggregate of `leaves`. The aggregate's own policy, if it has one,
+/// replaces the leaves' policies (A75-8).
 LbConfigPtr aggregate_tree(const Cluster& cluster,
                            const AggregateLeaves& leaves,
                            AggregateMode mode = AggregateMode::kPriority);

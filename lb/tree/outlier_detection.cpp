@@ -19,7 +19,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// Who is set aside, for explanations.
+/// The ejected endpoints, for explanations.
 struct Ejections {
   ClusterName cluster;
   std::vector<EjectedEndpoint> endpoints;
@@ -27,7 +27,7 @@ struct Ejections {
 
 using EjectionsPtr = std::shared_ptr<const Ejections>;
 
-/// As the child's, and the endpoint's calls are counted.
+/// Picks as the child does, and names the tracker of the endpoint's calls.
 class CountingPicker final : public Picker {
  public:
   CountingPicker(PickerPtr child, EjectionsPtr ejections)
@@ -101,7 +101,8 @@ class OutlierDetectionPolicy final : public PassThrough {
   void arm_timer(Instant now, LbEffects& effects) {
     if (!counts()) return disarm_timer(effects);
     const Duration interval = std::max(config_.settings->interval, kShortestSweepInterval);
-    if (timer_ && interval == interval_) return;  // D1: it is due when it would be due anew.
+    // D1: a new timer would be due at the same instant.
+    if (timer_ && interval == interval_) return;
     const Instant since = timer_ ? timer_started_ : now;
     disarm_timer(effects);
     interval_ = interval;
@@ -149,7 +150,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     }
   }
 
-  // --- what is told ---
+  // --- orders and pickers ---
 
   void tell_map(LbEffects& effects) {
     if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
@@ -183,7 +184,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  EjectionsPtr ejections_;  ///< Null: they have changed since a picker was made.
+  EjectionsPtr ejections_;  ///< Null: changed since a picker was made.
   PickerPtr wrapped_;       ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };

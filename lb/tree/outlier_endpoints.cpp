@@ -48,7 +48,7 @@ void OutlierEndpoints::take_in(const Endpoint& endpoint) {
     slot->calls = make_tracked<EndpointCalls>(retirement_);
     trackers_changed_ = true;
   }
-  if (std::exchange(slot->named_in, lists_) == lists_) return;  // Named twice: one all the same.
+  if (std::exchange(slot->named_in, lists_) == lists_) return;  // Named twice.
   order_.push_back(slot.get());
 }
 
@@ -63,7 +63,7 @@ void OutlierEndpoints::forget_the_unnamed() {
   shrink_if_sparse(judged_);
 }
 
-// --- calls, and what follows from them ------------------------------------------
+// --- calls and ejections ------------------------------------------------------
 
 std::vector<CallTally> OutlierEndpoints::tally() {
   std::vector<CallTally> tallies;
@@ -97,7 +97,7 @@ void OutlierEndpoints::age(const OutlierDetection& settings, Instant now) {
   }
 }
 
-// --- what is told ----------------------------------------------------------------
+// --- tables -------------------------------------------------------------------
 
 std::shared_ptr<const TrackEndpoints::Table> OutlierEndpoints::trackers() const {
   if (order_.empty()) return nullptr;

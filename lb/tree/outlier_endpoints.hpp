@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // outlier_endpoints — the endpoints that outlier_detection judges: their calls, and their
-// sentences.
+// ejections.
 //
 //   data plane ─▶ EndpointCalls::ended ─▶ striped counts
-//                                            │ tally(): what came since the last tally
+//                                            │ tally(): calls since the last tally
 //   Endpoints ─▶ [OutlierEndpoints: calls, multiplier, ejection] ─▶ trackers(), unhealthy()
 //                                            ▲ eject(), age()
 //
-// An endpoint is its set of addresses, whatever their order and in whichever priority they stand
-// (A61, A75-3); one that stays in the list keeps what is known of it.
+// An endpoint is its set of addresses, whatever their order and priority (A61, A75-3). An endpoint
+// that stays in the list keeps its counts, multiplier and ejection.
 //
-// The gRFC's two buckets, of which one is zeroed and swapped in at each sweep, are here the
-// difference of two sums: counts only rise, and no call is lost between two buckets.
+// The gRFC zeroes one of two buckets and swaps them at each sweep. Here the difference of two sums
+// replaces the buckets: counts only rise, and no call is lost between two buckets.
 //
 // Source: gRFC A50 ("Outlier Detection Behavior"), A61 (endpoints of several addresses).
 
@@ -33,8 +33,9 @@
 
 namespace signalbox::lb {
 
-/// Counts the calls of one endpoint: each that is not OK has failed, a cancelled one too; one that
-/// never reached the endpoint says nothing. Thread-safe; no thread writes what another one reads.
+/// Counts the calls of one endpoint. Every call that is not OK has failed, cancelled calls
+/// included. A call that never reached the endpoint does not count. Thread-safe; no thread writes
+/// what another thread reads.
 class EndpointCalls final : public CallTracker {
  public:
   EndpointCalls() : successes_(UseCounter::take()), failures_(UseCounter::take()) {}
@@ -48,7 +49,7 @@ class EndpointCalls final : public CallTracker {
     if (end.code.has_value()) (*end.code == 0 ? successes_ : failures_).add(1);
   }
 
-  /// Since it was made; neither ever falls.
+  /// Calls since the object was made. Neither count ever falls.
   std::uint64_t successes() const { return static_cast<std::uint64_t>(successes_.sum()); }
 
   std::uint64_t failures() const { return static_cast<std::uint64_t>(failures_.sum()); }
@@ -58,11 +59,11 @@ class EndpointCalls final : public CallTracker {
   const UseCounter failures_;
 };
 
-/// An endpoint that is set aside, for explanations.
+/// An ejected endpoint, for explanations.
 struct EjectedEndpoint {
-  Address address;  ///< Its first.
+  Address address;  ///< The first of its sorted addresses.
   Instant since;
-  Instant until;  ///< It comes back with the first sweep after that.
+  Instant until;  ///< The first sweep after this instant ends the ejection.
   absl::Status why;
 };
 
@@ -72,35 +73,36 @@ class OutlierEndpoints {
   explicit OutlierEndpoints(std::shared_ptr<Retirement> retirement)
       : retirement_(std::move(retirement)) {}
 
-  /// The endpoints from now on, with those DEGRADED ones that get calls; null: none. Whoever is new
-  /// begins at zero; whoever leaves the list is forgotten, with his ejection.
+  /// Replaces the list of endpoints, which includes DEGRADED endpoints that get calls; null: none.
+  /// A new endpoint begins at zero. An endpoint that leaves the list is forgotten, with its
+  /// ejection.
   void update(const EndpointsPtr& endpoints);
 
   std::size_t size() const { return order_.size(); }
 
-  /// Closes the interval: what each endpoint's calls came to since the one before was closed, in
-  /// the order of the configuration.
+  /// Closes the interval. Returns each endpoint's calls since the previous tally(), in the order of
+  /// the configuration.
   std::vector<CallTally> tally();
 
   /// `endpoint`: its place in the last tally.
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
-  /// The end of a sweep: whose time is over comes back, and the multiplier of who is not ejected
-  /// falls by one.
+  /// Ends a sweep. An endpoint comes back when its ejection time is over. The multiplier of every
+  /// endpoint that was not ejected falls by one.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }
 
-  /// Who counts the calls to which address; null: nobody.
+  /// The tracker of each address; null: there are no endpoints.
   std::shared_ptr<const TrackEndpoints::Table> trackers() const;
 
-  /// All addresses of those that are ejected, and why; null: nobody is.
+  /// All addresses of ejected endpoints, with the reason; null: no endpoint is ejected.
   std::shared_ptr<const UnhealthyEndpoints> unhealthy() const;
 
-  /// Those that are ejected.
+  /// The ejected endpoints.
   std::vector<EjectedEndpoint> ejected(const OutlierDetection& settings) const;
 
-  /// Whether trackers(), or unhealthy(), may have changed since it was asked last.
+  /// Whether trackers(), or unhealthy(), may have changed since the last call of this function.
   bool take_tracker_changes() { return std::exchange(trackers_changed_, false); }
 
   bool take_health_changes() { return std::exchange(health_changed_, false); }
@@ -118,7 +120,7 @@ class OutlierEndpoints {
     std::uint64_t failures = 0;
     std::uint32_t multiplier = 0;
     std::optional<Ejection> ejection;
-    std::uint64_t named_in = 0;  ///< The newest list that has it.
+    std::uint64_t named_in = 0;  ///< The number of the newest list that names it.
   };
 
   void take_in(const Endpoint& endpoint);
@@ -129,7 +131,7 @@ class OutlierEndpoints {
   std::vector<Judged*> order_;  ///< As configured.
   EndpointsPtr list_;
   std::uint64_t lists_ = 0;
-  // Nothing has been told yet: a predecessor may have told something.
+  // True at first: a predecessor of the actor may have sent tables (D2 of outlier_detection).
   bool trackers_changed_ = true;
   bool health_changed_ = true;
 };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// outlier_rules — who is an outlier, who of them is ejected, and for how long: pure functions.
+// outlier_rules — which endpoints are outliers, which outliers are ejected, and for how long. Pure
+// functions.
 //
 //   CallTally of each endpoint ─▶ success_rate_outliers ──────┐
 //                              └▶ failure_percentage_outliers ┴▶ detect_outliers ─▶ Detection
 //
-// Counts are 64-bit integers, and percentages are compared without dividing; rates, their mean and
-// their deviation are doubles. Endpoints are known by their place in the list.
+// Counts are 64-bit integers, and percentages are compared without dividing. Rates, their mean and
+// their deviation are doubles. An endpoint is its index in the list.
 //
-// Source: gRFC A50 (algorithms), A91 (what is counted of them). Where A50's text lets one endpoint
-// more be ejected than its own comment on max_ejection_percent, may_eject() is as all gRPCs are.
-// minimum_hosts is as its algorithms say since 2022, not as its older comment on the field says.
+// Source: gRFC A50 (algorithms), A91 (what is counted of them). A50's text allows one ejection more
+// than its own comment on max_ejection_percent; may_eject() does what all gRPC implementations do.
+// minimum_hosts follows A50's algorithms since 2022, not A50's older comment on the field.
 
 #pragma once
 
@@ -25,16 +26,16 @@
 
 namespace signalbox::lb {
 
-/// What the calls of one endpoint came to in the interval that has ended.
+/// The calls of one endpoint in the interval that has ended.
 struct CallTally {
   std::uint64_t successes = 0;
   std::uint64_t failures = 0;
-  bool ejected = false;  ///< It is set aside already.
+  bool ejected = false;  ///< The endpoint is ejected already.
 
   std::uint64_t volume() const { return successes + failures; }
 };
 
-/// The endpoints whose success rate is below mean - stdev_factor / 1000 × standard deviation. Mean
+/// The endpoints with a success rate below mean - stdev_factor / 1000 × standard deviation. Mean
 /// and deviation are over the counted endpoints: those with at least request_volume calls, and at
 /// least one. There are no outliers while fewer than minimum_hosts endpoints are counted.
 std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
@@ -45,14 +46,15 @@ std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRa
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
 
-/// Whether one more may be ejected while `ejected` of `endpoints` are: the first always, any other
-/// while their share is below `max_percent`. So never more than max(1, ⌈share⌉) are.
+/// Whether one more endpoint may be ejected while `ejected` of `endpoints` are. The first always
+/// may, any other while the ejected share is below `max_percent`. So never more than max(1,
+/// ⌈share⌉) are ejected.
 bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_percent);
 
 /// How long an endpoint stays ejected: its multiplier times the base time, up to the maximum.
 Duration ejection_time(const OutlierDetection& settings, std::uint32_t multiplier);
 
-/// An outlier that was not ejected before, and what becomes of it.
+/// An outlier that was not ejected before, and the outcome for it.
 struct Detection {
   std::size_t endpoint = 0;
   DetectionMethod method = DetectionMethod::kSuccessRate;
@@ -61,8 +63,8 @@ struct Detection {
   friend bool operator==(const Detection&, const Detection&) = default;
 };
 
-/// Runs the algorithms that are set, success rate first; `draw` gives a number in [0, 100) for each
-/// outlier that may be ejected. One that the first spared may be ejected by the second.
+/// Runs the algorithms that are set, success rate first. `draw` gives a number in [0, 100) for each
+/// outlier that may be ejected. The second algorithm may eject an outlier that the first spared.
 std::vector<Detection> detect_outliers(const OutlierDetection& settings,
                                        std::vector<CallTally> tallies,
                                        absl::FunctionRef<std::uint64_t()> draw);

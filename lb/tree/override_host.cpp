@@ -16,8 +16,8 @@
 namespace signalbox::lb {
 namespace {
 
-/// Takes DRAINING endpoints out, counts them among the unhealthy ones, and remembers the localities
-/// that it made, so that one that did not change is the same pointer again.
+/// Moves DRAINING endpoints to the unhealthy ones. Remembers the localities that it made, so that
+/// an unchanged locality is the same pointer again.
 class DrainingFilter {
  public:
   EndpointsPtr filter(const EndpointsPtr& endpoints) {
@@ -52,7 +52,7 @@ class DrainingFilter {
     return {rest, draining};
   }
 
-  std::map<LocalityPtr, Parts> made_;  ///< From what came to what was passed on.
+  std::map<LocalityPtr, Parts> made_;  ///< From a locality as received to its two parts.
 };
 
 class OverrideHost final : public PassThrough {
@@ -75,7 +75,7 @@ class OverrideHost final : public PassThrough {
     HostStates left = std::exchange(states_, HostStates(table_->size()));
     for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
       const auto place = before->find((*table_)[at].address.str());
-      // Of who was not allowed nothing was told.
+      // A host that was not allowed has no state: the map has told nothing of it.
       if (place && (*table_)[at].allowed) states_[at] = std::move(left[*place]);
     }
     slots_ = make_host_slots(table_, states_);
@@ -90,7 +90,7 @@ class OverrideHost final : public PassThrough {
     keep({own.idle_timeout, nullptr}, effects);
   }
 
-  // A75-32: what is the same would bring no sweep forward.
+  // An order that changes nothing is not repeated: it would bring no sweep forward (A75-32).
   void keep(KeepSessions order, LbEffects& effects) {
     const bool is_same = kept_.marks != nullptr && order.marks != nullptr &&
                          kept_.idle_timeout == order.idle_timeout && *kept_.marks == *order.marks;
@@ -99,7 +99,7 @@ class OverrideHost final : public PassThrough {
     effects.push_back(std::move(order));
   }
 
-  // --- how the hosts are ---
+  // --- the states of hosts ---
 
   void on_subchannel(const SubchannelStateChanged& told, LbEffects& effects) override {
     set_state(told.address, told, effects);
@@ -109,7 +109,7 @@ class OverrideHost final : public PassThrough {
     set_state(gone.address, std::nullopt, effects);
   }
 
-  // Whatever is said, a new picker follows: what was asked for may have been lost.
+  // A new picker follows every event, because an ask of the last picker may have been lost.
   void set_state(const Address& address,
                  std::optional<SubchannelStateChanged> state,
                  LbEffects& effects) {
@@ -126,8 +126,8 @@ class OverrideHost final : public PassThrough {
       slots_ = make_host_slots(table_, states_);
   }
 
-  // What a call waits for is had, and connected; what has gone meanwhile is in no picker any more
-  // (A75-38).
+  // Acquires and connects the host that a call waits for. An ask for a host that is gone is
+  // dropped: the newest picker does not have the host (A75-38).
   void on_ask(const PickAsk& ask, LbEffects& effects) override {
     const auto place = place_of(ask.address);
     if (!place) return;
@@ -136,14 +136,14 @@ class OverrideHost final : public PassThrough {
     if (!state || state->state == ConnectivityState::kIdle) effects.push_back(Connect{ask.address});
   }
 
-  /// Where the address is in the table, if sessions may stay there.
+  /// The place of the address in the table, if sessions may stay on that host.
   std::optional<std::size_t> place_of(const Address& address) const {
     if (table_ == nullptr) return std::nullopt;
     const auto place = table_->find(address.str());
     return place && (*table_)[*place].allowed ? place : std::nullopt;
   }
 
-  // --- what is shown ---
+  // --- the picker ---
 
   PickerPtr show(const PickerPtr& child) override {
     if (slots_ == nullptr) return child;
@@ -155,15 +155,16 @@ class OverrideHost final : public PassThrough {
   }
 
   const std::shared_ptr<const AskTarget> asks_;
-  std::pmr::memory_resource* const memory_;  ///< Of marks and seats.
+  std::pmr::memory_resource* const memory_;  ///< For marks and seats.
   DrainingFilter draining_;
-  HostTablePtr table_;  ///< Null: no call can be of a session.
+  HostTablePtr table_;  ///< Null: no call can belong to a session.
   HostStates states_;   ///< Of table_.
-  HostSlotsPtr slots_;  ///< Of both, as of the last update or RebuildDue; null where table_ is.
-  KeepSessions kept_;   ///< As ordered last.
+  /// Of table_ and states_ at the last update or RebuildDue; null if table_ is null.
+  HostSlotsPtr slots_;
+  KeepSessions kept_;  ///< The order given last.
   bool slots_are_old_ = false;
   bool rebuild_ordered_ = false;
-  // What was published last, and what it was made of.
+  // The picker published last, and its inputs.
   PickerPtr shown_child_;
   HostSlotsPtr shown_slots_;
   PickerPtr shown_;

@@ -16,7 +16,7 @@
 namespace signalbox::lb {
 namespace {
 
-// As many as a cookie may name.
+// `first`, then other addresses of the endpoint, up to kMostCookieHosts in all.
 std::string hosts_of(const Endpoint& endpoint, const Address& first) {
   std::string hosts = first.str();
   std::size_t left = kMostCookieHosts - 1;
@@ -59,7 +59,7 @@ HostTable::HostTable(const EndpointsPtr& endpoints,
   each([&](const LocalityPtr&, const Endpoint& endpoint, bool) {
     size += endpoint.addresses.size();
   });
-  hosts_.reserve(size);  // Pointed into from now on.
+  hosts_.reserve(size);  // Must not reallocate: places_ points into it.
   places_.reserve(size);
   each([&](const LocalityPtr& locality, const Endpoint& endpoint, bool is_allowed) {
     add(locality, endpoint, is_allowed, before, cluster);
@@ -109,7 +109,7 @@ class HostSlots final : public SessionHosts {
  public:
   struct Slot {
     const Host* host = nullptr;
-    bool is_held = false;  ///< There is a subchannel, and this is how it is:
+    bool is_held = false;  ///< The address has a subchannel, in `state`.
     ConnectivityState state = ConnectivityState::kIdle;
     bool is_fit = false;  ///< EDS, outlier detection and health checks allow its calls.
     absl::Status status;
@@ -138,7 +138,7 @@ class HostSlots final : public SessionHosts {
     return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
   }
 
-  /// Of a call that it takes.
+  /// The affinity of a call that the host takes.
   static Affinity affinity_to(const Host& host) {
     const bool drains = is_draining(*host.endpoint);
     return {drains ? AffinityResult::kHitDraining : AffinityResult::kHit, &host.hosts};
@@ -178,7 +178,7 @@ class HostSlots final : public SessionHosts {
 
   HostTablePtr table_;
   std::vector<Slot> slots_;  ///< In the table's order; never resized, hence never moved.
-  Seats seats_;              ///< Of those that take calls.
+  Seats seats_;              ///< Of the hosts that take calls.
 };
 
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
@@ -191,7 +191,7 @@ namespace {
 
 using Slot = HostSlots::Slot;
 
-// The next of the texts between commas; `rest` loses it.
+// The next text between commas, which is removed from `rest`.
 absl::string_view take_host(absl::string_view& rest) {
   const std::size_t comma = rest.find(',');
   const absl::string_view host = rest.substr(0, comma);
@@ -199,7 +199,7 @@ absl::string_view take_host(absl::string_view& rest) {
   return host;
 }
 
-// Of the hosts of a cookie the first of each kind.
+// The first host of each kind among the hosts of a cookie.
 struct Named {
   const Slot* known = nullptr;
   const Slot* ready = nullptr;
@@ -208,7 +208,8 @@ struct Named {
   bool is_connecting = false;
 };
 
-// Up to the first READY one. `visit` is called with each slot; null: the address is not known.
+// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address is
+// not known.
 template <typename Visit>
 Named look_up(const HostSlots& slots, absl::string_view hosts, const Visit& visit) {
   Named named;
@@ -233,7 +234,7 @@ Named look_up(const HostSlots& slots, absl::string_view hosts, const Visit& visi
 
 }  // namespace
 
-// What pick_host() does, in one word.
+// The decision of pick_host(), in one word.
 HostPromise HostSlots::promise(absl::string_view hosts) const {
   const Named named = look_up(*this, hosts, [](const Slot*) {});
   if (named.ready != nullptr) return HostPromise::kReady;
@@ -245,7 +246,7 @@ HostPromise HostSlots::promise(absl::string_view hosts) const {
 
 namespace {
 
-// Why a call cannot go there.
+// Why a call cannot go to the cookie's host.
 std::string reason_of(const Slot* known) {
   if (known == nullptr) return "no endpoint of the cluster has this address";
   if (!known->host->allowed) {
@@ -279,7 +280,8 @@ Verdict verdict_of(const Slot* slot) {
   }
 }
 
-// What only the cookie says is not told: it is a value of the call's metadata.
+// The status does not name an address that only the cookie has: that is a value of the call's
+// metadata.
 PickResult refuse(const Slot* known) {
   const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());
@@ -316,7 +318,7 @@ class OverrideHostPicker final : public Picker {
     return pick_host(args, sink);
   }
 
-  // Not every call has asked for what it is going to write.
+  // Prefetches here, because not every call has done so before.
   static PickResult sit(const Seat& seat, const PickArgs& args) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
@@ -330,7 +332,8 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  // Of one address of the cookie. What only the cookie says is not told: it may have been sealed.
+  // Tells of one address of the cookie. An address that only the cookie has is not named: the
+  // cookie may have been sealed.
   template <typename Sink>
   static void tell_verdict(const Sink& sink, const Slot* slot) {
     sink.tell([&] {
@@ -341,10 +344,10 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  //  the first READY one
-  //  else wait for the first IDLE one, else for any CONNECTING one
-  //  else wait for the first that nobody holds
-  //  else the child's
+  //  the first READY host
+  //  else wait for the first IDLE host, else for any CONNECTING host
+  //  else wait for the first host without a holder
+  //  else the child picks
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
     const absl::string_view hosts = lb::hosts_of(*args.session);
@@ -397,7 +400,7 @@ class OverrideHostPicker final : public Picker {
     return result;
   }
 
-  // The first call of all that wait for the slot carries its ask.
+  // Only the first of all calls that wait for the slot carries its ask.
   template <typename Sink>
   PickResult wait(AffinityResult why,
                   const Sink& sink,

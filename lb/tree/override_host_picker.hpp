@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// override_host's picker — the host that a call's session is on, else whom the child picks.
+// override_host's picker — picks the host of a call's session, or else lets the child pick.
 //
-//   endpoints ─▶ HostTable: whom a cookie may name ─┐
-//   subchannel map ─▶ HostStates: how each one is ──┴▶ HostSlots ─┐
+//   endpoints ─▶ HostTable: the hosts of cookies ───┐
+//   subchannel map ─▶ HostStates: their states ─────┴▶ HostSlots ─┐
 //   child's picker ───────────────────────────────────────────────┴▶ Picker::pick(session)
 //
-// A call of a session goes to the first READY address of its cookie; else it waits for the first
-// IDLE one to connect; else for one that is connecting; else for the first that nobody holds to be
-// created; else it is the child's, or fails if its session is strict. An address counts if the
-// endpoint's health is one that sessions may stay on (override_host_status) and nobody finds the
-// endpoint unfit: an ejected one has no calls by cookie either.
+// The first rule that fits decides about a call of a session:
+//   – The first READY address of its cookie takes the call.
+//   – The call waits for the first IDLE address, which is told to connect.
+//   – The call waits for an address that is CONNECTING.
+//   – The call waits for the first address without a subchannel, which is then created.
+//   – The child picks, or the call fails if its session is strict.
 //
-// Nearly every call finds the host of its cookie READY, and among thousands of hosts that one's
-// memory is far away: all that such a call needs of it stands in one place, its seat, to which the
-// cookie leads as it was sent (Seats). Only who finds no seat has its cookie read.
+// An address counts if sessions may stay on an endpoint of that health (override_host_status), and
+// if no judge finds the endpoint unfit. So an ejected endpoint gets no calls by cookie either.
+//
+// Nearly every call finds the host of its cookie READY. Among thousands of hosts that host's memory
+// is far away. So all that such a call needs of the host stands in one place, its seat, and the
+// cookie's text leads there as it was sent (Seats). A cookie is read only when its text leads to no
+// seat.
 //
 // Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
 // one-shot flags of its asks.
@@ -39,23 +44,25 @@
 
 namespace signalbox::lb {
 
-/// What the configuration says of one address that a cookie may name.
+/// The configuration of one address that a cookie may name.
 struct Host {
   Address address;
-  std::string hosts;  ///< What its cookies name: this one, then others of its endpoint (A55-23).
-  CookieKey cookie;   ///< Of the plain cookie that says so, with the cluster that routes name.
+  /// The addresses in its cookies: this one, then others of its endpoint (A55-23).
+  std::string hosts;
+  CookieKey cookie;  ///< The key of the plain cookie of `hosts` and the cluster that routes name.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
   SessionMarkPtr mark;                 ///< Never null.
-  bool allowed = false;                ///< Its health is one that sessions may stay on.
+  bool allowed = false;                ///< Sessions may stay on an endpoint of this health.
 };
 
-/// All of them, by address (A55-27). Immutable; names its own strings, hence it is never copied.
+/// All hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is never
+/// copied.
 class HostTable {
  public:
-  /// DRAINING endpoints are in it only where sessions may stay on them (A55-30). Who is in `before`
-  /// (null: nobody) keeps his mark. An address that several endpoints have is the first one's.
-  /// `cluster`: as cookies have it. `memory`: of marks and seats.
+  /// DRAINING endpoints are in the table only if sessions may stay on them (A55-30). A host of
+  /// `before` (null: there is none) keeps its mark. An address of several endpoints belongs to the
+  /// first of them. `cluster`: the name in cookies. `memory`: for marks and seats.
   HostTable(const EndpointsPtr& endpoints,
             HealthStatusSet allowed,
             const HostTable* before,
@@ -70,7 +77,7 @@ class HostTable {
 
   std::optional<std::size_t> find(absl::string_view address) const;
 
-  /// Of those that are allowed.
+  /// The marks of the allowed hosts.
   SessionMarksPtr marks() const;
 
   std::pmr::memory_resource* memory() const { return memory_; }
@@ -89,18 +96,18 @@ class HostTable {
 
 using HostTablePtr = std::shared_ptr<const HostTable>;
 
-/// How the hosts of a table are, in its order, as the subchannel map told; nullopt: nobody holds
-/// the address.
+/// The states of a table's hosts, in its order, as the subchannel map told them; nullopt: the
+/// address has no holder.
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
-/// What pickers look at: both of the above as they were at one moment.
+/// A table and its states at one moment, for pickers.
 class HostSlots;
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;
 
 /// Precondition: as many states as hosts.
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states);
 
-/// `asks`: where kConnect and kCreate go, told once for each address and HostSlots; null: nowhere.
+/// `asks`: receives kConnect and kCreate, once for each address and HostSlots; null: nothing does.
 PickerPtr make_override_host_picker(PickerPtr child,
                                     HostSlotsPtr slots,
                                     std::shared_ptr<const AskTarget> asks);

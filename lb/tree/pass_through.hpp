@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PassThrough — a policy with one child that says what the child says.
+// PassThrough — a policy with one child, which reports the child's state as its own.
 //
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the rooms that a call passes on its way (outlier_detection, cluster_impl,
-// override_host) and of wrr_locality: each says only what its child is given, what is ordered
-// before the child hears of it, and what of the child's picker it shows.
+// The base of the policies that a call passes on its way (outlier_detection, cluster_impl,
+// override_host) and of wrr_locality. A derived policy decides three things: the child's
+// configuration and endpoints, the orders that precede them, and the picker that is published for
+// the child's.
 
 #pragma once
 
@@ -22,13 +23,13 @@ class PassThrough : public Policy {
   LbEffects step(const LbEvent& event, Instant now) final;
 
  protected:
-  /// What the child is given for `update`: its configuration and its endpoints.
+  /// The child's part of an update.
   struct Given {
     LbConfigPtr config;
     EndpointsPtr endpoints;
   };
 
-  /// Its own effects precede the child's update.
+  /// Makes the child's part of `update`. Effects that it adds precede the child's update.
   virtual Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) = 0;
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}
@@ -39,11 +40,11 @@ class PassThrough : public Policy {
 
   virtual void on_ask(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
-  /// To be followed by another picker, if anything changed: show() is asked.
+  /// RebuildDue has come. show() is called next, and its picker is published if it has changed.
   virtual void on_rebuild() {}
 
-  /// The picker that is published for the child's; the same one for the same, where nothing
-  /// changed.
+  /// The picker that is published for the child's. Returns the same picker for the same child's
+  /// picker if nothing else has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
   /// The newest generation that the child has applied; 0: none yet.

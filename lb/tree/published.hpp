@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published — what a policy told its parent last, so that it tells nothing twice.
+// Published — a policy's last publication, so that nothing is published twice.
 //
 //   child's report, own decision ─▶ Published::publish ─▶ Publish, if anything changed
 

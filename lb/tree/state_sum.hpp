@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// state_sum — one state for many: how a policy is whose children are in these states.
+// state_sum — the state of a policy, from the states of its children.
 //
 //   states of children ─▶ [StateCounts] ─▶ sum_of ─▶ Publish::state
 
@@ -13,7 +13,7 @@
 
 namespace signalbox::lb {
 
-/// How many children are in which state, by its number.
+/// The number of children in each state, by index_of(state).
 using StateCounts = std::array<std::size_t, 4>;
 
 constexpr std::size_t index_of(ConnectivityState state) {

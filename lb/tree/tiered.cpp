@@ -27,7 +27,7 @@ ChildName child_of(const ClusterName& leaf) {
   return ChildName(leaf.str());
 }
 
-/// What operators are told of the loads: changes alone.
+/// Reports the loads to operators, changes only.
 class LoadWatch {
  public:
   void note(const TieredConfig& config,
@@ -81,7 +81,7 @@ class Tiered final : public Policy {
  private:
   // --- configurations ---
 
-  // The leaves read the world themselves, so it is sent on even if the list is the same.
+  // The leaves read XdsConfig themselves, so an update is sent on even if the list is the same.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     children_.begin(update);
     config_ = config_of<TieredConfig>(update);
@@ -100,14 +100,14 @@ class Tiered final : public Policy {
                      effects);
   }
 
-  // Those that are sent something owe an answer again.
+  // No leaf owes an answer then. A leaf that is sent an update afterwards owes one again.
   void excuse_all() {
     for (const auto& [leaf, tiers] : tiers_)
       children_.excuse(child_of(leaf));
   }
 
-  // All leaves have processed the configuration: it is its list that counts now. Who is not in it
-  // may be of a list that never came to count.
+  // All leaves have processed the configuration, so its list counts from now on. A leaf that is not
+  // in it may be of a list that never came to count.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;
@@ -120,7 +120,7 @@ class Tiered final : public Policy {
     is_stale_ = true;
   }
 
-  // --- what leaves say ---
+  // --- reports of leaves ---
 
   void on(const ChildStateChanged& changed, LbEffects& effects) {
     const Child* child = children_.hear(changed, effects);
@@ -157,7 +157,7 @@ class Tiered final : public Policy {
       children_.exit_idle(child_of(leaf), effects);
   }
 
-  // --- what is published ---
+  // --- publications ---
 
   void publish(LbEffects& effects) {
     if (table_ != nullptr) {
@@ -191,13 +191,13 @@ class Tiered final : public Policy {
     return {state, status};
   }
 
-  // Where all that it is made of is as it was, so is this.
+  // The same picker again while its parts are the same.
   PickerPtr picker() {
     TieredParts parts{config_.cluster, table_, planned_, {}, nullptr};
     for (const ClusterName& leaf : planned_)
       parts.leaves.push_back(children_.find(child_of(leaf))->picker);
     if (table_ == nullptr) {
-      // Sessions may be where no call is drawn to: on DRAINING hosts.
+      // Sessions may stay on hosts to which no call is drawn: DRAINING hosts.
       if (!have_sessions(parts.leaves)) return failure_picker_;
       parts.otherwise = failure_picker_;
     }
@@ -235,18 +235,18 @@ class Tiered final : public Policy {
   TieredConfig config_;
   ChildSet children_;
   PendingUpdate update_;
-  std::vector<ClusterName> leaves_;               ///< As applied last.
+  std::vector<ClusterName> leaves_;               ///< The list applied last.
   std::map<ClusterName, TierSetPtr> tiers_;       ///< Of each child, as sent last.
   std::map<ClusterName, HostReportPtr> reports_;  ///< T4.
-  bool is_stale_ = false;                         ///< plan_ is not of all that.
+  bool is_stale_ = false;                         ///< plan_ is older than leaves_ or reports_.
   TierPlan plan_;
   std::vector<ClusterName> planned_;  ///< The leaves of plan_: leaves_ at that moment.
-  TierTablePtr table_;                ///< Of plan_; null: nobody has a share.
+  TierTablePtr table_;                ///< Of plan_; null: no tier has a share.
   LoadWatch watch_;
   Published published_;
   absl::Status failure_;
   PickerPtr failure_picker_;
-  // What was published last, and what it was made of.
+  // The picker published last, and its parts.
   TieredParts shown_parts_;
   PickerPtr shown_;
 };

@@ -4,36 +4,35 @@
 //
 //   cds(aggregate) ─▶ [tiered] ─▶ cds, one per leaf ─▶ … ─▶ leaf_tiers ─▶ the leaf's own policy
 //        loads ◀─ priority_loads ◀─ HostReport ◀─┘  ▲
-//          └─▶ picker: draws leaf and tier          └─ CdsConfig::tiers: whom to connect
+//          └─▶ picker: draws leaf and tier          └─ CdsConfig::tiers: what to connect
 //
-// Two tiers of choice (ENV-4): here a call gets its leaf and the priority of that leaf; which host
-// of these it goes to is for the leaf's own policy, whichever it has (ENV-21). Whether it waits or
-// fails there is that one's to say, too, as it is in Envoy: no call goes to another tier because
-// the one that it drew has nobody to offer. All that stands in a leaf's tree acts as it does under
-// priority: drops, limits, outlier detection, sessions.
+// A call is placed in two steps (ENV-4). tiered chooses the leaf and a priority of that leaf. The
+// leaf's own policy, whichever it is, chooses the host (ENV-21), and decides whether the call waits
+// or fails, as in Envoy. A call never goes to another tier because the tier that it drew has no
+// host to offer. All policies in a leaf's tree act as they do under priority: drops, limits,
+// outlier detection, sessions.
 //
 // Invariants
-//   T1  Loads are those of plan_tiers() for what the leaves said last; they change with the picker
-//       and the picker with them, in one step.
+//   T1  Loads are plan_tiers() of the leaves' newest reports. Loads and picker change together, in
+//       one step.
 //   T2  While a configuration is half applied the loads stay what they were, for one failover
-//       window at most; the pickers of leaves are the newest always.
-//   T3  A leaf hears of its tiers when these change, and of nothing that concerns others.
-//   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before; one that cannot be
-//       had (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
-//   T5  A call of a session whose host can be used in any leaf goes to that leaf, whatever the
-//       loads are, and to its host there (ENV-27); so do its retries (A55-37). All other calls are
-//       drawn.
+//       window at most. The pickers of leaves are always the newest.
+//   T3  A leaf is sent its tiers when they change, and nothing that concerns other leaves.
+//   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before. A leaf without a
+//       valid configuration (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
+//   T5  When any leaf can use the host of a call's session, the call goes to that leaf and host,
+//       whatever the loads are (ENV-27). So do its retries (A55-37). All other calls are drawn.
 //
-// State: CONNECTING until the leaves have answered the first configuration. Where no endpoint is
-// healthy or degraded and there is no panic, TRANSIENT_FAILURE: calls fail UNAVAILABLE, but for
-// those of sessions whose host may be used all the same (DRAINING). Else that of the leaves with a
-// share: READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
+// State: CONNECTING until the leaves have answered the first configuration. TRANSIENT_FAILURE when
+// no endpoint is healthy or degraded and there is no panic: calls fail UNAVAILABLE, except calls of
+// sessions with a host that may be used all the same (DRAINING). Else the leaves with a share
+// decide: READY if any is, else CONNECTING, IDLE, or TRANSIENT_FAILURE if all of them are.
 //
-// Below which share of fit endpoints a priority panics is the aggregate's own word, else the
-// runtime's (ENV-31); what its leaves say of that is not read.
+// The panic threshold is the aggregate's own, or else the runtime's (ENV-31). The leaves'
+// thresholds are not read.
 //
-// Envoy's plug-ins that a retry may choose priorities by (PriorityLoad) have no place here, nor do
-// they work with Envoy's aggregate (ENV-20): each attempt of a call without a session is drawn
+// Envoy's plug-ins that choose priorities for retries (PriorityLoad) are not supported; they do not
+// work with Envoy's aggregate either (ENV-20). Each attempt of a call without a session is drawn
 // anew.
 //
 // Source: Envoy's "Aggregate Cluster" (ENV-1 … 33).

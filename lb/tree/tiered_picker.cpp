@@ -66,7 +66,7 @@ class TieredPicker final : public Picker {
     HostPromise promise = HostPromise::kUnknown;
   };
 
-  // Apart from what calls of no session pass.
+  // Not inlined, so that calls without a session do not pass its code.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {
     const SessionArgs& session = *args.session;
@@ -145,8 +145,8 @@ class TieredPicker final : public Picker {
 
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
-  // Behind what picks of no session read.
-  std::vector<const Seats*> seats_;  ///< Of leaves_; null: it has no hosts of sessions.
+  // Stands behind the members that picks without a session read.
+  std::vector<const Seats*> seats_;  ///< Of leaves_; null: the leaf has no hosts of sessions.
   ChildPicker otherwise_;
   const ClusterName cluster_;
   const std::vector<ClusterName> names_;

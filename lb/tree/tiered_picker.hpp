@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tiered's picker — one draw says which leaf and tier a call goes to; the leaf's picker the rest.
+// tiered's picker — draws the leaf and tier of a call; the leaf's picker does the rest.
 //
 //   TierShares ─▶ TierTable, when loads change ─┐
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
 //          └▶ Seats, SessionHosts ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
-// Lock-free, allocates nothing. A pick costs one draw and one look-up (ENV-19). One whose cookie
-// names a host looks for that first: it goes to the leaf that can do most for it, the first of
-// equals, whatever the loads are; that leaf's override_host leads it to the host, or has it wait
-// for it. Where no leaf can use the host the call is drawn, or fails where its session is strict:
-// in the leaf that knows the host and says what is wrong with it, if one does.
+// Lock-free, allocates nothing. A pick costs one draw and one look-up (ENV-19). A call with a host
+// in its cookie goes to the leaf that can do most for it (HostPromise), the first of equals,
+// whatever the loads are. That leaf's override_host sends the call to the host, or lets it wait for
+// the host. When no leaf can use the host the call is drawn, or fails if its session is strict. A
+// strict call fails in the leaf that knows the host, if there is one, which then says what is wrong
+// with the host.
 
 #pragma once
 
@@ -25,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// Who gets the call that draws 0, 1, … 99 (ENV-18). Immutable.
+/// The tier of the call that draws 0, 1, … 99 (ENV-18). Immutable.
 class TierTable {
  public:
   /// Precondition: the shares' percents sum to 100.
@@ -42,13 +43,13 @@ class TierTable {
 
 using TierTablePtr = std::shared_ptr<const TierTable>;
 
-/// What a picker is made of.
+/// The parts of a picker.
 struct TieredParts {
   ClusterName cluster;  ///< The aggregate, which explanations name.
   TierTablePtr table;   ///< Null: no tier has a share, and calls that are drawn go to `otherwise`.
   std::vector<ClusterName> names;  ///< Of the leaves.
   std::vector<PickerPtr> leaves;   ///< By TierShare::leaf; those with a share are not null.
-  PickerPtr otherwise = nullptr;   ///< Not null where `table` is.
+  PickerPtr otherwise = nullptr;   ///< Not null if `table` is null.
 
   friend bool operator==(const TieredParts&, const TieredParts&) = default;
 };

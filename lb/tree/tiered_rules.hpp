@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tiered_rules — from what the leaves of an aggregate report to who gets which calls (ENV-4 … 18).
+// tiered_rules — turns the reports of an aggregate's leaves into shares of calls (ENV-4 … 18).
 //
-//   HostReports, leaf by leaf ─▶ [plan_tiers: linearise, priority_loads] ─▶ loads, whom to connect
+//   HostReports, leaf by leaf ─▶ [plan_tiers: linearise, priority_loads] ─▶ loads, tiers to connect
 //
-// Pure. Asked when health changes, never by a pick.
+// Pure. Called when health changes, never by a pick.
 
 #pragma once
 
@@ -28,7 +28,7 @@ struct TierRow {
   friend bool operator==(const TierRow&, const TierRow&) = default;
 };
 
-/// What one tier gets, in percent of all calls; never 0.
+/// The share of one tier, in percent of all calls; never 0.
 struct TierShare {
   std::size_t leaf = 0;
   Tier tier;
@@ -38,21 +38,22 @@ struct TierShare {
 };
 
 struct TierPlan {
-  /// Clusters in order, inside each its priorities (ENV-5), without those that have no hosts and
-  /// leaves that have not reported (ENV-6).
+  /// Clusters in order, and in each its priorities (ENV-5). Priorities without hosts and leaves
+  /// without a report are left out (ENV-6).
   std::vector<TierRow> rows;
-  /// In the order in which draws find them: healthy tiers, then degraded ones (ENV-18). Together
-  /// 100, or none.
+  /// In the order in which draws find them: healthy tiers, then degraded tiers (ENV-18). Their sum
+  /// is 100, or there are none.
   std::vector<TierShare> shares;
-  /// By leaf: who is to be connected. In the order of `shares` all up to the one with which the
-  /// health scores reach 100: those with a load (ENV-25), and those that may take it back, whose
-  /// health would not be known else. A priority that panics is so with all of its hosts as well.
+  /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
+  /// the health scores reach 100. These are the tiers with a load (ENV-25), and tiers that may take
+  /// load back: their health would be unknown without connections. A priority in panic is connected
+  /// with all of its hosts as well.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;
 };
 
-/// A null report is a leaf's that has none. `panic_threshold`: see priority_loads().
+/// A null report: the leaf has none. `panic_threshold`: see priority_loads().
 TierPlan plan_tiers(std::span<const HostReportPtr> leaves, std::uint32_t panic_threshold);
 
 }  // namespace signalbox::lb

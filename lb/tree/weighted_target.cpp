@@ -20,7 +20,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// A child's share of the calls: those that draw less than `end`, and not less than the one before.
+/// A child's share of the calls: the draws below `end`, from the `end` of the share before on.
 struct Share {
   std::uint64_t end = 0;
   ChildPicker picker;
@@ -36,9 +36,9 @@ struct TargetState {
   friend bool operator==(const TargetState&, const TargetState&) = default;
 };
 
-/// Who takes part, and who does not.
+/// The targets that take part in the draw (`in`), and the others (`out`).
 struct TargetStates {
-  LbConfigPtr config;  ///< Whose names these are.
+  LbConfigPtr config;  ///< Owns the names.
   std::vector<TargetState> in;
   std::vector<TargetState> out;
 
@@ -117,14 +117,14 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // A retry whose locality has only endpoints that it has tried. What binds a call to an endpoint
+  // For a retry that has tried every endpoint of its locality. What binds a call to an endpoint
   // binds it in its own locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
                                           PickResult back,
                                           const Sink& sink) const {
-    if (back.ask) return back;  // A picker asks once: an ask must not be lost.
+    if (back.ask) return back;  // A picker asks once, so its ask must not be lost.
     for (std::size_t step = 1; step < shares_.size(); ++step) {
       const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);
@@ -173,7 +173,7 @@ class WeightedTarget final : public Policy {
                    [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
-    // What is said of the hosts before is of the configuration that is reported.
+    // The HostReport before ReportApplied has to be of the configuration that is reported.
     if (miscounted_ && children_.reached() > children_.applied()) publish(effects);
     children_.report_applied(effects);
     return effects;
@@ -222,7 +222,7 @@ class WeightedTarget final : public Policy {
         [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
-  // A picker that would choose as the one before does is not built again.
+  // A new picker is built only if it may choose otherwise than the last.
   void publish(LbEffects& effects) {
     const ConnectivityState state = children_.aggregate();
     if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
@@ -279,7 +279,7 @@ class WeightedTarget final : public Policy {
     return make_told_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
   }
 
-  // The same as long as it is.
+  // The same picker again while the child's picker and the targets are the same.
   PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
     if (targets->out.empty()) return picker;
     if (only_ != picker || *only_targets_ != *targets) {
@@ -292,15 +292,15 @@ class WeightedTarget final : public Policy {
 
   ChildSet children_;
   Published published_;
-  LbConfigPtr config_;  ///< Null: none yet.
-  PickerPtr shown_;     ///< What was published last,
-  HostReportPtr hosts_;
-  // The picker of the only one that takes part, where there are others; and how all of them were.
+  LbConfigPtr config_;   ///< Null: none yet.
+  PickerPtr shown_;      ///< The picker published last.
+  HostReportPtr hosts_;  ///< The HostReport published last.
+  // The child's picker when only one of several targets takes part, and the states of all targets.
   PickerPtr only_;
   TargetStatesPtr only_targets_;
   PickerPtr told_only_;
-  bool dirty_ = false;       ///< A child's picker or state is not in what was published last,
-  bool miscounted_ = false;  ///< nor what one says of its hosts.
+  bool dirty_ = false;       ///< A child's newest picker or state is not published yet.
+  bool miscounted_ = false;  ///< A child's newest count of hosts is not published yet.
   bool rebuild_ordered_ = false;
 };
 

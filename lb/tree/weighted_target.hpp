@@ -4,13 +4,14 @@
 //
 //   wrr_locality ─▶ [weighted_target] ─▶ one child policy for each locality
 //
-// Calls go to READY children only. When no child is READY they wait for one that connects; else
-// an IDLE child decides; else those in TRANSIENT_FAILURE say why.
+// Calls go to READY children only. When no child is READY, calls wait while a child is CONNECTING.
+// Else the IDLE children take them. Else the children in TRANSIENT_FAILURE say why calls fail.
 //
 // Invariants
-//   W1  A child that reports IDLE is asked to connect again: it gets no calls that would ask.
-//   W2  A change of the aggregated state is published at once; for a mere change of pickers one
-//       RebuildSoon stands for the whole burst.
+//   W1  A child that reports IDLE is told to connect again, because it gets no calls that would
+//       ask.
+//   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
+//       the end of the burst (RebuildSoon).
 //   W3  Its HostReport is the sum of its children's.
 
 #pragma once
