@@ -138,15 +138,16 @@ class Router {
                           std::function<void(Pick)> picked,
                           OnFail on_fail = OnFail::kReturn) const;
 
-  /// Blocks until a publication newer than that of `pick`, or until the delay of `pick` is over:
-  /// true. False at the deadline or at the end of the runtime. The publication may concern another
-  /// cluster: pick again to find out.
+  /// Blocks until a publication newer than that of `pick`; for a delayed pick, until its delay is
+  /// over. Then true; false at the deadline or at the end of the runtime. The publication may be
+  /// unrelated to this call: pick again to find out.
   bool wait(const Pick& pick, Clock::time_point deadline) const;
 
-  /// Calls `changed` once: after a publication newer than that of `pick`, when the delay of `pick`
-  /// is over, or when the runtime ends. No publication is missed, however soon it comes. Threads
-  /// and rules for `changed` are those of pick_async(). Until `changed` is called or cancelled, the
-  /// target is served even when no Router is left. An empty function is never called.
+  /// Calls `changed` once: after a publication newer than that of `pick` (for a delayed pick, when
+  /// its delay is over), or when the runtime ends. No publication is missed, however soon it comes.
+  /// Threads and rules for `changed` are those of pick_async(). Until `changed` is called or
+  /// cancelled, the target is served even when no Router is left. An empty function is never
+  /// called.
   Registration on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that have a route.
