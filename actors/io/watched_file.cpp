@@ -94,9 +94,9 @@ WatchedFile::~WatchedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// Walks to the file as the kernel does. Each folder is watched before its entry is read, so that no change
-// is missed in between. A folder without read permission cannot be watched; it is skipped unless it
-// is the last one.
+// Walks to the file as the kernel does. Each folder is watched before its entry is read, so that no
+// change is missed in between. A folder without read permission cannot be watched; it is skipped
+// unless it is the last one.
 absl::Status WatchedFile::watch() {
   const int fresh = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fresh < 0) return file_error("cannot watch", path_);
