@@ -182,12 +182,12 @@ struct PolicyState {
   protocol::Watches watches;
   SubchannelMapActor map;  // Null unless this policy serves a map.
   MapGenerationStarted map_config;
-  Generation settled = 0;  // The last SettleSubchannels, for any map.
+  Generation settled = 0;  // By the last SettleSubchannels, for any map.
   RestartDelay map_delay;
-  bool map_awaited = false;                // It died, and its RestartDue is pending.
+  bool map_awaited = false;                // The map died; its RestartDue is pending.
   std::shared_ptr<const void> in_metrics;  // Set exactly while this policy serves a map.
   std::shared_ptr<const void> observed;
-  std::optional<PriorityActive> active;  // As the metrics have it.
+  std::optional<PriorityActive> active;  // The value in the metrics.
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // In metrics.
   bool orderly = false;
 };
@@ -221,7 +221,7 @@ void PolicyState::fail_child(const ChildName& child) {
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
-  feed(ChildDied{child});  // It must not delay failover either.
+  feed(ChildDied{child});  // The child must not delay failover either.
 }
 
 void PolicyState::run(ServeSubchannels& order) {

@@ -166,7 +166,7 @@ struct MapState {
   // The health checks of an address.
   struct Checks {
     StartHealthChecks order;
-    HealthCheckerActor actor;  // Null: it died, and its RestartDue is pending.
+    HealthCheckerActor actor;  // Null: the checker died, and its RestartDue is pending.
     RestartDelay delay;
   };
 
@@ -178,12 +178,12 @@ struct MapState {
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // As the metrics have it.
-  std::optional<SessionsHeld> sessions;     // As the metrics have it.
+  std::optional<EndpointsCounted> counted;  // The value in the metrics.
+  std::optional<SessionsHeld> sessions;     // The value in the metrics.
   SweeperActor sweeper;                     // Null unless sessions are kept.
-  std::optional<Duration> idle_timeout;     // Of the last ArmSweeper.
+  std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
   RestartDelay sweeper_delay;
-  bool sweeper_awaited = false;  // It died, and its RestartDue is pending.
+  bool sweeper_awaited = false;  // The sweeper died, and its RestartDue is pending.
   bool orderly = false;
 };
 

@@ -105,7 +105,7 @@ class AttemptTurns {
 
   AttemptLimits limits_;
   std::map<std::uint64_t, Key> waiting_;  ///< By the order of want().
-  std::map<Key, std::uint64_t> places_;   ///< Of the waiting attempts.
+  std::map<Key, std::uint64_t> places_;   ///< Numbers of waiting attempts.
   std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
   std::deque<Begun> begun_;  ///< By time; some attempts are done.

@@ -22,7 +22,7 @@ namespace signalbox::actors {
 
 /// Finds a connection with a vanished peer (gRFC A8). gRPC sends no pings closer than a second.
 struct Keepalive {
-  std::chrono::milliseconds time{};                              ///< Of silence before a ping.
+  std::chrono::milliseconds time{};                              ///< Silence before a ping.
   std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< For the ping's answer.
   bool without_calls = false;
 };

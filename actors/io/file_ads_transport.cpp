@@ -122,7 +122,7 @@ class FileServer final : public SocketLoop::Handler {
   xds::DiscoveryServer core_;
   std::map<xds::StreamId, StreamPtr> streams_;
   std::map<StreamPtr, xds::StreamId> ids_;
-  std::optional<Trouble> trouble_;  ///< Of the present file, not reported yet.
+  std::optional<Trouble> trouble_;  ///< The present file's fault, not reported yet.
   std::set<std::string> told_;      ///< Reported NACKs of the present file.
 };
 

@@ -180,7 +180,7 @@ class GrpcPoller::Poller {
   std::mutex interest_mutex_;  ///< Guards the next three.
   int interests_ = 0;
   std::thread thread_;
-  std::uint64_t run_number_ = 0;  ///< Of the thread's run.
+  std::uint64_t run_number_ = 0;  ///< The number of the thread's run.
 
   std::mutex mutex_;  ///< Guards all below.
   std::condition_variable news_;

@@ -163,7 +163,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   const Question question_;
   std::mutex mutex_;  ///< Guards all below. Never held during an answer.
   bool is_given_up_ = false;
-  HealthProber::Answer answer_;  ///< Of the probe in progress.
+  HealthProber::Answer answer_;  ///< For the probe in progress.
   ConnectionPtr connection_;
   Call* call_ = nullptr;  ///< In progress; owns itself.
 };

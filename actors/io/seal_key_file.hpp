@@ -65,7 +65,7 @@ class SealKeyFile final : private SocketLoop::Handler {
   const Complain warn_;
   bool is_forbidden_ = false;  // Others can write the present file.
   bool has_readers_ = false;   // Others can read the file, and `warn` was told.
-  std::string trouble_;        // Of the present file, not reported yet.
+  std::string trouble_;        // The present file's fault, not reported yet.
   Instant settled_at_;         // When to report, unless the file changes again.
   const std::unique_ptr<SocketLoop> loop_;
 };

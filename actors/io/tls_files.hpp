@@ -55,7 +55,7 @@ class TlsFiles {
   const Duration reuse_for_;
   std::mutex mutex_;  ///< Guards all below.
   std::optional<PemTexts> good_;
-  absl::Status failure_;            ///< Of the last reading.
+  absl::Status failure_;            ///< The last reading's error.
   std::optional<Instant> read_at_;  ///< nullopt: never read.
   std::string complained_;          ///< The fault of the present files; empty: none.
 };

@@ -97,7 +97,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const HttpDoorLimits limits_;
   const std::unique_ptr<actors::SocketLoop> loop_;  // Null: no descriptors were left.
   std::map<Id, Waiting> waiting_;                   // The longest-waiting first.
-  Id last_;                                         // Of the connection accepted last.
+  Id last_;                                         // The connection accepted last.
 };
 
 }  // namespace signalbox::channel

@@ -66,7 +66,7 @@ struct CallSite {
   grpc::ClientContext& context;
   grpc::CompletionQueue* cq = nullptr;
   std::shared_ptr<grpc::ChannelInterface> channel;
-  std::size_t position = 0;  ///< Of the first interceptor; more than 0 in an interceptor's call.
+  std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
 class CallObserver;

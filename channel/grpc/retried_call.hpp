@@ -108,8 +108,8 @@ class RetriedCall final {
   /// The held batch's hook points. Completions of attempts remove them from the batch.
   std::vector<grpc::experimental::InterceptionHookPoints> hooks_;
   grpc::ByteBuffer request_;
-  std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the bound one.
-  std::string set_cookie_;            ///< Of the attempt with the delivered outcome.
+  std::optional<CallIntent> intent_;  ///< The intent of the next or the bound attempt.
+  std::string set_cookie_;            ///< From the attempt with the delivered outcome.
   std::vector<grpc_call*> earlier_;   ///< Earlier calls of the user's context.
   std::vector<std::unique_ptr<Attempt>> attempts_;
   std::mutex mutex_;

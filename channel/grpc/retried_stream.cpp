@@ -99,9 +99,9 @@ struct RetriedStream::Batch {
     kOut,       ///< Its operations run.
     kHeld,      ///< They have ended; the application does not know it.
     kCarrying,  ///< Held; operations of this class run under its tag.
-    kRepeated,  ///< It completes once more, with success.
-    kRefilled,  ///< It is on its way out again.
-    kFailing,   ///< It completes once more, as failed.
+    kRepeated,  ///< The batch completes once more, with success.
+    kRefilled,  ///< The batch is on its way out again.
+    kFailing,   ///< The batch completes once more, as failed.
   };
 
   Methods* methods = nullptr;
@@ -473,7 +473,7 @@ void RetriedStream::decide(Lock lock) {
   state_ = State::kAgain;
   if (*delay > Duration::zero()) {
     back_off_ = observer_.back_off(*delay, [self = shared_from_this()] { self->again(); });
-    return;  // Later cancellations find the back-off; earlier ones were in the observer.
+    return;  // A later cancellation finds the back-off. The observer knew of earlier ones.
   }
   lock.unlock();
   again();
