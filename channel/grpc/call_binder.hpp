@@ -185,8 +185,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// calls of the callback API may use it.
   grpc::CompletionQueue* callback_cq();
 
-  /// Fills the ops of a call without an observer that waits or is retried; registers them in
-  /// OpsScope.
+  /// Fills the ops of a call that keeps its connection. The OpsScope shows these ops to the
+  /// observer.
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
 

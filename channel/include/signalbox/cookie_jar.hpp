@@ -14,7 +14,7 @@
 //   jar.receive(context).IgnoreError();               // Or log why a cookie was refused.
 //
 // A jar takes Set-Cookie headers as RFC 6265 has them, from the filter and from servers alike. Path
-// and Max-Age count: a cookie without them is sent with every call, as long as the jar lives.
+// and Max-Age count: a cookie with neither is sent with every call, as long as the jar lives.
 // Expires, Domain, Secure and SameSite are ignored, because a jar belongs to one target. Cookie
 // values never appear in an error's text.
 //

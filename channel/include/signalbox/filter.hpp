@@ -25,8 +25,8 @@
 // How orders are carried out. The drop-in channel carries out all orders. In the Pick API, a
 // delayed Pick is kQueue with Pick::delay(), and Router::wait waits for the delay. A Pick that a
 // filter ended is kDrop with the filter's status. The program sends the headers of
-// Pick::take_headers(). Filters run before routes' hash policies and before LB policies: LB
-// policies see the filters' headers, routes and hash policies do not.
+// Pick::take_headers(). Routes and hash policies run before the filters and do not see their
+// headers; LB policies do.
 //
 // Explanations (Router::explain) call CallFilter::explain, which calls apply() by default. Override
 // it in a filter that counts calls or takes places. The explanation lists the filter's orders

@@ -153,6 +153,7 @@ struct RuntimeOptions {
   ///
   /// kPriority: all calls go to the first leaf that can take them, and there to the first priority
   /// that can (gRFC A75).
+  ///
   /// kTiered: calls are spread over the priorities of all leaves by health, as in Envoy's aggregate
   /// cluster. A priority's capacity is 140 % of its healthy endpoints (EDS
   /// overprovisioning_factor); the next priority gets the rest. A call waits or fails when its tier
@@ -213,10 +214,10 @@ struct RuntimeOptions {
   /// a retry policy (gRFC A44). A call with a larger request, all messages of a stream together, is
   /// not retried: signalbox_retries_total counts it as too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// A retry passes over the endpoints that the call has tried, while other endpoints exist. This
-  /// holds for the endpoints of round_robin and least_request, and for localities. A hash, a
-  /// session or pick_first binds a call within its locality. False, as in gRPC: a retry is picked
-  /// like a new call, unless its route's retry policy says otherwise (retry_host_predicate:
+  /// A retry passes over the endpoints that the call has tried, while other endpoints exist. The
+  /// policies round_robin and least_request and the choice of localities do so. A hash, a session
+  /// or pick_first binds a call within its locality. False, as in gRPC: a retry is picked like a
+  /// new call, unless its route's retry policy says otherwise (retry_host_predicate:
   /// previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6). A retryable failure
@@ -226,7 +227,7 @@ struct RuntimeOptions {
   std::optional<RetryThrottling> retry_throttling;
 
   /// With kTcp and kAssumed, options for gRPC, credentials and channel arguments do not apply to
-  /// calls, pings are TCP's own, and every call on a channel() fails.
+  /// these connections, pings are TCP's own, and every call on a channel() fails.
   EndpointTransport transport = EndpointTransport::kGrpc;
 
   /// For connections to endpoints of clusters without TLS; unset: insecure. They check the server's
