@@ -289,7 +289,7 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   }
 };
 
-// Begins the attempts that T1 permits later, without any other event.
+// Begins the attempts that time alone permits (attempt_turns.hpp, T1), without another event.
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   const GrpcPoller::Interest interest;  // Until done(), even without the pool.
   std::shared_ptr<Gate> gate;

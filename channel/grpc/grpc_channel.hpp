@@ -67,7 +67,8 @@ struct GrpcChannelOptions {
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
   bool retry_elsewhere = true;
-  /// The :authority of calls without one from their context or their route; empty: the endpoint's.
+  /// The :authority of calls without one from their context or their route; empty: the
+  /// connection's, GrpcConnection::authority().
   std::string authority = {};
   /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;

@@ -14,7 +14,7 @@ namespace {
 constexpr char kRejected[] = "seal_keys";
 
 // steady_clock's time, some milliseconds late. Each call of a session reads it; a precise reading
-// would first wait for the call's other pending loads.
+// would first wait for the call's pending instructions.
 [[gnu::hot]] Instant coarse_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -41,8 +41,7 @@ void WaitList::add(std::shared_ptr<Waiter> waiter) {
 }
 
 void WaitList::remove(const Waiter* waiter) {
-  std::shared_ptr<Waiter>
-      removed;  // If this is the last reference, the waiter dies after the unlock.
+  std::shared_ptr<Waiter> removed;  // A last reference dies after the unlock.
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);
   if (found == waiters_.end()) return;

@@ -92,8 +92,7 @@ class WaitingPick : public OnceWaiter {
 
  private:
   bool is_over() override {
-    const bool is_closed =
-        list().is_closed();  // Read first: the last snapshot is stored before the list is closed.
+    const bool is_closed = list().is_closed();  // First: the last snapshot is stored by then.
     if (is_closed) {
       repick_last(router_, pick_, call_);
     } else if (may_repick(router_, pick_)) {
