@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::AdsSession: one control-plane server. The shell owns the stream, whose bytes come
-// from the transport's threads as messages.
+// Hosts xds::AdsSession: one control-plane server. The shell owns the stream. The transport's
+// threads send the stream's bytes as messages.
 
 #include <optional>
 #include <utility>

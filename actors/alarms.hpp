@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alarms — what many keys wait for, one thing each; a key that goes takes its alarm with it.
+// Alarms — one alarm per key; dropping a key drops its alarm.
 //
-//   set(key, due, what) ─▶ [Alarms] ─▶ next(): when to ask ─▶ take_due(now)
+//   set(key, due, what) ─▶ [Alarms] ─▶ next(): time of the next alarm ─▶ take_due(now)
 //   drop(key)           ─▶
 //
-// CAF cannot cancel a delayed message, and such a message keeps its receiver's memory until it is
-// due. Thousands of subchannels that end in their back-off would stay in memory for two minutes.
+// CAF cannot cancel a delayed message, and the message keeps its receiver's memory until it is due.
+// Thousands of subchannels that end in their back-off would stay in memory for two minutes.
 //
-// A plain value: its owner sees to the time.
+// A plain value: its owner provides the time.
 
 #pragma once
 
@@ -26,7 +26,7 @@ class Alarms {
  public:
   using Due = std::pair<Key, What>;
 
-  /// Takes the place of the key's alarm, if it has one.
+  /// Replaces the key's alarm, if it has one.
   void set(const Key& key, Instant due, What what) {
     drop(key);
     places_.emplace(key, by_time_.emplace(due, Due(key, std::move(what))));
@@ -39,13 +39,13 @@ class Alarms {
     places_.erase(place);
   }
 
-  /// nullopt: nothing is waited for.
+  /// nullopt: there is no alarm.
   std::optional<Instant> next() const {
     if (by_time_.empty()) return std::nullopt;
     return by_time_.begin()->first;
   }
 
-  /// The earliest first; they are dropped.
+  /// Removes and returns the alarms that are due, the earliest first.
   std::vector<Due> take_due(Instant now) {
     std::vector<Due> due;
     while (!by_time_.empty() && by_time_.begin()->first <= now) {

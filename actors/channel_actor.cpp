@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts lb::ChannelCore: one target. The shell owns the watcher and the root of the policy tree,
-// and hands snapshots to the data plane.
+// and publishes snapshots to the data plane.
 
 #include <map>
 #include <memory>
@@ -49,7 +49,7 @@ class TargetCalls final : public CallCounters {
   const std::string target_;
 };
 
-/// As the policies of one target have it.
+/// The environment for the policies of one target.
 EnvironmentPtr environment_of(const Environment& all, const std::string& target) {
   auto own = std::make_shared<Environment>(all);
   own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, target);
@@ -193,7 +193,8 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
-        // What it published for may be routed by from now on: it is restarted from no older one.
+        // The published generation may be used for routing from now on, so a restart uses no older
+        // one.
         state.policies.survived(state.root, event.generation);
         state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
       },

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelPort — where one channel's actors and its data plane meet.
+// ChannelPort — connects one channel's actors and its data plane.
 //
-//   channel actor ─▶ cell (snapshots), listener (news) ─▶ data-plane threads
+//   channel actor ─▶ cell (snapshots), listener (publications) ─▶ data-plane threads
 //
-// Owned by the data plane's side and by the channel actor together; what it leads to outlives
-// both, so that a restarted channel actor finds the last snapshot still being served.
+// Owned by the data plane and by the channel actor together. Cell and listener outlive a channel
+// actor, so a restarted channel actor finds the last snapshot still in use.
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace signalbox::actors {
 
-/// What the data plane wants to hear. Called by the channel actor: never blocks, never runs
-/// user code.
+/// Tells the data plane of publications. Called by the channel actor: never blocks, never runs user
+/// code.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;
@@ -26,9 +26,9 @@ class PublicationListener {
 };
 
 struct ChannelPort {
-  std::string target;             ///< As the user wrote it: "xds:///orders". Label and texts.
-  std::string listener_resource;  ///< The LDS resource that the target stands for.
-  std::string authority;          ///< What the virtual hosts' domains are matched with.
+  std::string target;             ///< As the user wrote it: "xds:///orders". For labels and texts.
+  std::string listener_resource;  ///< The name of the target's LDS resource.
+  std::string authority;          ///< The name to match with the domains of virtual hosts.
   std::shared_ptr<lb::SnapshotCell> cell;
   std::shared_ptr<PublicationListener> listener;
 };

@@ -59,7 +59,7 @@ void ChildPolicies::lost(const ChildName& name) {
   if (hopeless) hooks_.given_up(name);
 }
 
-// The order may be that of a namesake that was stopped meanwhile.
+// `due` may belong to a stopped child of the same name.
 void ChildPolicies::restart_due(const protocol::RestartDue& due) {
   const ChildName name(due.what);
   const auto found = children_.find(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildPolicies — the actors below one parent: start, update, stop, and restart of the dead.
+// ChildPolicies — the policy actors below one parent: start, update, stop, and restart after death.
 //
 //   StartChild, UpdateChild, StopChild ─▶ [ChildPolicies] ─▶ policy actors
 //                       ChildDied ◀─ death watch ─▶ RestartDue ─▶ started anew
@@ -28,41 +28,42 @@ class ChildPolicies {
     /// Stops monitoring.
     std::function<void(const protocol::PolicyActor&)> forget;
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
-    /// Orders `due` after the delay of a death now.
+    /// Sends `due` after the restart delay for a death now.
     std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
-    /// And that nothing can be restarted: it survived no configuration so far.
+    /// Tells the core that the child has no configuration to restart with: it survived none so far.
     std::function<void(const ChildName&)> given_up;
   };
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  /// What children are born with from now on.
+  /// The subchannel map of children that are started from now on.
   void serve(protocol::SubchannelMapActor map) {
     map_ = std::move(map);
     suspended_ = false;
   }
 
-  /// Nobody is launched before serve(): what children share is still to come back.
+  /// No child starts before serve(), because the shared map is being restarted.
   void hold_back() { suspended_ = true; }
 
   void start(const ChildName& name, const ConfigUpdated& update);
-  /// A child whose restart is awaited is not launched the sooner, but then with `update`.
+  /// A child that waits for its restart does not start earlier, but it starts with `update`.
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
-  /// Stops every child, as if it had died: what the children share is gone. Their last pickers
-  /// serve on. None is restarted before serve().
+  /// Stops every child as if it had died, because the map that they share has died. Their last
+  /// pickers stay in use. No child is restarted before serve().
   void suspend_all();
-  /// Starts those without an actor, and no back-off of their own, as their ReplayLog says.
+  /// Starts the children without an actor and without a pending restart, as their ReplayLog says.
   void resume_all();
 
-  /// The child itself has done with `generation`, whatever those below it owe: it is no poison.
+  /// The child itself has processed `generation`, even if its own children have not: the
+  /// configuration does not kill it.
   void survived(const ChildName& name, Generation generation);
   void restart_due(const protocol::RestartDue& due);
 
-  /// The child's actor; null when there is none (now).
+  /// The child's actor; null while there is none.
   protocol::PolicyActor actor(const ChildName& name) const;
 
   bool contains(const ChildName& name) const { return children_.contains(name); }
@@ -72,7 +73,7 @@ class ChildPolicies {
     protocol::PolicyActor actor;
     ReplayLog log;
     RestartDelay delay;
-    std::uint64_t awaited = 0;  ///< The number of the RestartDue before which it stays dead.
+    std::uint64_t awaited = 0;  ///< The number of its pending RestartDue; 0: none.
   };
 
   void launch_if_allowed(const ChildName& name, Child& child);
@@ -88,8 +89,8 @@ class ChildPolicies {
   std::uint64_t restarts_ = 0;
 };
 
-/// The hooks of a parent that is the actor `self` with the interface Parent: its children are
-/// watched by `watches`, and their deaths counted, then told. All outlive the hooks.
+/// The hooks of a parent that is the actor `self` with the interface Parent. `watches` monitors the
+/// children; deaths are counted, then reported. All arguments outlive the hooks.
 template <typename Parent, typename Self>
 ChildPolicies::Hooks policy_hooks(Self self,
                                   const EnvironmentPtr& environment,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks one name up, blocking: the one actor that may, on a thread of its own. Then it ends.
+// Looks one name up, then ends. It is the only actor that may block, on a thread of its own.
 
 #include <utility>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DumpReply — the answer to one DumpRequested, on its way from an actor to a thread that waits.
+// DumpReply — the answer to one DumpRequested, passed from an actor to a waiting thread.
 //
 //   Runtime::dump ─▶ supervisor ─▶ xds_client ─▶ [answer()] ─▶ the future
 //
 // Invariants
-//   D1  The asker is answered: where the last holder lets go of the reply without a word (its actor
-//       died, or the runtime ends), the answer is UNAVAILABLE.
+//   D1  The waiting thread always gets an answer: UNAVAILABLE when the last owner drops the reply
+//       without an answer (its actor died, or the runtime ends).
 //   D2  The first answer counts.
 //
-// Held by one message, hence by one thread, at a time.
+// One message, and so one thread at a time, owns the reply.
 
 #pragma once
 
@@ -36,7 +36,7 @@ class DumpReply {
   DumpReply(const DumpReply&) = delete;
   DumpReply& operator=(const DumpReply&) = delete;
 
-  /// To be called once.
+  /// Call it once.
   std::future<Answer> future() { return promise_.get_future(); }
 
   void answer(Answer answer) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Environment — all that actors need of the world outside, in one place: a runtime fills it with
-// sockets, a simulation with fakes. Shared, and constant after it was made.
+// Environment — everything outside that actors use: a runtime fills it with sockets, a simulation
+// with fakes. Shared, and constant once it is made.
 
 #pragma once
 
@@ -32,37 +32,37 @@ class Reclaimer;
 
 struct Environment {
   std::shared_ptr<Connector> connector;
-  /// Null: nothing is probed, whatever clusters have.
+  /// Null: endpoints are not probed, even if clusters have health checks.
   std::shared_ptr<HealthProber> health_prober;
-  /// One for each distinct control-plane server of the bootstrap; by ServerId.
+  /// One for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
-  /// Null: freed memory is left to the heap.
+  /// Null: freed memory stays in the heap.
   std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
-  /// How xDS responses of a server become resources: a decoder for each session.
+  /// Makes the decoder of a session: it turns a server's xDS responses into resources.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
   std::string node_id;     ///< For texts.
-  std::uint64_t seed = 1;  ///< All chance of the control plane; cores derive theirs from it.
-  /// Whom to ask for what; its servers are those of `ads_transports`.
+  std::uint64_t seed = 1;  ///< Cores derive their seeds from it.
+  /// The authorities and servers of the client; its servers are those of `ads_transports`.
   xds::ClientOptions client;
-  /// What an aggregate makes of an underlying cluster that cannot be had.
+  /// What an aggregate does about an unavailable underlying cluster.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
-  /// Where faults that filters inject are counted.
+  /// The counters of faults that filters inject.
   lb::FaultOptions faults = {};
-  /// Back-off of subchannels; address, settings and seed are the subchannel's own.
+  /// Back-off of subchannels; address, settings and seed are set for each subchannel.
   lb::SubchannelOptions subchannel;
-  /// Told, by an actor, what an operator should know; empty: nobody is. Does not throw.
+  /// Called by actors with messages for the operator; empty: messages are dropped. Does not throw.
   std::function<void(const std::string& text)> log;
-  /// Look-ups block, so the dns actors have threads of their own. Off in a simulation.
+  /// Look-ups block, so each dns actor has a thread of its own. False in a simulation.
   bool detached_lookups = true;
-  /// Responses may be long to parse, so the ads_stream actors have threads of their own: no
-  /// response of one server delays another server's, whatever the number of scheduler threads. Off
-  /// in a simulation.
+  /// Long responses take time to parse, so each ads_stream actor has a thread of its own. No
+  /// response then delays another server's, whatever the number of scheduler threads. False in a
+  /// simulation.
   bool detached_streams = true;
 };
 

@@ -15,7 +15,7 @@ void TrimPlan::note_many(Instant now) {
   done_ = 0;
   const Instant first = now + kPauses.front();
   const Instant planned = last_ ? std::max(first, *last_ + kLeastPause) : first;
-  // Ends that go on do not put a trim off.
+  // Further ends do not delay a trim.
   next_ = next_ ? std::min(*next_, planned) : planned;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeapTrimmer — gives freed memory back to the system after thousands of subchannels have ended.
+// HeapTrimmer — returns freed memory to the system after thousands of subchannels have ended.
 //
 //   subchannel actor ends ─▶ note_end() ─▶ [TrimPlan] ─▶ a thread of its own ─▶ malloc_trim
 //
-// A subchannel that fails costs several kB while it connects, in the arenas of several threads.
-// glibc keeps what is freed there: after 100,000 refused endpoints the process would hold hundreds
-// of MB that nothing uses.
+// A failing subchannel costs several kB while it connects, in the arenas of several threads. glibc
+// keeps freed memory there: after 100,000 refused endpoints the process would hold hundreds of
+// unused MB.
 //
 // Invariants
 //   H1  Fewer than TrimPlan::kMany ends since the last plan trim nothing.
@@ -32,37 +32,37 @@
 
 namespace signalbox::actors {
 
-/// When to trim. A plain value: its owner sees to threads, and to the time.
+/// The times of trims. A plain value: its owner provides threads and time.
 class TrimPlan {
  public:
   static constexpr std::uint64_t kMany = 10'000;
-  /// Before the first trim after many ends, and between it and the following trims.
+  /// Pauses before the first trim after many ends, and between that trim and the following ones.
   static constexpr std::array<std::chrono::seconds, 4> kPauses{std::chrono::seconds(1),
                                                                std::chrono::seconds(5),
                                                                std::chrono::seconds(25),
                                                                std::chrono::seconds(120)};
   static constexpr std::chrono::seconds kLeastPause{5};
 
-  /// kMany subchannels have ended. The plan begins anew.
+  /// kMany subchannels have ended. The plan starts from the beginning.
   void note_many(Instant now);
 
-  /// A trim was due, and is done.
+  /// A due trim has ended.
   void note_trim(Instant now);
 
-  /// nullopt: nothing is to be trimmed until many have ended.
+  /// nullopt: no trim before kMany subchannels have ended.
   std::optional<Instant> next_trim() const { return next_; }
 
  private:
-  std::size_t done_ = 0;  ///< Of the plan's trims.
+  std::size_t done_ = 0;  ///< Trims of the plan.
   std::optional<Instant> next_;
   std::optional<Instant> last_;
 };
 
 class HeapTrimmer {
  public:
-  /// `trim`: what gives memory back; it runs on a thread that begins with the first plan.
+  /// `trim` returns memory to the system. It runs on a thread that starts with the first plan.
   explicit HeapTrimmer(std::function<void()> trim = trim_heap);
-  /// Waits for a trim that is under way.
+  /// Waits for a running trim.
   ~HeapTrimmer();
   HeapTrimmer(const HeapTrimmer&) = delete;
   HeapTrimmer& operator=(const HeapTrimmer&) = delete;
@@ -70,7 +70,7 @@ class HeapTrimmer {
   /// A subchannel has ended. Thread-safe.
   void note_end();
 
-  /// Gives the free pages of glibc's heap back; of another heap, nothing.
+  /// Returns the free pages of glibc's heap; does nothing for another heap.
   static void trim_heap();
 
  private:

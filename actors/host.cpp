@@ -13,13 +13,13 @@
 
 namespace signalbox::actors {
 
-// In the order of construction: what is below uses what is above.
+// In the order of construction: later members use earlier ones.
 struct Host::Machinery {
   Machinery(EnvironmentPtr environment, std::size_t threads)
       : config(configure(threads)), system(*config) {
     supervisor = spawn_supervisor(system, std::move(environment));
-    // CAF leaves the system's logger in this thread, and ~actor_system waits until every thread
-    // has let go of it: for ever, were that another thread than this.
+    // CAF leaves the system's logger in this thread, and ~actor_system waits until every thread has
+    // released it. If ~actor_system ran on another thread, it would wait forever.
     caf::logger::set_current_actor_system(nullptr);
   }
 

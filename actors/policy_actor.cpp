@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts any lb::Policy. The actor adds exactly this to the core: a mailbox, a clock, children that
-// are actors too, and somebody who runs its effects. If you look for load-balancing behaviour,
-// you are in the wrong file.
+// Hosts any lb::Policy. The shell adds only a mailbox, a clock, children that are actors, and the
+// execution of effects. It has no load-balancing behaviour: see lb/.
 
 #include <map>
 #include <utility>
@@ -29,7 +28,7 @@ using protocol::SubchannelMapActor;
 
 const char kMapName[] = "subchannel map";
 
-// Tells pickers' asks to the actor that built them, from any thread.
+// Sends a picker's asks to the actor that built the picker, from any thread.
 class PostAsks final : public AskTarget {
  public:
   explicit PostAsks(PolicyActor policy) : policy_(std::move(policy)) {}
@@ -148,7 +147,7 @@ struct PolicyState {
 
   void run(Observe& order) {
     if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
-      // The cluster's gauges stay for as long as there is something to take back.
+      // The cluster's gauges are held until this policy's values are taken back.
       if (!active) observed = environment->instruments->hold_cluster(now->cluster);
       if (active) now->before = active->priority;
       active = *now;
@@ -157,7 +156,7 @@ struct PolicyState {
     environment->instruments->observe(order.observation);
   }
 
-  // A tier's gauge stays for as long as somebody says what it is.
+  // A tier's gauge is held while a policy reports its load.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
     if (load.percent) {
@@ -167,8 +166,8 @@ struct PolicyState {
     }
   }
 
-  // By the actor's id, which rises with every actor that is spawned: below a parent that was
-  // restarted too, a successor is never taken for the one before it.
+  // Identified by the actor's id, which rises with every spawned actor. So a successor never counts
+  // as its predecessor, even below a restarted parent.
   Holder holder() const { return Holder{birth.path, self->id()}; }
 
   bool serves() const { return in_metrics != nullptr; }
@@ -181,15 +180,15 @@ struct PolicyState {
   std::unique_ptr<lb::Policy> core;
   ChildPolicies children;
   protocol::Watches watches;
-  SubchannelMapActor map;  // Only where this policy serves one.
+  SubchannelMapActor map;  // Null unless this policy serves a map.
   MapGenerationStarted map_config;
-  Generation settled = 0;  // As the map, or one before it, was told last.
+  Generation settled = 0;  // By the last SettleSubchannels, for any map.
   RestartDelay map_delay;
-  bool map_awaited = false;                // It died, and is not started before its RestartDue.
-  std::shared_ptr<const void> in_metrics;  // Exactly while it serves.
+  bool map_awaited = false;                // The map died; its RestartDue is pending.
+  std::shared_ptr<const void> in_metrics;  // Set exactly while this policy serves a map.
   std::shared_ptr<const void> observed;
-  std::optional<PriorityActive> active;  // What the metrics know of us.
-  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // The same.
+  std::optional<PriorityActive> active;  // The value in the metrics.
+  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // In metrics.
   bool orderly = false;
 };
 
@@ -215,14 +214,14 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   if (birth.subchannels) children.serve(birth.subchannels);
 }
 
-// It has never published: until another configuration comes its picks fail, else they would be
-// queued for as long.
+// The child has never published. Its picks fail until another configuration comes; otherwise they
+// would queue until then.
 void PolicyState::fail_child(const ChildName& child) {
   const absl::Status why =
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
-  feed(ChildDied{child});  // It still holds nobody up.
+  feed(ChildDied{child});  // The child must not delay failover either.
 }
 
 void PolicyState::run(ServeSubchannels& order) {
@@ -252,16 +251,16 @@ void PolicyState::spawn_map() {
   });
 }
 
-// The holds of an earlier map died with it; whoever held anything was suspended then.
+// An earlier map's holds died with it, and all holders were suspended then.
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
-  // Nobody will say that again, and what is released would linger for it.
+  // This generation is not reported again, and released subchannels would wait for it.
   if (settled >= map_config.generation) protocol::send(self, map, MapGenerationApplied{settled});
   children.resume_all();
 }
 
-// No configuration is quicker, but one may have closed the map for good.
+// A new configuration does not restart the map earlier, but it may have closed the map.
 void PolicyState::map_restart_due() {
   map_awaited = false;
   if (serves() && !map) begin_map();
@@ -276,7 +275,7 @@ void PolicyState::run(CloseSubchannels&) {
   map = nullptr;
 }
 
-// What an earlier incarnation held and this one did not take again may go.
+// Releases the holds of an earlier incarnation that this incarnation has not taken over.
 void PolicyState::settle_holds() {
   if (birth.subchannels) protocol::send(self, birth.subchannels, HolderSettled{holder()});
 }
@@ -301,10 +300,10 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         state.feed(std::move(event));
         state.settle_holds();
       },
-      // A child that was replaced may still be heard: only the present one counts.
+      // A replaced child's messages may still arrive: only the present child counts.
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
-        // It need not wait for those below it: what killed them was no poison to it.
+        // A publication is enough: if the child's own children died of this generation, it did not.
         state.children.survived(event.child, event.generation);
         state.feed(std::move(event));
       },

@@ -12,22 +12,22 @@
 namespace signalbox::actors {
 namespace {
 
-// How often objects that calls still use are looked at again.
+// The interval for checking objects that calls still use.
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 using TrackedList = std::vector<std::unique_ptr<const Tracked>>;
 
-// An orphan may be used for hours: the longer, the less often it is looked at.
+// An orphan may be in use for hours: the longer it is, the less often it is checked.
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
 
-// For the destructors that run when the process exits.
+// The time limit for destructors at the exit of the process.
 constexpr auto kExitPatience = std::chrono::seconds(1);
 
-// Objects that calls still used when their runtime ended, and the thread that destroys them. It
-// lives while there are any.
+// Objects that calls still used when their runtime ended, and the thread that destroys them. The
+// thread lives while there are any.
 class Orphans {
  public:
-  // Never destroyed: a call may end as late as it likes.
+  // Never destroyed, because a call may end at any time.
   static Orphans& instance() {
     static auto* const all = new Orphans;
     static const AtExit at_exit;
@@ -40,12 +40,12 @@ class Orphans {
     std::move(objects.begin(), objects.end(), std::back_inserter(arrived_));
     changed_.notify_all();
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    if (thread_.joinable()) thread_.join();  // It has run to its end.
+    if (thread_.joinable()) thread_.join();  // Its run() has ended.
     thread_ = std::thread([this] { run(); });
   }
 
  private:
-  // What is in use then stays.
+  // Objects that are still in use are kept.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };
@@ -76,7 +76,7 @@ class Orphans {
     changed_.notify_all();
   }
 
-  TrackedList in_use_;  ///< The thread's own.
+  TrackedList in_use_;  ///< For the thread alone.
   std::mutex mutex_;    ///< Guards all below.
   std::condition_variable changed_;
   TrackedList arrived_;
@@ -156,7 +156,7 @@ class ReclaimerThread::Queue final : public Reclaimer {
     }
   }
 
-  // One grace period serves all that were waiting when it began.
+  // One grace period serves all snapshots that were waiting when it began.
   static void reclaim(std::vector<Retired> retired) {
     if (retired.empty()) return;
     lb::SnapshotCell::wait_for_readers();

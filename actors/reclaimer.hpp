@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reclaimer — destroys what data-plane threads may still be reading, once they cannot.
+// Reclaimer — destroys objects once no data-plane thread can read them any more.
 //
 //   channel actor ─▶ retire(old snapshot) ─▶ wait for readers ─▶ destroy ─▶ done()
 //   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
 //
 // Invariants
-//   R1  Nobody waits for readers on a scheduler thread: the waiting is done on a joinable thread
-//       of the runtime.
+//   R1  No scheduler thread waits for readers; a joinable thread of the runtime does.
 //   R2  Snapshots are destroyed in the order in which they were retired.
 
 #pragma once
@@ -26,14 +25,14 @@ class Reclaimer : public Retirement {
  public:
   using Retirement::retire;
 
-  /// Destroys `old` when no reader sees it, then calls `done` (which must not block). Never
-  /// blocks itself. `old` may be null: then `done` follows the grace period alone.
+  /// Destroys `old` when no reader sees it, then calls `done` (which must not block). Never blocks
+  /// itself. With a null `old`, `done` follows the grace period.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 
-/// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may
-/// outlive it: then snapshots are waited for where they are retired, and objects that calls still
-/// use are destroyed by a thread of the process, which lives while there are any.
+/// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may outlive
+/// it. retire() of a snapshot then waits for readers itself. A thread of the process then destroys
+/// objects that calls still use; it lives while there are any.
 class ReclaimerThread {
  public:
   ReclaimerThread();

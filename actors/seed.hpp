@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// seed_of — one seed of the runtime, many independent ones for its cores: by what a core is
-// called and which incarnation it is. The same in every process (FNV-1a).
+// seed_of — derives independent seeds for cores from the runtime's seed, by a core's name and
+// incarnation. The same in every process (FNV-1a).
 
 #pragma once
 

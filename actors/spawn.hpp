@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spawn — the table of contents of the runtime: every kind of actor, and how it comes to be.
+// spawn — one function for each kind of actor; a table of contents of the runtime.
 //
-// Who restarts whom: the spawner monitors what it spawned (never links), restarts it after a
-// RestartDelay from the last good configuration, and stops it when it ends itself.
+// Restarts: the spawner monitors the actor (never links), restarts it after a RestartDelay from the
+// last good configuration, and stops it when the spawner itself ends.
 
 #pragma once
 
@@ -23,13 +23,13 @@
 
 namespace signalbox::actors {
 
-/// Top of everything: owns the xds_client and the channels of one runtime.
+/// The root: owns the xds_client and the channels of one runtime.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 
-/// One per bootstrap: cache, watchers, does-not-exist timers. Owns its ads_stream.
+/// One per bootstrap: cache, watchers, does-not-exist timers. Owns an ads_stream per server in use.
 protocol::XdsClientActor spawn_xds_client(caf::actor_system& system, EnvironmentPtr environment);
 
-/// One per control-plane server that is in use: the ADS session.
+/// One per control-plane server in use: the ADS session.
 protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                           EnvironmentPtr environment,
                                           ServerId server,
@@ -48,46 +48,47 @@ protocol::WatcherActor spawn_watcher(caf::actor_system& system,
                                      protocol::XdsClientActor client,
                                      protocol::ConfigListener listener);
 
-/// One per look-up of a LOGICAL_DNS name: blocking, on a thread of its own; ends with the answer.
+/// One per look-up of a LOGICAL_DNS name: blocks, on a thread of its own; ends with the answer.
 protocol::DnsActor spawn_dns(caf::actor_system& system,
                              EnvironmentPtr environment,
                              protocol::WatcherActor listener);
 
-/// What a node of the policy tree is born with.
+/// The start values of a node of the policy tree.
 struct PolicyBirth {
-  LbConfigPtr config;  ///< Which policy it is.
-  ChildName name;      ///< What its parent calls it.
+  LbConfigPtr config;  ///< Also says which policy it is.
+  ChildName name;      ///< The child's name at its parent.
   PolicyPath path;
   std::uint64_t incarnation = 1;
   protocol::PolicyParent parent;
   protocol::SubchannelMapActor subchannels;  ///< Null above a leaf cluster's cds.
 };
 
-/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and the subchannel
-/// map if it serves one.
+/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and the subchannel map
+/// if the policy serves one.
 protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);
 
-/// One per leaf cluster: who holds which subchannel. Owns the subchannels, their health checkers
-/// where the cluster has health checks, and the sweeper where calls may be of sessions.
+/// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
+/// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment);
 
-/// One per subchannel map that keeps sessions: when it looks for those that nobody uses any more.
+/// One per subchannel map that keeps sessions: the times at which the map looks for unused
+/// connections.
 protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      protocol::SubchannelMapActor map);
 
-/// One per address of a leaf cluster: connects, loses, backs off.
+/// One per address of a leaf cluster: connects, loses the connection, backs off.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,
                                            SubchannelSettings settings,
                                            protocol::SubchannelMapActor map);
 
-/// One per address of a leaf cluster that has health checks: probes it, and says whether it is fit.
-/// Precondition: the environment has a prober.
+/// One per address of a leaf cluster with health checks: probes the address, and reports its
+/// health. Precondition: the environment has a prober.
 protocol::HealthCheckerActor spawn_health_checker(caf::actor_system& system,
                                                   EnvironmentPtr environment,
                                                   StartHealthChecks order,

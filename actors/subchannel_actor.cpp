@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SubchannelCore: one address of one leaf cluster. The shell owns the attempt to
-// connect, whose answers come from the connector's threads as messages.
+// Hosts lb::SubchannelCore: one address of one leaf cluster. The shell owns the attempt to connect.
+// The connector's threads send the outcome as messages.
 
 #include <optional>
 #include <utility>
@@ -59,7 +59,7 @@ struct SubchannelState {
   void run(DropConnection&) { connection.reset(); }
 
   void run(NotifyState& order) {
-    // Of an attempt that failed there is nothing to hold: in back-off an endpoint costs little.
+    // A failed attempt has nothing to hold; without it, an endpoint in back-off costs little.
     if (order.state.state == ConnectivityState::kTransientFailure) connection.reset();
     count_state(order.state.state);
     protocol::send(self, map, std::move(order.state));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SubchannelMapCore: who holds which subchannel of one leaf cluster. The shell knows
-// the holders' actors, the subchannels', the health checkers' and the sweeper; the core knows
+// Hosts lb::SubchannelMapCore: the subchannels of one leaf cluster and their holders. The shell
+// knows the actors of holders, subchannels, health checkers and the sweeper; the core knows
 // everything else.
 
 #include <algorithm>
@@ -34,7 +34,7 @@ using protocol::SubchannelObserver;
 using protocol::SubchannelTimerAsked;
 using protocol::SweeperActor;
 
-// No address looks like that, or begins so.
+// No address looks like these names, or begins like the prefix.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 const char kAlarmName[] = "alarm";
@@ -127,7 +127,7 @@ struct MapState {
 
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
-      // The cluster's gauges stay for as long as there is something to take back.
+      // The cluster's gauges are held until this map's values are taken back.
       if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
       counted = *now;
     }
@@ -157,16 +157,16 @@ struct MapState {
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
-  // What died, and how it is to come back; until nobody holds it.
+  // A dead subchannel and its restart; kept until the subchannel has no holder.
   struct Fallen {
     SubchannelSettings settings;
     RestartDelay delay;
   };
 
-  // Of an address that is probed.
+  // The health checks of an address.
   struct Checks {
     StartHealthChecks order;
-    HealthCheckerActor actor;  // Null: it died, and is not made anew before its RestartDue.
+    HealthCheckerActor actor;  // Null: the checker died, and its RestartDue is pending.
     RestartDelay delay;
   };
 
@@ -174,16 +174,16 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   Alarms<Address, TimerId> alarms;  // The subchannels' timers.
-  std::optional<Instant> awaited;   // The alarm that the newest RestartDue is for.
+  std::optional<Instant> awaited;   // The alarm of the newest RestartDue.
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // What the metrics know of us.
-  std::optional<SessionsHeld> sessions;     // The same.
-  SweeperActor sweeper;                     // Only while sessions are kept.
-  std::optional<Duration> idle_timeout;     // As armed last.
+  std::optional<EndpointsCounted> counted;  // The value in the metrics.
+  std::optional<SessionsHeld> sessions;     // The value in the metrics.
+  SweeperActor sweeper;                     // Null unless sessions are kept.
+  std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
   RestartDelay sweeper_delay;
-  bool sweeper_awaited = false;  // It died, and is not started before its RestartDue.
+  bool sweeper_awaited = false;  // The sweeper died, and its RestartDue is pending.
   bool orderly = false;
 };
 
@@ -197,7 +197,7 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
   subchannels[address] = std::move(actor);
 }
 
-// Until it is back its holders take it for one that cannot be had, and ask nothing of it.
+// Until the restart, holders see the subchannel in TRANSIENT_FAILURE, and ask nothing of it.
 void MapState::lost(const Address& address, const SubchannelSettings& settings) {
   subchannels.erase(address);
   alarms.drop(address);
@@ -221,7 +221,7 @@ void MapState::restart(const Address& address) {
   feed(std::move(fresh));
 }
 
-// An earlier alarm than the one that is awaited takes its place.
+// An earlier alarm replaces the awaited alarm.
 void MapState::await_alarm() {
   const auto next = alarms.next();
   if (!next || (awaited && *awaited <= *next)) return;
@@ -242,7 +242,7 @@ void MapState::alarm_due(std::uint64_t number) {
   await_alarm();
 }
 
-// What its predecessor said holds until it says something else.
+// The last report of a dead health checker holds until its successor reports.
 void MapState::launch_checker(Checks& checks) {
   const Address& address = checks.order.address;
   checks.actor = spawn_health_checker(
@@ -265,7 +265,7 @@ void MapState::stop_checks(const Address& address) {
   found->second.actor = nullptr;
 }
 
-// By now it may not be probed any more, or anew.
+// The address may no longer be probed, or be probed by a new actor.
 void MapState::checker_restart_due(const Address& address) {
   const auto found = checked.find(address);
   if (found != checked.end() && !found->second.actor) launch_checker(found->second);
@@ -290,13 +290,13 @@ void MapState::stop_sweeper() {
   sweeper = nullptr;
 }
 
-// By now sessions may not be kept any more.
+// Sessions may no longer be kept.
 void MapState::sweeper_restart_due() {
   sweeper_awaited = false;
   if (idle_timeout && !sweeper) launch_sweeper();
 }
 
-// Whoever acquires is watched: a holder that dies keeps its holds for its successor.
+// Every holder is watched: the holds of a dead holder are kept for its successor.
 void MapState::meet(const Holder& holder) {
   if (holders.contains(holder)) return;
   auto actor = caf::actor_cast<SubchannelObserver>(self->current_sender());
@@ -342,24 +342,24 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         state.meet(event.keeper);
         state.feed(event);
       },
-      // The same of a sweeper.
+      // As below, for the sweeper.
       [&state](const SweepAsked& event) {
         if (protocol::sent_by(state.self, state.sweeper)) state.feed(event);
       },
-      // The same of a health checker.
+      // As below, for a health checker.
       [&state](const HealthChecked& event) {
         const auto found = state.checked.find(event.address);
         if (found == state.checked.end()) return;
         if (protocol::sent_by(state.self, found->second.actor)) state.feed(event);
       },
-      // A subchannel that was stopped may still be heard: only the present one counts.
+      // A stopped subchannel's messages may still arrive: only the present subchannel counts.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;
         if (!protocol::sent_by(state.self, found->second)) return;
         state.feed(std::move(event));
       },
-      // The same of its timer.
+      // As above, for the subchannel's timer.
       [&state](const SubchannelTimerAsked& event) {
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// supervision — how long to wait before a dead actor is started anew, and which configuration it
-// may be given: never one that is to blame for its death.
+// supervision — the delay before a dead actor is restarted, and the configuration for the restart:
+// never a configuration that caused a death.
 //
 //   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ replay()
 //   death ─▶ RestartDelay::next(now) ─▶ RestartDue after 0.1, 0.2, 0.4 … 10 s, until a quiet minute
@@ -19,20 +19,20 @@
 
 namespace signalbox::actors {
 
-/// Doubles with each death, and is forgotten after a minute without one: whatever else an actor
-/// did well, one that dies often is started rarely.
+/// Doubles with each death, and starts again after a minute without one. An actor that dies often
+/// is restarted rarely.
 class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);
   static constexpr Duration kLongest = std::chrono::seconds(10);
   static constexpr Duration kQuiet = std::chrono::minutes(1);
-  /// Of what opens an ADS stream at once: its predecessor may just have done so, and no server
-  /// sees more than one new stream a second.
+  /// For actors that open an ADS stream at once. The dead actor may just have opened one, and a
+  /// server must not see more than one new stream a second.
   static constexpr Duration kFirstOfStream = std::chrono::seconds(2);
 
   explicit RestartDelay(Duration first = kFirst) : first_(first), next_(first) {}
 
-  /// How long to wait, as the actor has died now.
+  /// The delay before the restart, for a death now.
   Duration next(Instant now) {
     if (last_death_ && now - *last_death_ >= kQuiet) next_ = first_;
     last_death_ = now;
@@ -47,10 +47,10 @@ class RestartDelay {
   std::optional<Instant> last_death_;
 };
 
-/// The configurations of one child, as far as its restart needs them.
+/// The configurations of one child that its restart may need.
 class ReplayLog {
  public:
-  /// More are not remembered of a child that reports none of them; the oldest goes.
+  /// The most unapplied configurations that are kept; the oldest goes first.
   static constexpr std::size_t kMostUnproven = 16;
 
   void sent(const ConfigUpdated& update) {
@@ -58,7 +58,7 @@ class ReplayLog {
     unproven_.push_back(update);
   }
 
-  /// Answers are cumulative, and may come after newer configurations were sent.
+  /// Applied generations are cumulative, and may come after newer configurations were sent.
   void applied(Generation generation) {
     while (!unproven_.empty() && unproven_.front().generation <= generation) {
       good_ = std::move(unproven_.front());
@@ -66,20 +66,21 @@ class ReplayLog {
     }
   }
 
-  /// The child died: the oldest that it had not applied by then is poison to it. Those behind
-  /// that it may never have met.
+  /// The child died: the oldest unapplied configuration is blamed and dropped. The child may never
+  /// have seen the later ones.
   void died() {
     if (!unproven_.empty()) unproven_.pop_front();
   }
 
-  /// The newest that is not blamed, else the last that was applied; null: wait for the next.
+  /// The newest configuration that is not blamed, else the last applied one; null: wait for the
+  /// next.
   const ConfigUpdated* to_replay() const {
     if (!unproven_.empty()) return &unproven_.back();
     return good_ ? &*good_ : nullptr;
   }
 
-  /// The child is started with this. What is older it never sees, and so is never blamed.
-  /// Precondition: to_replay().
+  /// The child is started with this configuration. Older ones are dropped: the child never sees
+  /// them, so they must not be blamed. Precondition: to_replay().
   const ConfigUpdated& replay() {
     while (unproven_.size() > 1)
       unproven_.pop_front();
@@ -87,7 +88,7 @@ class ReplayLog {
   }
 
  private:
-  std::deque<ConfigUpdated> unproven_;  ///< Sent, not applied; in order.
+  std::deque<ConfigUpdated> unproven_;  ///< Sent and not applied; in order.
   std::optional<ConfigUpdated> good_;
 };
 

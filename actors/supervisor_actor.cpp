@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Top of a runtime: opens and closes channels, and keeps the xds_client and the channels alive.
+// Root of a runtime: opens and closes channels, and restarts the xds_client and the channels.
 
 #include <algorithm>
 #include <cstdint>
@@ -46,8 +46,8 @@ struct SupervisorState {
   using Self = protocol::SelfOf<SupervisorActor, SupervisorState>;
   using PortPtr = std::shared_ptr<const ChannelPort>;
 
-  /// Numbered as they were opened: a target may be open twice, and addresses of ports have an
-  /// order that no two processes share.
+  /// Numbers in the order of opening. A target may be open twice, so its name is no key. Addresses
+  /// of ports are no key either, because their order differs between processes.
   using ChannelNumber = std::uint64_t;
 
   struct Channel {
@@ -83,7 +83,7 @@ struct SupervisorState {
   bool orderly = false;
 };
 
-// The watchers keep what they have, and ask the new client for all of it again.
+// Watchers keep their resources, and watch them again at the new client.
 void SupervisorState::launch_client() {
   client = spawn_xds_client(self->home_system(), environment);
   watches.add(self, client, [this](const caf::error& reason) {

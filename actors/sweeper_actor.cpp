@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SweepCore: when the subchannel map looks for connections that no session uses any more.
+// Hosts lb::SweepCore: the times at which the subchannel map looks for connections that no session
+// uses any more.
 //
 //   subchannel_map ─ IdleTimeoutSet, SweepDone ─▶ [sweeper] ─ SweepAsked ─▶ subchannel_map
 

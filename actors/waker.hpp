@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waker — runs what a publication sets off (queued picks, state watches) off the scheduler.
+// Waker — runs the consequences of a publication (queued picks, state watches) off the scheduler.
 //
 //   channel actor ─▶ post(job) ─▶ one joinable thread of the runtime ─▶ job()
 //
-// Jobs run in the order of post(), one at a time. The destructor runs what was posted, and joins.
+// Jobs run in the order of post(), one at a time. The destructor runs all posted jobs, then joins.
 
 #pragma once
 

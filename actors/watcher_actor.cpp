@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::DependencyManager: all that one target's configuration depends on. The shell starts
-// its watches anew when the xds_client was replaced, and owns the dns actors.
+// Hosts xds::DependencyManager: the dependencies of one target's configuration. The shell starts
+// its watches again when the xds_client is replaced, and owns the dns actors.
 
 #include <map>
 #include <optional>
@@ -49,7 +49,7 @@ struct WatcherState {
     if (!changed.changes.empty()) protocol::send(self, client, std::move(changed));
   }
 
-  // One message to the client for all that a step watches anew and no longer.
+  // All watches that one step adds or drops go to the client in one message.
   template <typename Order>
   void run(Order& order, WatchesChanged& changed) {
     if constexpr (std::is_same_v<Order, Watch>) {
@@ -88,8 +88,9 @@ struct WatcherState {
   bool orderly = false;
 };
 
-// One actor for each look-up: threads are kept only as long as they block. One that dies has
-// failed. A look-up that is under way answers for a name that was dropped and is wanted again.
+// Each look-up has an actor of its own, so that threads live only while they block. An actor that
+// dies counts as a failed look-up. A name that was dropped and is wanted again uses the pending
+// look-up.
 void WatcherState::run(ResolveName& order) {
   if (lookups.contains(order.name)) return;
   const DnsActor lookup = spawn_dns(self->home_system(), environment, WatcherActor{self});

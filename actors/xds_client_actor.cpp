@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
-// knows which actor each watcher is, and owns a stream for each server that is in use.
+// knows each watcher's actor, and owns a stream for each server in use.
 
 #include <algorithm>
 #include <chrono>
@@ -46,12 +46,12 @@ struct XdsClientState {
 
   using Self = protocol::SelfOf<XdsClientActor, XdsClientState>;
 
-  // One that was ever asked for something.
+  // A server that was used at least once.
   struct Server {
     AdsStreamActor stream;
     RestartDelay delay{RestartDelay::kFirstOfStream};
     bool restarting = false;
-    // Kept, so that a stream that takes a dead one's place can be told all of it.
+    // Kept for a stream that replaces a dead stream.
     std::map<ResourceType, Subscribe> subscriptions;
   };
 
@@ -110,7 +110,7 @@ struct XdsClientState {
 
   const std::string& name_of(ServerId id) { return environment->ads_transports.at(id)->server(); }
 
-  // Feeds what the stream of one of the servers says; what a former one still says is dropped.
+  // Feeds the core with a report of a server's stream; reports of former streams are dropped.
   template <typename Report>
   void report(Report what) {
     const auto from = std::ranges::find_if(servers, [this](const auto& entry) {
@@ -121,13 +121,13 @@ struct XdsClientState {
     feed(ServerReported{from->first, std::move(what)});
   }
 
-  // The gauge is set here, where a server is left, and not by the streams: what a stream says after
-  // that is dropped, and the series of a server that was left stays away.
+  // The gauge is set here and not by the streams. Reports of a stream that was left are dropped, so
+  // the series of its server does not come back.
   void note_connected(ServerId id, const ServerStatusChanged& changed) {
     environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
   }
 
-  // A session tells of changes only: one that began anew says nothing of a server that is well.
+  // A session reports only changes. A new session reports no change for a server that is well.
   void note_connected(ServerId id, const ResourcesReceived& /*received*/) {
     environment->instruments->set_xds_connected(name_of(id), true);
   }
@@ -141,7 +141,7 @@ struct XdsClientState {
   std::map<ServerId, Server> servers;
   protocol::Watches watches;
   std::map<WatcherId, ResourceObserver> watchers;
-  /// What signalbox_xds_resources has of us.
+  /// The labels that this client has set in signalbox_xds_resources.
   std::set<std::pair<ResourceType, absl::string_view>> shown;
   bool orderly = false;
 };
@@ -156,7 +156,7 @@ void XdsClientState::launch_stream(ServerId id) {
     lose_stream(id);
     launch_later(id, servers.at(id).delay.next(protocol::now_of(self)));
   });
-  // Good until it proves bad (A78).
+  // A server counts as connected until it fails (A78).
   environment->instruments->set_xds_connected(name_of(id), true);
   for (const auto& [type, subscription] : server.subscriptions)
     protocol::send(self, server.stream, subscription);
@@ -175,14 +175,14 @@ void XdsClientState::restart(const std::string& what) {
   }
 }
 
-// What the session would have said, had it lived: nothing is asked of the server any more (A57).
+// The report that the session would have sent: the server has no subscriptions any more (A57).
 void XdsClientState::lose_stream(ServerId id) {
   environment->instruments->set_xds_connected(name_of(id), false);
   for (const auto& [type, subscription] : std::map(servers.at(id).subscriptions))
     feed(ServerReported{id, SubscriptionSent{type, {}}});
 }
 
-// Whoever asks it again soon waits like after the first death: no server sees streams come and go.
+// A new use of the server waits as after a first death, so no server sees streams come and go.
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();

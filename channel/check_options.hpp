@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// check_options — what is wrong with the options of a runtime, before anything is started.
+// check_options — checks the options of a runtime before anything is started.
 //
 //   RuntimeOptions ─▶ [check_options] ─▶ Runtime::start
 //
-// What needs more than the options is checked where it is read: bootstraps, key files, names of
-// policies and filters.
+// Bootstraps, key files, and names of policies and filters are checked where they are read, because
+// that needs more than the options.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::channel {
 
-/// INVALID_ARGUMENT: the first option that is wrong, what it must be, and what was found.
+/// INVALID_ARGUMENT names the first invalid option, the rule, and the value that was found.
 absl::Status check_options(const RuntimeOptions& options);
 
 /// INVALID_ARGUMENT for a default authority that no request may carry.

@@ -20,8 +20,8 @@
 namespace signalbox::channel {
 namespace {
 
-// Every policy of our own, by its name, and the one of gRPC's that we do not have (A58): a policy
-// of the user's must not be taken for it.
+// Every policy name of signalbox, and gRPC's weighted_round_robin, which signalbox does not have
+// (A58): a custom policy must not be taken for either.
 template <std::size_t... index>
 std::set<std::string, std::less<>> own_names(std::index_sequence<index...>) {
   return {"weighted_round_robin",
@@ -49,7 +49,7 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   static const auto ours =
       own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
   std::string wrong = what_is_wrong_with_its_letters(name);
-  // gRPC's names for them end so, in its structures (A76).
+  // gRPC's own names have this suffix in its configuration messages (A76).
   const bool is_ours =
       ours.contains(absl::StripSuffix(name, "_experimental")) || absl::StartsWith(name, "envoy.");
   if (wrong.empty() && is_ours)
@@ -57,7 +57,7 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   return wrong;
 }
 
-// The API's own types: filters, and what is wrapped around one.
+// Prefixes of the API's own types: filters, and messages that wrap a filter's configuration.
 std::string what_is_wrong_with_http_filter_type(absl::string_view type) {
   std::string wrong = what_is_wrong_with_its_letters(type);
   for (const absl::string_view prefix : {"envoy.", "xds.", "udpa.", "google.protobuf."}) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// extension_name — what policies and filters of the user's may be called.
+// extension_name — the rules for names of custom policies and filters.
 //
 //   RuntimeOptions::lb_policies, signalbox check --lb-policy ─▶ [what_is_wrong_with_lb_policy_name]
 //   RuntimeOptions::http_filters, check --http-filter ─▶ [what_is_wrong_with_http_filter_type]
 //
-// "must be …, found …"; empty: nothing is wrong. Whether it is unique, only the caller knows.
+// Returns "must be …, found …", or an empty text for a valid name. The caller checks uniqueness.
 
 #pragma once
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostLink — the way from targets to the host that serves them, until the runtime cuts it.
+// HostLink — the link from targets to the host that serves them, until the runtime cuts it.
 //
 //   Target ─▶ with(host) ─▶ Host
 //   Runtime's end ─▶ cut() ─▶ the host goes
 //
-// A target may end on any thread, even while its runtime does: on the application's, or on the
-// waker's, which may be the last to let go of it. Once cut() has returned, nobody is inside.
+// A target may be destroyed on any thread, even during the runtime's end: on an application's
+// thread, or on the waker's, which may hold the last reference. Once cut() has returned, no with()
+// runs and none reaches the host.
 
 #pragma once
 
@@ -20,7 +21,7 @@ class HostLink {
  public:
   explicit HostLink(actors::Host& host) : host_(&host) {}
 
-  /// Calls `use(host)`, which must not block, or does nothing where the link has been cut.
+  /// Calls `use(host)`, which must not block; does nothing after cut().
   template <typename Use>
   void with(const Use& use) {
     const std::lock_guard lock(mutex_);

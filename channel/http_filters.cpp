@@ -15,7 +15,7 @@
 namespace signalbox::channel {
 namespace {
 
-// A filter of the user's, whose exceptions cost their call and nothing else.
+// A custom filter. Its exceptions end only the call.
 class Guarded final : public CallFilter {
  public:
   Guarded(std::string type, CallFilterPtr own, EventCountPtr failures)
@@ -69,7 +69,7 @@ xds::CustomFilterParser guarded(const std::string& type,
   };
 }
 
-// Empty: nothing is wrong.
+// Empty: the filter is valid.
 std::string what_is_wrong(const CustomHttpFilter& filter, const std::set<std::string>& taken) {
   const auto type_is_wrong = [&](const std::string& type) {
     std::string wrong = what_is_wrong_with_http_filter_type(type);

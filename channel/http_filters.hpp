@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// http_filters — the user's own HTTP filters, on their way to the parser.
+// http_filters — registers the program's custom HTTP filters with the parser.
 //
 //   RuntimeOptions::http_filters ─▶ [register_http_filters] ─▶ parsers ─▶ xds/parse: NACK
 //                                                                 └▶ CallFilter ─▶ lb/route
 //
-// Here the user's exceptions end that nobody below expects: those of a parser, and those of a
-// filter, which ends its call.
+// Exceptions of custom parsers and filters are caught here, because the layers below expect none.
+// An exception of a filter ends its call.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace signalbox::channel {
 
-/// INVALID_ARGUMENT names the first filter that cannot be, and why.
+/// INVALID_ARGUMENT names the first invalid filter, and the reason.
 absl::StatusOr<std::shared_ptr<const xds::CustomFilters>> register_http_filters(
     const std::vector<CustomHttpFilter>& filters, metrics::Instruments& instruments);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lb_policies — the user's own policies, on their way to those who need half of each.
+// lb_policies — registers custom policies: their parsers with xds/parse, the policies with lb.
 //
 //   RuntimeOptions::lb_policies ─▶ [register_lb_policies] ─┬▶ parsers ─▶ xds/parse: NACK
 //                                                          └▶ policies ─▶ lb/policy_registry
 //
-// Here the user's exceptions end that nobody below expects: those of parse. Those of a policy end
-// its actor, those of a picker its call.
+// Exceptions of custom parsers are caught here, because the layers below expect none. An exception
+// of a policy ends the policy's actor; an exception of a picker ends its call.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct RegisteredLbPolicies {
   std::shared_ptr<const lb::CustomPolicies> policies;
 };
 
-/// INVALID_ARGUMENT names the first policy that cannot be, and why.
+/// INVALID_ARGUMENT names the first invalid policy, and the reason.
 absl::StatusOr<RegisteredLbPolicies> register_lb_policies(
     const std::vector<CustomLbPolicy>& policies, metrics::Instruments& instruments);
 

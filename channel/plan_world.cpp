@@ -49,7 +49,7 @@ absl::Status PlanWorld::add(ResourceType type,
   return absl::OkStatus();
 }
 
-// --- whose calls -----------------------------------------------------------
+// --- the cluster to plan for -----------------------------------------------
 
 std::string PlanWorld::all_clusters() const {
   std::set<ClusterName> all;
@@ -117,7 +117,7 @@ absl::StatusOr<ClusterName> PlanWorld::cluster_of(const PlanRequest& request) co
       absl::StrCat("there is no cluster '", request.cluster, "'; clusters: ", all_clusters()));
 }
 
-// --- its leaves ------------------------------------------------------------
+// --- the cluster's leaves --------------------------------------------------
 
 absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
   const auto root = cluster_of(request);
@@ -141,7 +141,7 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
                       cluster.panic_threshold};
   for (const ClusterName& name : *leaves) {
     const Cluster& leaf = **clusters_.at(name);
-    // A75-8: an aggregate has a policy only where that takes the place of its leaves' own.
+    // A75-8: an aggregate has a policy only when that policy replaces its leaves' own.
     const bool is_replaced = input.is_aggregate && cluster.lb_policy != nullptr;
     lb::PlanLeaf& planned = input.leaves.emplace_back(
         lb::PlanLeaf{name, is_replaced ? cluster.lb_policy : leaf.lb_policy, nullptr});

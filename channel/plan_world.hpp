@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanWorld — the clusters and endpoints that a plan is made of, by name.
+// PlanWorld — the clusters and endpoints of a plan, by name.
 //
 //   resource file ──┐
 //   ResourceDump ───┴▶ [PlanWorld] ─▶ lb/health/plan
 //
-// What is missing is no error: a leaf that is not there takes no calls, and the plan says so.
+// A missing leaf is no error: it takes no calls, and the plan's notes say so.
 
 #pragma once
 
@@ -25,7 +25,7 @@ namespace signalbox::channel {
 
 class PlanWorld {
  public:
-  /// One resource of the four; INVALID_ARGUMENT where it is none.
+  /// Adds a resource of one of the four types. INVALID_ARGUMENT: `bytes` are no valid resource.
   absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
 
   absl::StatusOr<Plan> plan(const PlanRequest& request) const;
@@ -44,7 +44,7 @@ class PlanWorld {
   std::map<std::string, EndpointsPtr> endpoints_;
 };
 
-/// Of all resources that are in use.
+/// The plan of all resources in use.
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
                              const xds::ParseOptions& options);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_options — what an application and its environment set for all policies.
+// policy_options — options of the application and its environment for all policies.
 //
-//   RuntimeOptions, environment variables ─▶ [policy_options] ─▶ every policy that is born
+//   RuntimeOptions, environment variables ─▶ [policy_options] ─▶ every policy that is made
 //
 // GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE=true keeps priorities that are no longer
-// configured for fifteen minutes (gRFC A115); any other value does not.
-// GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false has endpoints weighed as before gRFC A113, where
-// pick_first shuffles and on the ring of ring_hash; any other value does not. Both are asked when
-// a runtime starts.
+// configured for fifteen minutes (gRFC A115). GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false weighs
+// endpoints as before gRFC A113, in the shuffle of pick_first and on the ring of ring_hash. Other
+// values have no effect. Both variables are read when a runtime starts.
 
 #pragma once
 
@@ -19,7 +18,7 @@
 
 namespace signalbox::channel {
 
-/// `get` is as std::getenv.
+/// `get` behaves as std::getenv.
 lb::PolicyOptions policy_options(const RuntimeOptions& options,
                                  const std::function<const char*(const char*)>& get);
 

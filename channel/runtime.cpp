@@ -72,7 +72,7 @@ void log_to_stderr(const std::string& text) {
   std::cerr << absl::StrCat("signalbox: ", text, "\n") << std::flush;
 }
 
-// Invalid resources are counted where they are refused, as those of servers are.
+// Invalid resources of a file are counted where they are refused, like those of servers.
 actors::FileAdsOptions file_options(const RuntimeOptions& options,
                                     const std::string& path,
                                     const std::shared_ptr<metrics::Instruments>& instruments) {
@@ -124,7 +124,7 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
 
 using Transports = std::vector<std::shared_ptr<actors::AdsTransport>>;
 
-// A resource file is a server like any other.
+// A resource file counts as a server.
 absl::StatusOr<Transports> make_ads_transports(
     const RuntimeOptions& options,
     const xds::Bootstrap& bootstrap,
@@ -178,7 +178,8 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// Calls go over one, the health checks by gRPC over the other: the same one where calls are gRPC's.
+// Calls use environment.connector. Health checks by gRPC use the gRPC connector, which is the same
+// connector when the transport is gRPC.
 absl::Status add_connectors(const RuntimeOptions& options,
                             const xds::Bootstrap& bootstrap,
                             const std::shared_ptr<metrics::Instruments>& instruments,
@@ -206,7 +207,7 @@ absl::Status add_connectors(const RuntimeOptions& options,
 
 using ParseOptionsPtr = std::shared_ptr<const xds::ParseOptions>;
 
-// What of the parsing is the same for the life of a runtime.
+// The parse options that stay the same for the life of a runtime.
 ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
                                       const channel::RegisteredLbPolicies& custom,
                                       std::shared_ptr<const xds::CustomFilters> filters,
@@ -224,13 +225,13 @@ ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
   return lasting;
 }
 
-// The environment is asked at each response (A75-8).
+// Environment variables are read for each response (A75-8).
 xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_server) {
   return xds::parse_options_from(
       [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
 }
 
-// Each session has a decoder of its own, which knows what its own server sent.
+// Each session has its own decoder, which knows the resources that the session's server sent.
 xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, bool trusted_server) {
   return [lasting = std::move(lasting),
           trusted_server,
@@ -250,7 +251,7 @@ std::uint64_t some_seed() {
   return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
 }
 
-// What the actors take from the options and the bootstrap as it is.
+// Settings of the actors that are copied from the options and the bootstrap.
 void add_settings(const RuntimeOptions& options,
                   const xds::Bootstrap& bootstrap,
                   actors::Environment& environment) {
@@ -267,7 +268,7 @@ void add_settings(const RuntimeOptions& options,
   environment.subchannel.lost_backoff = options.lost_backoff;
 }
 
-// What the actors count, and what all runtimes of the process share.
+// The actors' counters, and the state that all runtimes of the process share.
 void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
   environment.instruments = instruments;
@@ -278,7 +279,7 @@ void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
 
 }  // namespace
 
-// In the order of construction: what is below uses what is above.
+// In the order of construction: later members use earlier ones.
 struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
       : options(std::move(checked)), bootstrap(std::move(from)) {}
@@ -286,7 +287,7 @@ struct Runtime::State {
   const RuntimeOptions options;  ///< `log` is set.
   const xds::Bootstrap bootstrap;
   ParseOptionsPtr parsing;
-  /// Set when the runtime ends: parsing that is under way then is given up.
+  /// Set when the runtime ends: parsing under way is then abandoned.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
@@ -330,7 +331,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   return fresh;
 }
 
-// Of targets that are in use: to open one would change the world that is looked at.
+// Only for targets in use: opening a target would change the state to be explained.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
   std::shared_ptr<channel::Target> found;
   std::vector<std::string> in_use;
@@ -353,14 +354,15 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const std::uint64_t seed = question.seed.value_or(next_seed());
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  // Without connections nothing takes turns that another run could repeat.
+  // Assumed connections: no process runs the configuration, so turns follow the seed and the
+  // explanation can be repeated.
   const Turns turns =
       options.transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
   return xds::to_json_text({question.target, question.method, seed},
                            found->router().explain({question.method, &headers, seed}, now, turns));
 }
 
-// Far more than an actor takes that is alive.
+// Far more than a live actor takes.
 constexpr auto kDumpPatience = std::chrono::seconds(10);
 
 absl::StatusOr<ResourceDump> Runtime::State::dump() const {
@@ -373,7 +375,7 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
   return answer.get();
 }
 
-// Custom policies and filters: the parser reads their configurations, the policy tree and the
+// The parser reads the configurations of custom policies and filters; the policy tree and the
 // routes run them.
 absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   const auto custom = channel::register_lb_policies(options.lb_policies, *instruments);
@@ -386,7 +388,7 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   return {};
 }
 
-// What the actors are made with. An error is the first part that cannot be had.
+// The environment of the actors. Returns the error of the first part that cannot be made.
 absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   actors::Environment environment;
   environment.policy = channel::policy_options(
@@ -432,7 +434,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-// First nobody publishes any more; then whoever still waits is told.
+// Publishing ends first; then the waiting calls are told.
 Runtime::~Runtime() {
   std::vector<std::shared_ptr<channel::Target>> open;
   {
@@ -444,7 +446,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // Who waits for a dump in there has heard that there is none.
+  state_->admins.clear();  // The host has already answered waiting dumps with an error.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);
@@ -467,7 +469,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
   }
   const bool is_wrong_target = !found.ok();
   if (is_wrong_target) {
-    // A target that nobody serves: closed from the beginning, and saying why.
+    // A bad target is closed from the beginning, with the reason.
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());

@@ -7,7 +7,7 @@
 namespace signalbox::channel {
 namespace {
 
-// The port outlives no target: the actors hold it, and the target holds them.
+// Does not own the target: the actors hold the port, and the target holds the actors.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}
@@ -51,7 +51,7 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
   tell_watchers();
 }
 
-// On a scheduler thread: the work is the waker's.
+// Runs on a scheduler thread, so the work goes to the waker.
 void Target::published(ConnectivityState state) {
   const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
   host_->with([this, changed](actors::Host& host) {
@@ -69,7 +69,7 @@ ConnectivityState Target::state(bool try_to_connect) {
   return state_.load(std::memory_order_acquire);
 }
 
-// Channels come and go while the target stays: those that have gone make room for the new one.
+// Channels come and go while the target stays, so watchers of gone channels are removed here.
 void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);
   std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.owner.expired(); });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Target — the data plane's side of one target: what is published, who waits, how it is.
+// Target — the data plane's side of one target: its snapshots, its waiting calls and its state.
 //
 //   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
 //   drop-in channel, Pick API ─▶ router, waiting, state()
 //
 // Shared by every channel and router of the target. After close() it serves one last snapshot,
-// which fails every call: the runtime is gone, its users need not be.
+// which fails every call: channels and routers may outlive the runtime.
 
 #pragma once
 
@@ -30,30 +30,30 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  /// `sessions`: null: see lb::Router.
+  /// Null `sessions`: see lb::Router.
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
-  /// Begins to be served by the host. `port` lacks only what is the target's: cell and listener.
-  /// To be called once, before anyone else knows the target.
+  /// The host begins to serve the target. `port` is complete but for cell and listener, which the
+  /// target adds. Call it once, before the target is shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
-  /// The link is cut: whoever waits, and every later call, fails with `why`.
+  /// The link is cut: every waiting and every later call fails with `why`.
   void close(const absl::Status& why, actors::Reclaimer& reclaimer);
 
   lb::Router router() const { return lb::Router(cell_, names_, sessions_); }
 
   const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
 
-  /// Of all the target's channels; null: none.
+  /// Shared by all channels of the target; null: no throttling.
   const std::shared_ptr<lb::RetryThrottle>& retry_throttle() const { return retry_throttle_; }
 
-  /// To be called before anyone else knows the target.
+  /// Call it before the target is shared.
   void throttle_retries(std::shared_ptr<lb::RetryThrottle> throttle) {
     retry_throttle_ = std::move(throttle);
   }
 
-  /// News of the channel actor; never blocks.
+  /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 
   // ConnectivitySource.
@@ -74,7 +74,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
-  std::shared_ptr<HostLink> host_;  // Null: a target that nobody serves.
+  std::shared_ptr<HostLink> host_;  // Null: the target has no host.
   std::shared_ptr<const actors::ChannelPort> port_;
   std::mutex mutex_;
   std::vector<Watcher> watchers_;

@@ -12,10 +12,10 @@
 namespace signalbox::actors {
 namespace {
 
-// A channel that was asked to connect leaves IDLE at once, unless another thread is to see to that.
+// A channel that was asked to connect leaves IDLE at once, unless another thread has to do it.
 constexpr std::chrono::seconds kLongestIdle(1);
 
-/// Owns itself, and the channel, while gRPC is asked when the channel leaves its state.
+/// Owns itself and the channel until the channel leaves its state.
 struct Keeper : grpc_completion_queue_functor {
   explicit Keeper(std::shared_ptr<grpc::Channel> to_keep) : channel(std::move(to_keep)) {
     functor_run = &Keeper::run;
@@ -40,7 +40,7 @@ struct Keeper : grpc_completion_queue_functor {
     grpc_channel_watch_connectivity_state(channel, state, deadline, queue, self.release());
   }
 
-  // The runtime may be gone, and nothing else may serve the sockets.
+  // The runtime may have ended, and nothing else may serve the sockets.
   const GrpcPoller::Interest interest;
   const std::shared_ptr<grpc::Channel> channel;
 };

@@ -3,15 +3,16 @@
 // abandoned_channel — the end of a gRPC channel that may be connecting.
 //
 //   GrpcConnector, ADS call ─▶ abandon(channel) ─┬▶ not connecting: destroyed at once
-//                                                └▶ connecting: kept until then, and destroyed
+//                                    └▶ connecting: kept until it is not, then destroyed
 //
 // gRPC 1.51 forgets the transport of a channel that is destroyed between the TCP connection and the
-// server's SETTINGS: the connection stays established until the process ends, and nothing of gRPC
-// serves it. A channel that has left CONNECTING is destroyed with its connection.
+// server's SETTINGS. The connection then stays established until the process ends, and gRPC no
+// longer serves it. Destroying a channel that has left CONNECTING also closes its connection.
 //
-// A channel leaves CONNECTING when its attempt succeeds or fails, at the latest after its own
-// connect timeout (connection_arguments). Until then it has an Interest in the poller: it hears the
-// server also after the last runtime, and gRPC does not shut down before the channel has ended.
+// A channel leaves CONNECTING when its attempt succeeds or fails, at the latest after the channel's
+// own connect timeout (connection_arguments). Until then the keeper has an Interest in the poller.
+// So the server's bytes are read even after the last runtime has ended, and gRPC does not shut down
+// before the channel has ended.
 
 #pragma once
 
@@ -21,8 +22,8 @@
 
 namespace signalbox::actors {
 
-/// Gives up the caller's share of the channel; thread-safe, never blocks. Null: nothing happens.
-/// Precondition: no lock is held that is taken where what the channel owns is destroyed.
+/// Drops the caller's reference to the channel; thread-safe, never blocks. Null: nothing happens.
+/// Precondition: the caller holds no lock that the destruction of the channel's property takes.
 void abandon(std::shared_ptr<grpc::Channel> channel);
 
 }  // namespace signalbox::actors

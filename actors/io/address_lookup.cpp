@@ -17,7 +17,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// "1.2.3.4" or "::1"; empty for families that are neither.
+// "1.2.3.4" or "::1"; empty for other families.
 std::string to_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* bytes = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// address_lookup — NameLookup by the system's resolver (getaddrinfo), or by a function of the
-// user's. Blocks; the dns actor has a thread of its own for it.
+// address_lookup — NameLookup by the system's resolver (getaddrinfo), or by the program's function.
+// Blocks; the dns actor has a thread of its own for it.
 
 #pragma once
 

@@ -7,10 +7,10 @@
 namespace signalbox::actors {
 namespace {
 
-// What the thread and the attempt share: C2.
+// Shared by the thread and the attempt (C2).
 struct Wish {
   std::mutex mutex;
-  std::function<void(ConnectionPtr)> connected;  // Empty: it was given up.
+  std::function<void(ConnectionPtr)> connected;  // Empty: the attempt was destroyed.
 };
 
 class AssumedAttempt final : public Connector::Attempt {

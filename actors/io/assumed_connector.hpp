@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AssumedConnector — connections that are none: every attempt succeeds, and lasts.
+// AssumedConnector — pretends to connect: every attempt succeeds, and no connection ends.
 //
 //   subchannel actor ─▶ connect ─▶ [one thread] ─▶ connected
 //
-// For looking at a configuration as if all of its endpoints were there.
+// For explaining a configuration as if all of its endpoints were reachable.
 
 #pragma once
 
@@ -18,8 +18,8 @@ namespace signalbox::actors {
 
 class AssumedConnector final : public Connector {
  public:
-  /// Destroys a connection that nobody holds any more, once it is not in use. Any thread, and after
-  /// the connector's end too.
+  /// Destroys a connection without references, once it is not in use. Any thread, even after the
+  /// connector's end.
   using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
 
   explicit AssumedConnector(Retire retire) : retire_(std::move(retire)) {}

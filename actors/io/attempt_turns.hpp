@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AttemptTurns — which attempts to connect may begin, when many are wanted at once.
+// AttemptTurns — decides which attempts to connect may begin, when many are wanted at once.
 //
-//   want(attempt) ─▶ [AttemptTurns] ─▶ begin(now): those whose turn it is
+//   want(attempt) ─▶ [AttemptTurns] ─▶ begin(now): the attempts that begin now
 //   withdraw, done ─▶
 //
-// An attempt costs CPU and memory while it is being made. Ten thousand at once would take all of
-// both, and each would outlast its time limit. One that waits for a silent address costs nothing:
-// after `slow_after` it holds nobody up any more.
+// An attempt costs CPU time and memory while it is being made. Ten thousand at once would take all
+// of both, and each would exceed its time limit. An attempt to a silent address costs nothing:
+// after `slow_after` it no longer delays other attempts.
 //
 // Invariants
-//   T1  At most `at_once` attempts are being made that began less than `slow_after` ago.
-//   T2  Whoever waits begins as soon as T1 allows, by turns the oldest and the newest of them: none
-//       waits for ever, and the few that calls fail over to do not wait for ten thousand dead.
+//   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.
+//   T2  Waiting attempts begin as soon as T1 allows, alternately the oldest and the newest. So no
+//       attempt waits forever, and a few new failover attempts do not wait for ten thousand dead
+//       addresses.
 //
-// A plain value: whoever owns it sees to threads, and to the time.
+// A plain value: its owner provides threads and time.
 
 #pragma once
 
@@ -44,13 +45,13 @@ class AttemptTurns {
  public:
   explicit AttemptTurns(AttemptLimits limits = {}) : limits_(limits) {}
 
-  /// Precondition: it does not wait already.
+  /// Precondition: `key` is not waiting already.
   void want(Key key) {
     places_.emplace(key, ++wanted_);
     waiting_.emplace(wanted_, std::move(key));
   }
 
-  /// It is wanted no more, and has not begun. A hundred thousand may be withdrawn at once.
+  /// Removes a waiting attempt. A hundred thousand may be withdrawn at once.
   void withdraw(const Key& key) {
     const auto place = places_.find(key);
     if (place == places_.end()) return;
@@ -58,7 +59,7 @@ class AttemptTurns {
     places_.erase(place);
   }
 
-  /// It had begun, and came to an end.
+  /// An attempt that had begun has ended.
   void done(const Key& key) { making_.erase(key); }
 
   /// The attempts that begin now.
@@ -76,7 +77,7 @@ class AttemptTurns {
     return turns;
   }
 
-  /// When begin() should be called at the latest; nullopt: not before something is wanted or done.
+  /// The latest time for the next begin(); nullopt: not before the next want() or done().
   std::optional<Instant> next_turn() const {
     if (waiting_.empty() || begun_.empty()) return std::nullopt;
     return begun_.front().at + limits_.slow_after;
@@ -97,18 +98,18 @@ class AttemptTurns {
     return key;
   }
 
-  // Of one that is done already, nothing depends on its place.
+  // An attempt that is done already may leave begun_ at any time.
   bool is_over(const Begun& begun, Instant now) const {
     return !making_.contains(begun.key) || begun.at + limits_.slow_after <= now;
   }
 
   AttemptLimits limits_;
-  std::map<std::uint64_t, Key> waiting_;  ///< In the order of wanting.
-  std::map<Key, std::uint64_t> places_;   ///< Of those that wait.
+  std::map<std::uint64_t, Key> waiting_;  ///< By the order of want().
+  std::map<Key, std::uint64_t> places_;   ///< Numbers of waiting attempts.
   std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
-  std::deque<Begun> begun_;  ///< In order of time; some are done.
-  std::set<Key> making_;     ///< What counts (T1).
+  std::deque<Begun> begun_;  ///< By time; some attempts are done.
+  std::set<Key> making_;     ///< The attempts that T1 counts.
 };
 
 }  // namespace signalbox::actors

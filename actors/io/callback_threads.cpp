@@ -16,14 +16,14 @@
 namespace signalbox::actors {
 namespace {
 
-// As gRPC 1.51 counts them.
+// gRPC 1.51's number of callback threads.
 std::size_t count_of_threads() {
   return std::clamp(gpr_cpu_num_cores() / 2, 2U, 16U);
 }
 
 }  // namespace
 
-// Which threads have been seen outside of callbacks.
+// Records the threads that were seen outside of callbacks.
 class CallbackThreads::Visits {
  public:
   void open() {
@@ -31,7 +31,7 @@ class CallbackThreads::Visits {
     is_open_ = true;
   }
 
-  // A thread of gRPC's runs a Visit.
+  // Runs in a Visit, on a thread of gRPC.
   void visit() {
     std::unique_lock lock(mutex_);
     seen_.insert(std::this_thread::get_id());
@@ -39,7 +39,7 @@ class CallbackThreads::Visits {
     changed_.wait(lock, [this] { return !is_open_ || is_complete(); });
   }
 
-  // Returns whether all have been seen.
+  // Returns whether all threads have been seen.
   bool close_after(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [this] { return is_complete(); });
@@ -60,7 +60,7 @@ class CallbackThreads::Visits {
   bool is_open_ = false;
 };
 
-// Comes to one of the threads as the end of a batch without operations.
+// Reaches one of the threads as the completion of an empty batch.
 struct CallbackThreads::Visit : grpc_completion_queue_functor {
   Visit(std::shared_ptr<Visits> to, grpc_call* carrier) : visits(std::move(to)), call(carrier) {
     functor_run = &Visit::run;

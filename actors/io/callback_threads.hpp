@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallbackThreads — a share in the threads of gRPC's callback API, and a safe end of it.
+// CallbackThreads — shared use of the threads of gRPC's callback API, and a safe end of it.
 //
 //   CallBinder ─▶ GrpcPoller::Hold ─▶ [CallbackThreads] ─▶ a channel that uses the threads
 //   the last Hold has ended ─▶ have_come_back() ─▶ ~CallbackThreads, on a plain thread
 //
 // gRPC 1.51 starts these threads with the first channel that uses the callback API. The destructor
 // of the last such channel joins them, under a mutex that every new such channel takes. So two
-// things end or block the process: a callback that destroys the last channel, as the thread joins
-// itself; and a callback that makes a channel while another thread joins.
+// things block or end the process. A callback that destroys the last channel makes the thread join
+// itself. A callback that makes a channel waits for the mutex while another thread joins.
 //
-// A share keeps the threads while channels of ours come and go, and is given up only after each
-// thread has returned from the callbacks of ours.
+// This object keeps the threads while signalbox's channels come and go. It is destroyed only after
+// each thread has returned from signalbox's callbacks.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace signalbox::actors {
 
 class CallbackThreads {
  public:
-  /// Starts the threads unless they run.
+  /// Starts the threads unless they run already.
   CallbackThreads();
 
   /// Joins the threads if no other channel uses them. Precondition: have_come_back().
@@ -33,9 +33,9 @@ class CallbackThreads {
   CallbackThreads(const CallbackThreads&) = delete;
   CallbackThreads& operator=(const CallbackThreads&) = delete;
 
-  /// Whether each of the threads has come back from its callbacks since the first time that this
-  /// was asked. Asks for at most `patience`, and keeps idle threads of the pool busy for so long:
-  /// else one of them would answer for all.
+  /// Whether each thread has returned from its callbacks since the first call of this function.
+  /// Waits for at most `patience`, and blocks idle threads of the pool for that time: otherwise one
+  /// thread would answer for all.
   bool have_come_back(std::chrono::milliseconds patience);
 
  private:

@@ -21,10 +21,10 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-// Ten thousand connections at once read each file once.
+// For ten thousand connections at once, each file is read once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
-// More kinds of TLS at a time are possible, and cost what one connection each costs.
+// With more kinds of TLS at a time, a full cache is emptied and credentials are made anew.
 constexpr std::size_t kMostKept = 1024;
 
 class NameVerifier final : public grpc::experimental::ExternalCertificateVerifier {
@@ -47,7 +47,8 @@ class NameVerifier final : public grpc::experimental::ExternalCertificateVerifie
   const lb::PeerNameCheck check_;
 };
 
-// One instance. What one cluster has of it does not depend on what only another one needs.
+// One provider instance. Roots and identity fail independently: a cluster may need only one of
+// them.
 class Provider {
  public:
   Provider(const std::string& name,
@@ -75,7 +76,7 @@ class Provider {
     };
   }
 
-  // Nothing to be read would be the system's roots, or no certificate of ours.
+  // Without this check, missing files would mean the system's roots, or no certificate.
   absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
     if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
     auto texts = files.read();
@@ -112,7 +113,8 @@ class Source {
       providers_.emplace(name, std::make_unique<Provider>(name, files, complain));
   }
 
-  // The same credentials as long as nothing changed: connections share what they are made of.
+  // Returns the same credentials as long as nothing has changed: connections then share their
+  // parts.
   absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();
@@ -150,7 +152,7 @@ class Source {
     return found == providers_.end() ? nullptr : found->second.get();
   }
 
-  // The parser has refused it; nobody else is to reach us either.
+  // The parser refuses such clusters. This guards against any other caller.
   static absl::Status unknown(const CertificateProvider& wanted) {
     return absl::FailedPreconditionError(absl::StrCat("certificate provider instance \"",
                                                       wanted.instance_name,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterCredentials — what the next connection to an endpoint is secured with, where its cluster
-// asks for TLS (gRFC A29).
+// ClusterCredentials — the credentials of connections to endpoints of clusters with TLS (gRFC A29).
 //
 //   UpstreamTls ──────────────────────────┐
 //   bootstrap's certificate_providers ─▶ [make_cluster_credentials] ─▶ grpc::ChannelCredentials
 //
-//   roots      whom the server must be certified by: the provider's ca_certificate_file
-//   identity   what we show where the server asks for it: its certificate_file and private_key_file
+//   roots      authorities that may sign the server's certificate: ca_certificate_file
+//   identity   our certificate, if the server asks for one: certificate_file, private_key_file
 //   names      lb/subchannel/peer_names; gRPC's own check of the server's name is off
 //
-// Files are read again for new connections, a second after the last time or, if that is sooner,
-// after refresh_interval; connections that stand are not touched. While a file cannot be used, the
-// last good ones are, and `complain` is told once. What was never good is the connection's error,
-// which names instance, field, file and reason: there is never a connection with less.
+// New connections read the files again, a second after the last reading, or after refresh_interval
+// if that is shorter. Standing connections do not change. While a file cannot be used, the last
+// good files stay in use, and `complain` is told once. If files were never good, the connection
+// fails with an error that names instance, field, file and reason. There is never a less secure
+// connection.
 
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace signalbox::actors {
 
-/// Thread-safe; asked for each connection.
+/// Thread-safe; called for each connection.
 using ClusterCredentials =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(const UpstreamTls&)>;
 

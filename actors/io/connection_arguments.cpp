@@ -16,7 +16,7 @@
 namespace signalbox::actors {
 namespace {
 
-constexpr int kShortestBackoffMs = 100;  // Less is not accepted.
+constexpr int kShortestBackoffMs = 100;  // gRPC's minimum.
 constexpr int kWindowBytes = 1 << 20;
 
 struct Argument {
@@ -24,7 +24,7 @@ struct Argument {
   int value;
 };
 
-// What makes of a channel one connection and no more.
+// The arguments that make a channel exactly one connection.
 std::array<Argument, 8> ours(Duration timeout) {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
@@ -33,18 +33,18 @@ std::array<Argument, 8> ours(Duration timeout) {
       {GRPC_ARG_ENABLE_RETRIES, 0},
       {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
       {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX},
-      // A failed subchannel of gRPC's stays in memory until its first back-off is over, though the
-      // channel has been given up: so that one is as short as gRPC lets it be. Its other limits
-      // must not end an attempt before ours does.
+      // A failed subchannel of gRPC stays in memory until its first back-off is over, even after
+      // its channel was abandoned. So the first back-off is as short as gRPC permits. The longer
+      // back-offs must not end an attempt before signalbox's own time limit does.
       {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs},
       {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff},
       {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff},
-      // A filter of gRPC's that only adds the authority costs a call a twentieth of its CPU.
+      // gRPC's authority filter only adds the authority, for a twentieth of a call's CPU time.
       {GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1},
   }};
 }
 
-// Null: it is not set. Of several gRPC takes the first.
+// Null: not set. gRPC uses the first of equal arguments.
 const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view name) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<const grpc_arg> each(all.args, all.num_args);
@@ -53,7 +53,7 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Without the port, as gRPC splits it. An IPv6 address keeps its colons.
+// Removes the port, as gRPC does. An IPv6 address keeps its colons.
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
   const bool has_port =
@@ -61,7 +61,7 @@ absl::string_view host_in(absl::string_view authority) {
   return has_port ? authority.substr(0, colon) : authority;
 }
 
-// A last label of digits alone is an IPv4 address's, in one of its many spellings.
+// A last label of digits alone belongs to an IPv4 address, in one of its many spellings.
 bool is_dns_name(absl::string_view host) {
   constexpr std::size_t kLongest = 253;
   const auto may_be_in_it = [](char c) {
@@ -75,7 +75,7 @@ bool is_dns_name(absl::string_view host) {
       last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
-// By default gRPC sends two pings on a connection that carries no data, and then no more.
+// By default gRPC sends only two pings on a connection without data, hence the last argument.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
@@ -119,11 +119,11 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   for (const auto& [name, value] : ours(timeout))
     arguments.SetInt(name, value);
   if (keepalive) set_keepalive(*keepalive, arguments);
-  // We count calls ourselves; that gRPC does so for each connection costs a call a tenth of its
-  // CPU.
+  // Signalbox counts calls itself. Channelz counts them for each connection, for a tenth of a
+  // call's CPU time.
   set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // gRPC's windows begin at 64 KiB and grow by what its probes find. Such a probe is a ping for
-  // each answer on a young connection that has a call now and then, and a tenth of that call's CPU.
+  // gRPC's windows begin at 64 KiB and grow with its bandwidth probes. On a young connection with
+  // few calls, the probe is a ping for each response, and a tenth of the call's CPU time.
   set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);

@@ -25,8 +25,8 @@ using Resources = std::vector<xds::ResourceBytes>;
 
 constexpr auto kSettling = std::chrono::milliseconds(200);
 
-// One stream, shared by its handle and the thread. Callbacks run under the mutex: none runs any
-// more once forget() has returned.
+// One stream, shared by its handle and the thread. Callbacks run under the mutex: none runs after
+// forget().
 class FileStream {
  public:
   explicit FileStream(AdsTransport::Events events) : events_(std::move(events)) {}
@@ -74,7 +74,7 @@ class FileStream {
 
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
-  // The server is in this process. A file takes longer to read than its responses to decode.
+  // Unbounded, because the server is in this process: reading a file takes longer than decoding it.
   std::deque<std::string> unread_;
   bool is_reading_ = true;
 };
@@ -83,7 +83,7 @@ using StreamPtr = std::shared_ptr<FileStream>;
 
 constexpr SocketLoop::Id kFile = 1;
 
-// The server: all of it is the loop's thread's.
+// The server. All of its data belongs to the loop's thread.
 class FileServer final : public SocketLoop::Handler {
  public:
   FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources, SocketLoop& loop)
@@ -122,8 +122,8 @@ class FileServer final : public SocketLoop::Handler {
   xds::DiscoveryServer core_;
   std::map<xds::StreamId, StreamPtr> streams_;
   std::map<StreamPtr, xds::StreamId> ids_;
-  std::optional<Trouble> trouble_;  ///< With the file as it is; not complained of yet.
-  std::set<std::string> told_;      ///< NACKs of the file as it is.
+  std::optional<Trouble> trouble_;  ///< The present file's fault, not reported yet.
+  std::set<std::string> told_;      ///< Reported NACKs of the present file.
 };
 
 void FileServer::happened(SocketLoop::Id /*file*/) {
@@ -138,8 +138,8 @@ void FileServer::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// Until it changes, there is something to complain of, or to try again. Its descriptor is another
-// one after each change.
+// Waits for the next change, and for the time to complain or to retry. The descriptor may differ
+// after each change.
 void FileServer::follow() {
   constexpr std::chrono::milliseconds kRetry(1000);
   loop_.listen_for(kFile, file_.descriptor(), EPOLLIN);
@@ -222,10 +222,10 @@ void FileServer::complain_when_due() {
   options_.complain(trouble.kind, trouble.text);
 }
 
-// A client says it again with every response.
+// A client repeats a NACK with every response, so each is reported once.
 void FileServer::report_nack(const xds::Nack& nack) {
   if (!told_.insert(nack.detail).second) return;
-  // A client without a version of this type has taken nothing of it yet.
+  // A client without a version of this type has not accepted any of it yet.
   const char* const meanwhile =
       nack.version.empty() ? "; it is not used" : "; what was good before is still served";
   options_.complain(FileTrouble::kInvalidResource,
@@ -234,7 +234,7 @@ void FileServer::report_nack(const xds::Nack& nack) {
 
 // --- the transport ----------------------------------------------------------
 
-// May outlive the transport: the loop carries its orders out no more then.
+// May outlive the transport: the loop then no longer carries out its orders.
 class StreamHandle final : public AdsTransport::Stream {
  public:
   StreamHandle(StreamPtr stream, std::shared_ptr<SocketLoop> loop, FileServer& server)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcAccess — the one door to what gRPC's C++ layer keeps private, and the only file that knows
-// how it is opened.
+// GrpcAccess — the only access to private parts of gRPC's C++ layer; no other file knows how it
+// works.
 //
 //   actors/io/grpc_connector, channel/* ─▶ [GrpcAccess] ─▶ grpc::Channel, ClientContext, CQ
 //
 // grpc::internal::BlockingUnaryCallImpl<I, O> is a friend of ChannelInterface, Channel,
-// ClientContext and CompletionQueue. A specialisation for a type of ours is an ordinary C++
-// program: no macro, no second definition of anything of gRPC's. What it reads are facts of one
-// version, hence the check below.
+// ClientContext and CompletionQueue. Its specialisation for a type of signalbox is ordinary C++: it
+// needs no macro and no second definition of a gRPC type. It relies on facts of one version, hence
+// the check below.
 
 #pragma once
 
@@ -44,8 +44,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
  public:
   // --- channels -----------------------------------------------------------
 
-  /// A call with the context's settings, of which the context does not know yet. `authority` is
-  /// for a context that has none; where neither has, it is the channel's.
+  /// A call with the context's settings; the context does not know the call yet. `authority` is
+  /// used when the context has none. When both are empty, the channel's authority is used.
   static grpc_call* make_call(grpc_channel* channel,
                               const char* method,
                               const ClientContext& context,
@@ -68,7 +68,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
-  /// A call without parent, deadline and authority, of which no context knows.
+  /// A call without parent, deadline, authority and context.
   static grpc_call* make_bare_call(const Channel& channel,
                                    const char* method,
                                    CompletionQueue& cq) {
@@ -85,7 +85,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
-  /// As a stub makes its calls.
+  /// Makes a call as a stub does.
   static Call create_call(ChannelInterface& channel,
                           const RpcMethod& method,
                           ClientContext& context,
@@ -111,13 +111,13 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   /// Empty: the application has set none.
   static const std::string& authority(const ClientContext& context) { return context.authority_; }
 
-  /// Takes out of the metadata what `is_meant`.
+  /// Removes the metadata for which `is_meant` holds.
   template <typename Predicate>
   static void erase_metadata(ClientContext& context, Predicate is_meant) {
     std::erase_if(context.send_initial_metadata_, is_meant);
   }
 
-  /// Where the context keeps what its call receives.
+  /// The context's storage for received metadata.
   static MetadataMap& received_headers(ClientContext& context) {
     return context.recv_initial_metadata_;
   }
@@ -127,25 +127,27 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   }
 
   /// Whether response headers of the context's call have begun to come; false while the call has
-  /// received neither its headers nor its status. gRPC is never asked: it calls an answer that was
-  /// cut off amid its headers Trailers-Only, and asserts at the same time that no header had come,
-  /// which ends the process. Instead: gRPC makes an array as large as the number of its entries,
+  /// neither headers nor status. gRPC itself is not asked: for a response that was cut off amid its
+  /// headers, it answers Trailers-Only, and asserts that no header had come, which ends the
+  /// process.
+  ///
+  /// The array's capacity is used instead: gRPC makes the array as large as the number of entries,
   /// whether it shows them or not. One entry is the peer's name. Every HEADERS frame adds another
-  /// (GrpcStatusFromWire) before its headers are read.
+  /// entry (GrpcStatusFromWire) before its headers are read.
   static bool has_headers(ClientContext& context) {
     return received_headers(context).arr()->capacity > 1;
   }
 
-  /// How many entries came with the status, of which gRPC may show none. One is the peer's name. A
-  /// status that a server sent has one more at least (GrpcStatusFromWire), and so has a call of
-  /// which gRPC knows that no server looked at it (GrpcStreamNetworkState).
+  /// The number of entries that came with the status; gRPC may show none of them. One entry is the
+  /// peer's name. A status from a server has at least one more (GrpcStatusFromWire). So has a call
+  /// that certainly no server has processed (GrpcStreamNetworkState).
   static std::size_t trailer_entries(ClientContext& context) {
     return received_trailers(context).arr()->capacity;
   }
 
   static bool wait_for_ready(const ClientContext& context) { return context.wait_for_ready_; }
 
-  /// What calls made under `from` inherit of it, except its metadata and its wait_for_ready.
+  /// Copies the inheritable settings of `from`, except its metadata and its wait_for_ready.
   static void copy_settings(ClientContext& from, ClientContext& to) {
     to.set_deadline(from.raw_deadline());
     to.set_authority(from.authority_);
@@ -157,8 +159,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   using Creators = std::vector<std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>;
 
-  /// Makes the context's interceptors: those of the creators from `position` on, then gRPC's
-  /// global one. A position behind the end: none, not even that.
+  /// Makes the context's interceptors: those of the creators from `position` on, then gRPC's global
+  /// interceptor. A position behind the end makes no interceptor at all.
   static experimental::ClientRpcInfo* intercept(ClientContext& context,
                                                 const RpcMethod& method,
                                                 ChannelInterface* channel,
@@ -172,9 +174,9 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
                                        position);
   }
 
-  /// Once per context. It takes over the reference on the call, and applies what was asked of it
-  /// already: credentials, cancellation. `owned` lives until ~ClientContext, which destroys it
-  /// after its reference on the call and its interceptors.
+  /// Call it once per context. It takes over the reference to the call, and applies earlier
+  /// settings: credentials, cancellation. `owned` lives until ~ClientContext, which destroys it
+  /// after the call's reference and the interceptors.
   static void set_call(ClientContext& context, grpc_call* call, std::shared_ptr<void> owned) {
     context.set_call(call, std::shared_ptr<Channel>(std::move(owned), nullptr));
   }
@@ -185,15 +187,15 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     context.channel_ = std::shared_ptr<Channel>(std::move(owned), nullptr);
   }
 
-  /// From now on TryCancel(), peer() and auth_context() act on `call`, whose reference the context
-  /// takes over. The caller owns the one that is returned, and keeps it until ~ClientContext: the
-  /// call's arena holds what the application still reads.
+  /// From now on TryCancel(), peer() and auth_context() act on `call`; the context takes over its
+  /// reference. Returns the earlier call. The caller owns it until ~ClientContext, because the
+  /// application still reads data in its arena.
   static grpc_call* rebind(ClientContext& context, grpc_call* call) {
     MutexLock lock(&context.mu_);
     return std::exchange(context.call_, call);
   }
 
-  /// As gRPC itself does when it makes a call.
+  /// As gRPC does when it makes a call.
   static void apply_credentials(ClientContext& context, grpc_call* call) {
     if (context.creds_ == nullptr || context.creds_->ApplyToCall(call)) return;
     grpc_call_cancel_with_status(
@@ -202,7 +204,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   // --- completion queues --------------------------------------------------
 
-  /// Shutdown() of the queue does not finish before as many release_cq().
+  /// Shutdown() of the queue does not finish before as many calls of release_cq().
   static void hold_cq(CompletionQueue* cq) { cq->RegisterAvalanching(); }
 
   static void release_cq(CompletionQueue* cq) { cq->CompleteAvalanching(); }

@@ -32,13 +32,13 @@ namespace {
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-// For calls to end, when their transport does.
+// Time for calls to end when their transport does.
 constexpr std::chrono::milliseconds kPatience(500);
 
-// How gRPC 1.51 words a GOAWAY that says ENHANCE_YOUR_CALM, too_many_pings.
+// gRPC 1.51's text for a GOAWAY with ENHANCE_YOUR_CALM, too_many_pings.
 const char kTooManyPings[] = "Too many pings";
 
-// How often all streams to a server ping it. gRPC keeps count itself, but for one channel only.
+// The ping interval of all streams to a server. gRPC adapts the interval itself, but per channel.
 class KeepaliveTime {
  public:
   explicit KeepaliveTime(std::chrono::milliseconds time)
@@ -46,8 +46,8 @@ class KeepaliveTime {
 
   int milliseconds() const { return milliseconds_; }
 
-  // `pinged`: what the stream that the server complained of was made with; streams that were made
-  // before the last complaint say nothing new.
+  // `pinged`: the interval of the stream with the complaint. Complaints about an older interval
+  // have already been answered, and change nothing.
   void double_of(int pinged) {
     milliseconds_.compare_exchange_strong(pinged, std::min(pinged, kLongest / 2) * 2);
   }
@@ -65,13 +65,13 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                    static_cast<int>(options.keepalive_timeout.count()));
-  // A stream is silent for as long as nothing changes: by default gRPC gives up pinging then.
+  // A stream is silent while nothing changes. By default gRPC would stop pinging then.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   return arguments;
 }
 
-// T4. gRPC says with one code what a server has too little of and what we refuse to read.
+// T4. gRPC has one code for a server's lack of resources and for messages that we refuse to read.
 absl::Status status_of(const grpc::Status& status, int max_message_bytes) {
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
@@ -87,7 +87,7 @@ absl::Status status_of(const grpc::Status& status, int max_message_bytes) {
   return absl::UnavailableError(status.error_message());
 }
 
-// One stream. Each started operation owns a Tag; the call goes with the last of them.
+// One stream. Each started operation owns a Tag; the last Tag destroys the call.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   Call(const GrpcAdsOptions& options,
@@ -114,7 +114,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!refusal_.ok()) {  // T1: not from inside open().
+    if (!refusal_.ok()) {  // T1: not inside open().
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
       return;
@@ -130,14 +130,14 @@ class Call : public std::enable_shared_from_this<Call> {
     write_next();
   }
 
-  // T5. The message that came meanwhile was not asked for: it waits in incoming_.
+  // T5. A message that came before read_next() waits in incoming_.
   void read_next() {
     const std::lock_guard lock(mutex_);
     is_wanted_ = true;
     if (std::exchange(has_unread_, false)) hand_over();
   }
 
-  // Nothing is called after this: a callback that runs now holds the mutex.
+  // No callback runs after this: a running callback holds the mutex.
   void forget() {
     const std::lock_guard lock(mutex_);
     events_.reset();
@@ -165,7 +165,7 @@ class Call : public std::enable_shared_from_this<Call> {
     void (Call::*to_)(bool);
   };
 
-  // Owned by the operation that it is given to.
+  // The operation owns the tag.
   GrpcPoller::Tag* tag(void (Call::*to)(bool)) {
     return std::make_unique<Tag>(shared_from_this(), to).release();
   }
@@ -186,8 +186,7 @@ class Call : public std::enable_shared_from_this<Call> {
     has_unread_ = true;
   }
 
-  // A write that failed means that the stream is broken: the pending read, or the next one, says so
-  // too.
+  // A failed write means that the stream is broken. The pending or next read reports it too.
   void wrote(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
@@ -215,7 +214,7 @@ class Call : public std::enable_shared_from_this<Call> {
     start_read();
   }
 
-  // A call hears of its end by a read.
+  // Only a read reports the end of a call, so a read must be pending.
   void end() {
     is_ending_ = true;
     context_.TryCancel();
@@ -238,7 +237,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const int pinged_;
   const int max_message_bytes_;
-  absl::Status refusal_;  // There are no credentials, and so there is no channel.
+  absl::Status refusal_;  // Without credentials there is no channel.
 
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
@@ -272,7 +271,7 @@ class StreamHandle final : public AdsTransport::Stream {
   std::shared_ptr<Call> call_;
 };
 
-// The calls of a transport that have not ended. They hold it, and so it may outlive the transport.
+// The calls of a transport that have not ended. Calls own this, so it may outlive the transport.
 class OpenCalls {
  public:
   void add(Call* call) {
@@ -281,8 +280,8 @@ class OpenCalls {
     ++living_;
   }
 
-  // Unlisted first: cancel_all() cancels what is listed, and returns when all are destroyed, with
-  // their interests in the poller.
+  // The call is removed from the list first. cancel_all() cancels listed calls, and returns when
+  // all calls are destroyed, with their interests in the poller.
   void destroy(Call* call) {
     {
       const std::lock_guard lock(mutex_);
@@ -302,7 +301,7 @@ class OpenCalls {
   }
 
  private:
-  // Without those that are being destroyed: of these there is nothing to cancel.
+  // Without calls that are being destroyed: these need no cancellation.
   std::vector<std::shared_ptr<Call>> living_calls() {
     std::vector<std::shared_ptr<Call>> living;
     const std::lock_guard lock(mutex_);
@@ -324,13 +323,14 @@ class GrpcAdsTransport final : public AdsTransport {
       : options_(std::move(options)),
         keepalive_(std::make_shared<KeepaliveTime>(options_.keepalive_time)) {}
 
-  // A cancelled call ends at once, unless a write is under way: gRPC ends such a call when the
-  // write is over, and a server that reads nothing holds it up until the keepalive timeout has the
-  // kernel give the connection up (TCP_USER_TIMEOUT). Such calls end by themselves, unheard.
+  // A cancelled call ends at once, unless a write is in progress: gRPC ends such a call after the
+  // write. If the server reads nothing, the write lasts until the kernel gives the connection up
+  // after the keepalive timeout (TCP_USER_TIMEOUT). Such calls end later by themselves, without
+  // callbacks.
   ~GrpcAdsTransport() override { calls_->cancel_all(kPatience); }
 
   std::unique_ptr<Stream> open(Events events) override {
-    // The deleter says when the last operation of the call is over.
+    // The deleter runs when the last operation of the call has ended.
     std::shared_ptr<Call> call(new Call(options_, keepalive_, std::move(events)),
                                [calls = calls_](Call* ended) { calls->destroy(ended); });
     calls_->add(call.get());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of generic stubs, as bytes and back.
+// Conversions between bytes and the messages of generic stubs.
 
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who runs what: connect() and ~Attempt run on the caller's thread and touch the pool under its
-// mutex; everything that is heard of a transport arrives in a Watch, on a thread of gRPC's
-// executor, and callbacks are called from there with no lock of the pool held. A Watch cannot be
-// cancelled while its channel lives, and user contexts may keep a channel for long: so watches own
-// themselves, and find the pool through a gate that the connector closes.
+// Threads: connect() and ~Attempt run on the caller's thread and use the pool under its mutex.
+// Changes of a transport arrive in a Watch, on a thread of gRPC's executor. Callbacks are called
+// from there, without the pool's mutex. A Watch cannot be cancelled while its channel lives, and
+// user contexts may keep a channel for long. So watches own themselves, and reach the pool through
+// a gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
 #include <chrono>
@@ -36,7 +36,7 @@ grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
   return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
 }
 
-// gRPC's last error ends with the address and the reason: only the reason is news.
+// gRPC's last error ends with the address and the reason. Only the reason is used.
 absl::string_view reason_in(absl::string_view message) {
   const auto at = message.rfind("last error: ");
   if (at == absl::string_view::npos) return message;
@@ -45,14 +45,14 @@ absl::string_view reason_in(absl::string_view message) {
   return reason == absl::string_view::npos ? message : message.substr(reason);
 }
 
-// The owner of one attempt's callbacks. The mutex is held while one runs, so that whoever gives
-// the attempt up waits for it (C2); it is recursive for those who do so from inside a callback.
+// Owns one attempt's callbacks. The mutex is held while a callback runs, so that ~Attempt waits for
+// it (C2). It is recursive, because a callback may destroy its own attempt.
 class Listener {
  public:
   Listener(Connector::Events events, Duration timeout)
       : events_(std::move(events)), timeout_(timeout) {}
 
-  /// Its time limit counts from now. Once, before anything is told.
+  /// The time limit counts from now. Called once, before any callback.
   void begin() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
   Instant deadline() const { return deadline_; }
@@ -91,8 +91,8 @@ class Listener {
 using ListenerPtr = std::shared_ptr<Listener>;
 
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//                  ├────▶ Failing ─▶ gone     Failing: down, and a probe is asking for the reason.
-//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it; its watches pass by.
+//                  ├────▶ Failing ─▶ gone     Failing: down; a probe is asking for the reason.
+//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it; watches ignore it.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
 
@@ -122,7 +122,7 @@ struct PeerOrder {
 
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
-// Of a transport that is given up under a lock: abandoned when the lock is gone (G7).
+// The channel of a transport that is abandoned under a lock. It is released after the unlock (G7).
 struct Abandoned {
   Abandoned() = default;
   Abandoned(const Abandoned&) = delete;
@@ -143,7 +143,7 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
-// A call that came as the connection broke off has the channel connect anew.
+// A call on a connection that is breaking off makes the channel connect again.
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -156,8 +156,8 @@ std::string grpc_target(const Address& address) {
   return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
 }
 
-// gRPC answers with the channel's target until a transport has taken the call and told its peer,
-// and again when the call has been cancelled.
+// gRPC returns the channel's target until a transport has taken the call and named its peer, and
+// again after the call was cancelled.
 bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
   const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
@@ -167,8 +167,8 @@ bool has_no_transport(grpc_call* call) {
 
 namespace {
 
-// gRPC tells calls of a GOAWAY a moment before it tells the channel. A server that writes the same
-// text itself is waited for once.
+// gRPC reports a GOAWAY to calls a moment before it changes the channel's state. A server that
+// writes the same text itself causes one wait only.
 bool leaves_ready(const GrpcConnection& connection) {
   if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);
@@ -185,12 +185,14 @@ bool leaves_ready(const GrpcConnection& connection) {
 
 }  // namespace
 
-// What gRPC writes for a call that a server's GOAWAY leaves out or RST_STREAM refuses is also what
-// a server could write in a status of its own, as proxies do with what they were told. So the text
-// alone proves nothing. A status that gRPC makes comes with one entry, a server's with two or more.
-// For a call left out by GOAWAY the transport adds one, which makes two; but then the connection
-// has left READY. Where gRPC cancels the call that entry may be lost; and a call that was under way
-// when its connection broke off after a GOAWAY ends in the same words.
+// gRPC writes a text for a call that a server's GOAWAY leaves out or that RST_STREAM refuses. A
+// server could write the same text in a status of its own, as proxies do when they pass errors on.
+// So the text alone proves nothing.
+//
+// The entries help: a status that gRPC makes has one entry, a server's has two or more. For a call
+// left out by GOAWAY the transport adds one, which makes two; but then the connection has left
+// READY. When gRPC cancels the call, that entry may be lost. A call in progress on a connection
+// that breaks off after a GOAWAY ends with the same text.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
   if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();
@@ -225,7 +227,7 @@ class GrpcConnector::Pool {
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
-  // What outlives the pool: late watches and probes find it shut.
+  // Outlives the pool: late watches and probes find `pool` null.
   struct Gate {
     std::shared_mutex mutex;
     Pool* pool = nullptr;
@@ -269,14 +271,14 @@ class GrpcConnector::Pool {
   bool is_nudged_ = false;  ///< A Nudge is under way.
 };
 
-// One question to gRPC: tell me when the channel is not in `last` any more.
+// Asks gRPC to report when the channel has left `last`.
 struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   explicit Watch(const GrpcPoller::Hold& to_hold) : hold(to_hold) {}
 
   const GrpcPoller::Hold hold;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
-  ListenerPtr listener;  ///< For whose deadline it asks; null: for the end of the connection.
+  ListenerPtr listener;  ///< The wait ends at its deadline; null: waits for the connection's end.
   std::weak_ptr<grpc::Channel> channel;
   grpc_connectivity_state last = GRPC_CHANNEL_IDLE;
 
@@ -287,9 +289,9 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   }
 };
 
-// Says that it is somebody's turn, though nothing has happened.
+// Begins the attempts that time alone permits (attempt_turns.hpp, T1), without another event.
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // Until it is told, though the pool be gone.
+  const GrpcPoller::Interest interest;  // Until done(), even without the pool.
   std::shared_ptr<Gate> gate;
   grpc::Alarm alarm;
 
@@ -303,9 +305,9 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   }
 };
 
-// Says later that there will be no connection: not from inside connect() (C1).
+// Reports a refused attempt, after connect() has returned (C1).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // As the nudge's.
+  const GrpcPoller::Interest interest;  // As in Nudge.
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
   absl::Status why;
@@ -318,7 +320,7 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
-// Precondition of this and the next three: the mutex is held.
+// Precondition of this function and the next three: the mutex is held.
 void GrpcConnector::Pool::begin_due() {
   for (const TransportPtr& transport : turns_.begin(std::chrono::steady_clock::now()))
     begin(transport);
@@ -355,7 +357,7 @@ void GrpcConnector::Pool::refuse(const TransportPtr& transport, const absl::Stat
   refusal->alarm.Set(&refusal->interest.queue(), gpr_now(GPR_CLOCK_MONOTONIC), refusal);
 }
 
-// The attempt is over, whatever came of it: the next ones may begin.
+// The attempt has ended, with any outcome: the next attempts may begin.
 void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   if (transport->phase == Transport::Phase::kWaiting) {
     turns_.withdraw(transport);
@@ -375,8 +377,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::c
   return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
 }
 
-// With the authority that its channel is made for. Where that can make no difference, all targets
-// share a connection.
+// The peer with the authority of its channel. If the authority cannot matter, all targets share a
+// connection.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
@@ -388,8 +390,8 @@ Peer GrpcConnector::Pool::named(const Peer& peer) const {
   return named;
 }
 
-// Names that the control plane wants checked are checked by us: what the handshake asks for is not
-// among them. Credentials of the program's own check it themselves, as on gRPC's own channel.
+// Signalbox checks the names that the control plane wants checked; the name in the handshake is not
+// among them. The program's own credentials check the handshake's name, as on gRPC's own channel.
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
     const Peer& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -427,7 +429,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
     begin_due();
   } else if (!is_waiting) {
     listener->begin();
-    // A connection that is there already is told by a watch too: it is in another state than IDLE.
+    // A watch also reports a standing connection, because its state is not IDLE.
     watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
   }
   return transport;
@@ -436,7 +438,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
   Abandoned unwanted;
-  ConnectionPtr dropped;  // Dies after the lock is gone, as `unwanted` does.
+  ConnectionPtr dropped;  // Dies after the unlock, as `unwanted` does.
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
   if (!transport->listeners.empty()) return;
@@ -490,7 +492,7 @@ void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
                absl::UnavailableError(absl::StrCat(
                    "connection to ", watch.transport->address().str(), " was closed")));
   }
-  if (channel == nullptr) return;  // Given up, and its attempts with it.
+  if (channel == nullptr) return;  // Abandoned, and its attempts with it.
   std::unique_lock lock(mutex_);
   const auto phase = watch.transport->phase;
   lock.unlock();
@@ -508,7 +510,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
     return time_out(transport, watch.listener);
   }
-  if (state == GRPC_CHANNEL_IDLE) {  // It has been ready, for less time than it took to look.
+  if (state == GRPC_CHANNEL_IDLE) {  // It was ready for a moment only.
     return end(transport,
                absl::UnavailableError(absl::StrCat(
                    "connection to ", transport->address().str(), " was closed at once")));
@@ -547,7 +549,7 @@ void GrpcConnector::Pool::tell_connected(const TransportPtr& transport) {
     listener->connected(connection);
 }
 
-// gRPC channels do not say why they are down; a call on one that is down is told at once.
+// A gRPC channel does not say why it is down. A call on it fails at once, with the reason.
 void GrpcConnector::Pool::probe(const TransportPtr& transport,
                                 const std::shared_ptr<grpc::Channel>& channel) {
   {
@@ -583,7 +585,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {
-  Abandoned given_up;  // Dies after the lock is gone.
+  Abandoned given_up;  // Dies after the unlock.
   ConnectionPtr dropped;
   std::vector<ListenerPtr> listeners;
   {
@@ -595,7 +597,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // Whoever has not heard yet that it was connected hears that first (C1).
+  // A listener without `connected` so far gets `connected` before `closed` (C1).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);
@@ -623,7 +625,7 @@ GrpcConnector::~GrpcConnector() {
 std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
-  // What the subchannel holds: its place among the listeners of a transport.
+  // The subchannel's attempt: a place among the listeners of a transport.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcConnector — connections that are gRPC channels: one grpc::Channel each, made when wanted.
+// GrpcConnector — connections that are gRPC channels: one grpc::Channel each, made on demand.
 //
 //   subchannel actor ─▶ connect ─▶ [pool: peer ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
-//                               ◀─ connectivity, heard by the poller's functors
+//                               ◀─ connectivity, from the poller's functors
 //
-// A grpc::Channel serves here as one TCP connection and no more: it has one address, no policy,
-// no retries and no back-off that anyone waits for. Once it fails, or leaves READY, it is given
-// up and never picked again; when to try again is the subchannel's business.
+// A grpc::Channel serves here as exactly one TCP connection. It has one address, no policy, no
+// retries and no back-off with an effect. Once it fails, or leaves READY, it is abandoned and never
+// picked again. The subchannel decides when to try again.
 //
 // Invariants
-//   G1  At most one living transport that an attempt wants per address, TLS and, where credentials
-//       may look at it, name of the server: attempts made at the same time, or while the connection
-//       lives, share it. (All other settings are the connector's.)
-//   G2  A GrpcConnection is handed to `retire` when nobody holds its pointer any more; whoever
-//       retires destroys it once in_use() is false.
-//   G3  Many attempts at once take turns (attempt_turns.hpp): ten thousand endpoints that come, or
-//       go, together cost neither all CPU nor the memory of ten thousand half-made channels.
-//   G4  A target is written "ipv4:///a:p", and a peer that was reached "ipv4:a:p": so a call can
-//       be proved to have never reached a transport (channel/grpc/retried_call).
-//   G5  A connection that says nothing for keepalive's time and timeout is closed like one that was
-//       reset; an attempt that is taken but never answered fails when its own time is over.
-//   G6  Where TLS is asked for there is TLS as asked for, or no connection: `credentials` are never
-//       used instead.
-//   G7  A channel that is given up while it connects is kept until it has left CONNECTING
-//       (abandoned_channel.hpp), also after the connector's end: gRPC would leak its connection.
+//   G1  At most one living transport that an attempt wants exists per address, TLS and, if
+//       credentials may check it, name of the server. Attempts at the same time, or while the
+//       connection lives, share it. (All other settings are the connector's.)
+//   G2  A GrpcConnection without references is handed to `retire`, which destroys it once
+//       in_use() is false.
+//   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
+//       go together, the attempts use neither all CPU time nor the memory of ten thousand half-made
+//       channels.
+//   G4  A target is written "ipv4:///a:p", and the peer of a call on a transport is "ipv4:a:p". The
+//       difference proves that a call never reached a transport (channel/grpc/retried_call).
+//   G5  A connection without a sign of life for keepalive's time and timeout is closed like a reset
+//       connection. An attempt that is accepted but never answered fails when its own time is over.
+//   G6  A connection that asks for TLS has the TLS that was asked for, or is not made:
+//       `credentials` are never used instead.
+//   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
+//       (abandoned_channel.hpp), even after the connector's end. Otherwise gRPC would leak its
+//       connection.
 
 #pragma once
 
@@ -54,17 +56,17 @@ class GrpcConnection final : public Connection {
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
-  /// That channel's, which lives as long as this.
+  /// The C channel of channel(); it lives as long as this object.
   grpc_channel* c_channel() const { return c_channel_; }
 
-  /// Of calls that have none of their own. Whoever makes a call sets it: the channel does not.
+  /// For calls without an authority. The caller sets it on each call, because the channel does not.
   const std::string& authority() const { return authority_; }
 
-  /// Whether the connection is up, as gRPC knows it at this moment: sooner than the snapshot.
+  /// Whether the connection is up now, by gRPC's own state, which is newer than the snapshot.
   [[gnu::hot]] bool is_ready() const;
 
-  /// The server has written the text of a GOAWAY in a status of its own: calls that end with this
-  /// text do not wait for the connection to go away any more.
+  /// Notes that the server has sent the text of a GOAWAY in a status of its own. Later calls that
+  /// end with this text do not wait for the connection to leave READY.
   void note_server_says_goaway() const {
     server_says_goaway_.store(true, std::memory_order_relaxed);
   }
@@ -72,7 +74,7 @@ class GrpcConnection final : public Connection {
   bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
 
  private:
-  // What a call reads, to which it is one of a thousand, stands in one line.
+  // Fields that a call reads share one cache line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
   mutable std::atomic<bool> server_says_goaway_{false};
   const std::string authority_;
@@ -80,14 +82,14 @@ class GrpcConnection final : public Connection {
 };
 
 struct GrpcConnectorOptions {
-  /// Of peers without TLS settings (A29). Null: insecure, and peers have no names.
+  /// For peers without TLS settings (A29). Null: insecure, and peers have no names.
   std::shared_ptr<grpc::ChannelCredentials> credentials;
-  /// Of the others; empty: they cannot be connected to.
+  /// For peers with TLS settings; empty: such peers cannot be connected to.
   ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
-  /// See G2. Any thread, and after the connector's end too: it owns what it needs.
+  /// See G2. Runs on any thread, even after the connector's end: it owns everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
 
@@ -95,8 +97,8 @@ class GrpcConnector final : public Connector {
  public:
   explicit GrpcConnector(GrpcConnectorOptions options);
 
-  /// Waits for callbacks that are running; so it is not called from one. Connections may outlive
-  /// the connector.
+  /// Waits for running callbacks, so it must not be called from one. Connections may outlive the
+  /// connector.
   ~GrpcConnector() override;
 
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
@@ -106,25 +108,25 @@ class GrpcConnector final : public Connector {
   std::shared_ptr<Pool> pool_;
 };
 
-/// The target of a channel that leads to `address` alone.
+/// The target of a channel to `address` alone.
 std::string grpc_target(const Address& address);
 
-/// How far a call came that failed.
+/// How far a failed call came.
 enum class Reach {
-  kNowhere,  ///< No server can have had anything of it.
-  kRefused,  ///< A server had some of it, and says that it has looked at nothing of it.
-  kServer,   ///< A server may have worked on it.
+  kNowhere,  ///< No server can have received any of it.
+  kRefused,  ///< A server received some of it, and says that it processed nothing.
+  kServer,   ///< A server may have processed it.
 };
 
-/// Whether gRPC names no transport that has `call`, which was made on a channel to a grpc_target().
-/// It may have had one, if it was cancelled; gRPC cancels a call itself when a write fails.
+/// Whether gRPC names no transport for `call`, which was made on a channel to a grpc_target(). A
+/// cancelled call may have had a transport; gRPC itself cancels a call when a write fails.
 bool has_no_transport(grpc_call* call);
 
-/// Of the context's call, made on `connection`. `was_taken`: a transport may have had it before it
-/// ended. Precondition: the call has its status, which is UNAVAILABLE.
+/// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had it
+/// before it ended. Precondition: the call has its status, which is UNAVAILABLE.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken);
 
-/// Whether a server sent the status of the context's call. Otherwise gRPC made it.
+/// Whether a server sent the status of the context's call. False: gRPC made the status.
 /// Precondition: the call has its status, which is not OK.
 bool is_from_server(grpc::ClientContext& context, Reach reach);
 

@@ -26,17 +26,17 @@ constexpr auto kPace = std::chrono::milliseconds(10);
 constexpr auto kPaceWhileServed = std::chrono::milliseconds(50);
 constexpr auto kHurry = std::chrono::milliseconds(100);
 
-// Between the last Hold and the end of the poller: what gRPC's threads are still at ends meanwhile,
-// so that none of them is the one that shuts gRPC down.
+// Between the last Hold and the end of the poller. gRPC's threads finish their work in this time,
+// so that none of them is the thread that shuts gRPC down.
 constexpr auto kGrace = std::chrono::milliseconds(50);
 
-// How long idle threads of the callback API are kept, until one comes back that is in a callback;
-// and how long they are left alone then, at first and at most.
+// Time for which idle threads of the callback API are kept, until a thread returns from a callback;
+// and the pause before the next try, at first and at most.
 constexpr auto kVisit = std::chrono::milliseconds(5);
 constexpr auto kBetweenVisits = std::chrono::milliseconds(10);
 constexpr auto kMostBetweenVisits = std::chrono::milliseconds(1000);
 
-// For the end of a poller that is under way when the process exits.
+// Time for the end of a poller that is in progress when the process exits.
 constexpr auto kExitPatience = std::chrono::seconds(1);
 
 }  // namespace
@@ -61,7 +61,7 @@ class GrpcPoller::Poller {
     callback_queue_ = grpc_completion_queue_create_for_callback(shutdown, nullptr);
   }
 
-  // On a plain thread (P2). Precondition: there is no Hold, and may_end().
+  // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end().
   ~Poller() {
     if (thread_.joinable()) thread_.join();  // A Tag had the last interest.
     callback_threads_.reset();
@@ -78,10 +78,10 @@ class GrpcPoller::Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // The process's one, or a new one.
+  // The process's poller, or a new one.
   static std::shared_ptr<Poller> share();
 
-  // Precondition: there is no Hold. Asks for a moment.
+  // Precondition: there is no Hold. Blocks for at most kVisit.
   bool may_end() {
     return callback_threads_ == nullptr || callback_threads_->have_come_back(kVisit);
   }
@@ -96,7 +96,7 @@ class GrpcPoller::Poller {
     {
       const std::lock_guard lock(interest_mutex_);
       if (++interests_ > 1) return;
-      // A Tag had the last interest, and has another one now: its thread goes on.
+      // A Tag had the last interest, and has a new one now: its thread continues.
       const bool is_own = thread_.get_id() == std::this_thread::get_id();
       if (!is_own) ++run_number_;
       {
@@ -119,7 +119,7 @@ class GrpcPoller::Poller {
         running_ = 0;
       }
       news_.notify_all();
-      // A Tag is on the thread itself, which then ends on its own, and is joined later.
+      // The caller is a Tag on the thread itself. The thread ends on its own, and is joined later.
       if (thread_.get_id() != std::this_thread::get_id()) ended = std::move(thread_);
     }
     if (ended.joinable()) ended.join();
@@ -137,19 +137,19 @@ class GrpcPoller::Poller {
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
  private:
-  // Until another run is the present one.
+  // Runs until a later run begins or this one is stopped.
   void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     while (running_ == number) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
       ++looks_;
-      // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and whoever waits
-      // takes the answers of the application's threads.
+      // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and a waiting
+      // thread takes the responses of the application's threads.
       const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)
                                              : gpr_inf_past(GPR_CLOCK_MONOTONIC));
       const bool is_served = served.exchange(0, std::memory_order_relaxed) >= kOften;
-      // One piece of news is often followed by another.
+      // A completion is often followed by another one.
       const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();
       news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this, number] {
@@ -158,7 +158,7 @@ class GrpcPoller::Poller {
     }
   }
 
-  // Returns whether a Tag has heard of anything.
+  // Returns whether a Tag had a completion.
   bool serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
@@ -175,20 +175,20 @@ class GrpcPoller::Poller {
   std::future<void> callback_queue_is_shut_down_;
 
   std::mutex callback_threads_mutex_;
-  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: nothing has asked for them.
+  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: not asked for yet.
 
   std::mutex interest_mutex_;  ///< Guards the next three.
   int interests_ = 0;
   std::thread thread_;
-  std::uint64_t run_number_ = 0;  ///< Of the thread's run.
+  std::uint64_t run_number_ = 0;  ///< The number of the thread's run.
 
   std::mutex mutex_;  ///< Guards all below.
   std::condition_variable news_;
-  std::uint64_t running_ = 0;  ///< The number of the run that goes on; 0: none does.
+  std::uint64_t running_ = 0;  ///< The number of the current run; 0: none.
   Clock::time_point hurry_until_;
 };
 
-// The plain thread on which pollers end, one after another. It lives while there are any.
+// The plain thread on which pollers end, one after another. It lives while pollers are ending.
 class GrpcPoller::Ends {
  public:
   // Never destroyed: a poller may lose its last Hold at any time.
@@ -202,12 +202,12 @@ class GrpcPoller::Ends {
     const std::lock_guard lock(mutex_);
     pollers_.emplace_back(poller);
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    if (thread_.joinable()) thread_.join();  // It has run to its end.
+    if (thread_.joinable()) thread_.join();  // Its run() has ended.
     thread_ = std::thread([this] { run(); });
   }
 
  private:
-  // P3. A poller that has not begun to end stays.
+  // P3. A poller that has not begun to end is kept.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };
@@ -233,7 +233,7 @@ class GrpcPoller::Ends {
     changed_.notify_all();
   }
 
-  // Waits until it may. False: the process exits.
+  // Waits until the poller may end. False: the process exits.
   bool may_end(Poller& poller, std::unique_lock<std::mutex>& lock) {
     const auto is_exiting = [this] { return is_exiting_; };
     if (changed_.wait_for(lock, kGrace, is_exiting)) return false;
@@ -255,7 +255,7 @@ class GrpcPoller::Ends {
 };
 
 std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
-  // Never destroyed, as the ends.
+  // Never destroyed, for the same reason as Ends.
   static auto& mutex = *new std::mutex;
   static auto& current = *new std::weak_ptr<Poller>;
   const std::lock_guard lock(mutex);
@@ -269,8 +269,8 @@ std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
 
 namespace {
 
-// What gRPC writes a call's end into. Never run inline: whoever cancels a call may hold the mutex
-// of its context.
+// Receives a call's end from gRPC. It never runs inline, because a cancelling thread may hold the
+// mutex of the call's context.
 struct CallEnd : grpc_completion_queue_functor {
   explicit CallEnd(std::function<void(const absl::Status&)> to) : ended(std::move(to)) {
     functor_run = &CallEnd::run;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers come from the poller's thread, never from a callback of the connector: whoever hears one
-// may begin other probes, which waits for callbacks of their attempts.
+// Answers come from the poller's thread, never from a callback of the connector. The receiver of an
+// answer may begin other probes, which waits for callbacks of their attempts.
 #include "actors/io/grpc_prober.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 
 const char kMethod[] = "/grpc.health.v1.Health/Check";
 
-/// What is asked, and of whom.
+/// The request, its authority and its time limit.
 struct Question {
   std::string request;
   std::string authority;  ///< Empty: the connection's own.
@@ -39,7 +39,7 @@ Question question_of(const HealthProber::Target& target, const HealthCheck& chec
   Question question{xds::health_request(grpc.service_name),
                     grpc.authority,
                     std::min<Duration>(check.timeout, std::chrono::hours(24))};
-  // A cluster may have a name that is none for gRPC.
+  // A cluster's name may be no valid authority.
   if (question.authority.empty() && is_header_value("", target.cluster.str()))
     question.authority = target.cluster.str();
   return question;
@@ -57,12 +57,12 @@ ProbeAnswer answer_of(const grpc::Status& status, const grpc::ByteBuffer& respon
       is_no_answer ? ProbeOutcome::kFailed : ProbeOutcome::kRefused, status.error_message(), false};
 }
 
-/// One probe's calls and connection; outlives the Probe while something is under way.
+/// One probe's calls and connection; it outlives the Probe while a call is in progress.
 class Conversation : public std::enable_shared_from_this<Conversation> {
  public:
   explicit Conversation(Question question) : question_(std::move(question)) {}
 
-  /// Whether there is a connection, and so a call; else one is to be made.
+  /// Whether there is a connection, and so a call; otherwise the caller must connect.
   bool ask(HealthProber::Answer answer) {
     const std::lock_guard lock(mutex_);
     answer_ = std::move(answer);
@@ -78,7 +78,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   }
 
   void failed(const absl::Status& why) {
-    // An alarm of now: see above.
+    // By an alarm that is due now, for the reason at the top of this file.
     struct Later final : GrpcPoller::Tag {
       std::shared_ptr<Conversation> conversation;
       ProbeAnswer answer;
@@ -96,7 +96,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     later->alarm.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), later);
   }
 
-  /// A call that is under way ends by itself.
+  /// A call in progress ends by itself.
   void closed() {
     const std::lock_guard lock(mutex_);
     connection_ = nullptr;
@@ -159,13 +159,13 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     if (to) to(std::move(answer));
   }
 
-  const GrpcPoller::Interest interest_;  // What is under way outlives the connector.
+  const GrpcPoller::Interest interest_;  // Calls in progress outlive the connector.
   const Question question_;
   std::mutex mutex_;  ///< Guards all below. Never held during an answer.
   bool is_given_up_ = false;
-  HealthProber::Answer answer_;  ///< Of the probe that is under way.
+  HealthProber::Answer answer_;  ///< For the probe in progress.
   ConnectionPtr connection_;
-  Call* call_ = nullptr;  ///< Under way; owns itself.
+  Call* call_ = nullptr;  ///< In progress; owns itself.
 };
 
 class GrpcProbe final : public HealthProber::Probe {

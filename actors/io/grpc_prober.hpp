@@ -2,13 +2,13 @@
 //
 // GrpcProber — probes by grpc.health.v1.Health/Check.
 //
-//   Probe::begin ─▶ connector ─▶ connection ─▶ Check ─▶ SERVING, or not
+//   Probe::begin ─▶ connector ─▶ connection ─▶ Check ─▶ SERVING, or another status
 //
-// The connection is the connector's, which the endpoint's subchannel shares while it has one; else
-// it is made for the probe. It is kept until the probe is not wanted any more, or it is lost. So a
-// probe is a call, as a rule, and secured as the cluster's calls are.
+// The connection is the connector's: the subchannel's own while it has one, else a connection that
+// is made for the probe. It is kept until the probe is destroyed or the connection is lost. So a
+// probe is usually just a call, and as secure as the cluster's calls.
 //
-// As Envoy has it, a server that does not know the service, or has no health service, refuses.
+// As in Envoy, a server without the service, or without a health service, counts as refusing.
 
 #pragma once
 
@@ -21,10 +21,10 @@ namespace signalbox::actors {
 
 class GrpcProber final : public HealthProber {
  public:
-  /// Connections of `connector` are gRPC channels.
+  /// All connections of `connector` must be gRPC channels.
   explicit GrpcProber(std::shared_ptr<Connector> connector) : connector_(std::move(connector)) {}
 
-  /// `check` is by gRPC.
+  /// `check` must be by gRPC.
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

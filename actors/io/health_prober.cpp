@@ -17,10 +17,10 @@ struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
   std::mutex mutex;                            ///< Guards `probe`.
-  std::unique_ptr<HealthProber::Probe> probe;  ///< Null: nobody wants it any more.
+  std::unique_ptr<HealthProber::Probe> probe;  ///< Null: not wanted any more.
   HealthProber::Answer answer;
   bool delayed = false;
-  bool has_turn = false;  ///< Under the mutex of the turns.
+  bool has_turn = false;  ///< Guarded by the mutex of Turns.
 };
 
 using SeatPtr = std::shared_ptr<Seat>;
@@ -40,7 +40,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
     begin(seat);
   }
 
-  /// Its turn, if it has one, is over: the next one's begins.
+  /// Ends the seat's turn, or its wait; the next turn begins.
   void leave(const SeatPtr& seat) {
     SeatPtr next;
     {
@@ -61,7 +61,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   }
 
  private:
-  // Who gave it up meanwhile leaves by itself.
+  // A probe that was destroyed meanwhile leaves by itself.
   void begin(const SeatPtr& seat) {
     const std::lock_guard lock(seat->mutex);
     if (seat->probe == nullptr) return;

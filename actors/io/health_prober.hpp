@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HealthProber — asks an endpoint whether it is fit, as a health check has it.
+// HealthProber — probes an endpoint by a health check of its cluster.
 //
-//   health_checker actor ─▶ Probe::begin ─▶ [turns] ─▶ gRPC: over a connection of the connector's
-//                        ◀─ ProbeAnswer                HTTP, TCP: over a socket of its own
+//   health_checker actor ─▶ Probe::begin ─▶ [turns] ─▶ gRPC: over a connection of the connector
+//                        ◀─ ProbeAnswer                HTTP, TCP: over a socket of the probe
 //
 // Invariants
-//   Q1  Of each begin(), `answer` is called once, unless the Probe is destroyed before; never from
+//   Q1  For each begin(), `answer` is called once, unless the Probe is destroyed before; never
 //       inside begin().
-//   Q2  An answer that is under way when its Probe is destroyed may still come: so it owns what it
-//       needs, and whoever hears it knows late answers.
+//   Q2  An answer may still come after its Probe was destroyed. So `answer` owns everything that it
+//       needs, and its receiver must recognise late answers.
 //   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. A probe by
-//       gRPC that has no connection yet has the timeout twice: to connect, then to ask.
-//   Q4  At most `most_at_once` probes are under way; the others begin in the order in which they
-//       were wanted, and say that they were delayed.
+//       gRPC without a connection has the timeout twice: to connect, and to ask.
+//   Q4  At most `most_at_once` probes are in progress. Further probes begin in the order of
+//       begin(), and report the delay.
 
 #pragma once
 
@@ -32,7 +32,7 @@ namespace signalbox::actors {
 
 struct ProbeAnswer {
   ProbeOutcome outcome = ProbeOutcome::kFailed;
-  std::string why;       ///< Of one that did not pass.
+  std::string why;       ///< Empty for a passed probe.
   bool delayed = false;  ///< Q4.
 };
 
@@ -40,12 +40,12 @@ class HealthProber {
  public:
   struct Target {
     Peer peer;
-    ClusterName cluster;  ///< Whom HTTP and gRPC name where the check does not.
+    ClusterName cluster;  ///< The name for HTTP and gRPC if the check has none.
   };
 
   using Answer = std::function<void(ProbeAnswer)>;
 
-  /// One check of one endpoint, for as long as it is wanted. Not thread-safe.
+  /// One check of one endpoint, as long as it is wanted. Not thread-safe.
   class Probe {
    public:
     Probe() = default;
@@ -53,7 +53,7 @@ class HealthProber {
     Probe& operator=(const Probe&) = delete;
     virtual ~Probe() = default;
 
-    /// Precondition: no other one is under way. Never blocks.
+    /// Precondition: no other probe of this object is in progress. Never blocks.
     virtual void begin(Answer answer) = 0;
   };
 
@@ -63,15 +63,15 @@ class HealthProber {
   virtual std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) = 0;
 };
 
-/// See Q4; more open files than that are not needed.
+/// See Q4. It bounds the open files of probes.
 inline constexpr std::size_t kMostProbesAtOnce = 256;
 
-/// Lets the probes of `prober` begin by turns (Q4).
+/// Makes the probes of `prober` take turns (Q4).
 std::shared_ptr<HealthProber> make_prober_with_turns(std::shared_ptr<HealthProber> prober,
                                                      std::size_t most_at_once = kMostProbesAtOnce);
 
-/// All kinds of probe, by turns. `connector` makes connections that are gRPC channels.
-/// An error where the system has no open files left.
+/// Probes of all kinds, by turns. All connections of `connector` must be gRPC channels. An error
+/// when the system has no open files left.
 absl::StatusOr<std::shared_ptr<HealthProber>> make_health_prober(
     std::shared_ptr<Connector> connector);
 

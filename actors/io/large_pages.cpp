@@ -14,7 +14,7 @@ namespace signalbox::actors {
 namespace {
 
 constexpr std::size_t kLargePage = std::size_t{2} << 20U;
-// Of more, each piece has pages of its own.
+// Larger pieces have pages of their own.
 constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
 
 std::size_t in_pages(std::size_t bytes) {
@@ -23,7 +23,8 @@ std::size_t in_pages(std::size_t bytes) {
 
 class LargePages final : public std::pmr::memory_resource {
  private:
-  // One page more, so that the first can begin where a large one may; the rest goes back at once.
+  // Maps one page more, so that the memory can be aligned to a large page, and unmaps the rest at
+  // once.
   void* do_allocate(std::size_t bytes, std::size_t /*alignment*/) override {
     const std::size_t size = in_pages(bytes);
     void* const mapped = mmap(
@@ -34,7 +35,7 @@ class LargePages final : public std::pmr::memory_resource {
         in_pages(reinterpret_cast<std::uintptr_t>(first)) - reinterpret_cast<std::uintptr_t>(first);
     if (before > 0) munmap(first, before);
     munmap(first + before + size, kLargePage - before);
-    madvise(first + before, size, MADV_HUGEPAGE);  // A wish.
+    madvise(first + before, size, MADV_HUGEPAGE);  // A hint.
     return first + before;
   }
 
@@ -47,8 +48,8 @@ class LargePages final : public std::pmr::memory_resource {
 
 class PooledPages final : public std::pmr::memory_resource {
  private:
-  // A power of two: of other sizes libstdc++'s pool gives pieces that are less aligned than asked
-  // for, and of these such as are aligned to their size.
+  // A power of two. For other sizes libstdc++'s pool returns pieces with less alignment than asked
+  // for; for powers of two it returns pieces that are aligned to their size.
   static std::size_t pooled(std::size_t bytes, std::size_t alignment) {
     return std::bit_ceil(std::max(bytes, alignment));
   }
@@ -77,9 +78,9 @@ class PooledPages final : public std::pmr::memory_resource {
 
 std::pmr::memory_resource& large_pages() {
 #if defined(__SANITIZE_ADDRESS__)
-  return *std::pmr::new_delete_resource();  // Each piece is watched.
+  return *std::pmr::new_delete_resource();  // ASan then checks each piece.
 #else
-  static auto* const memory = new PooledPages;  // Marks may outlive all that ends.
+  static auto* const memory = new PooledPages;  // Never destroyed: marks may live longer.
   return *memory;
 #endif
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// large_pages — memory for what calls touch at random.
+// large_pages — memory for data that calls access at random.
 //
 //   lb::PolicyOptions::session_memory ─▶ [pool] ─▶ pages of 2 MiB ◀─ the system
 //
-// The host of a call's session is any of thousands. Where each has pages of its own, a pick waits
-// for the translation of addresses longer than for the memory; on one large page the translation is
-// as a rule at hand. If the system has no large pages, it gives usual ones.
+// A call's session may be on any of thousands of hosts. If each host had pages of its own, a pick
+// would wait longer for address translation than for the memory. On one large page the translation
+// is usually cached. A system without large pages gives ordinary pages.
 //
-// What is given back serves what comes later; pages of pieces beyond 4 MiB go back to the
-// system.
+// Freed memory is reused. Only pages of pieces beyond 4 MiB return to the system.
 
 #pragma once
 
@@ -17,8 +16,8 @@
 
 namespace signalbox::actors {
 
-/// Of the process, until it ends. Thread-safe; takes a lock, so never on the path of a pick. Throws
-/// std::bad_alloc.
+/// One resource for the process, until it ends. Thread-safe; takes a lock, so it is never used
+/// during a pick. Throws std::bad_alloc.
 std::pmr::memory_resource& large_pages();
 
 }  // namespace signalbox::actors

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names in a certificate, read by us: gRPC hands them on as C strings, which end at a NUL.
+// peer_certificate — reads the names in a certificate. gRPC passes them on as C strings, which end
+// at a NUL.
 //
 //   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb/subchannel/peer_names
 
@@ -12,8 +13,8 @@
 
 namespace signalbox::actors {
 
-/// Of the first certificate of `pem`. A name with a NUL in it is left out: it was forged. What
-/// cannot be read has no names.
+/// The names of the first certificate in `pem`. A name with a NUL is left out, because it is
+/// forged. A malformed certificate has no names.
 lb::PeerNames names_in(absl::string_view pem);
 
 }  // namespace signalbox::actors

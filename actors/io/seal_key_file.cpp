@@ -13,7 +13,7 @@
 namespace signalbox::actors {
 namespace {
 
-// Who writes a file in place is given time to end.
+// A file that is written in place gets this time to be complete.
 constexpr std::chrono::milliseconds kSettling(200);
 constexpr std::chrono::milliseconds kRetry(1000);
 constexpr SocketLoop::Id kFile = 1;
@@ -22,7 +22,7 @@ absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
 }
 
-// The permissions of others; none where the file is gone: reading it says so.
+// The permissions of other users; none when the file is missing, which reading it reports.
 mode_t rights_of_others(const std::string& path) {
   struct stat file {};
 
@@ -90,7 +90,7 @@ void SealKeyFile::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// Its descriptor is another one after each change.
+// The descriptor may differ after each change.
 void SealKeyFile::follow() {
   loop_->listen_for(kFile, file_.descriptor(), EPOLLIN);
   const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;
@@ -107,7 +107,7 @@ void SealKeyFile::take_change() {
   if (is_same && !is_forbidden_) return;
   auto keys = change.ok() ? keys_in(file_) : of_keys(change.status());
   is_forbidden_ = change.ok() && absl::IsPermissionDenied(keys.status());
-  if (is_same && is_forbidden_) return;  // It has been said.
+  if (is_same && is_forbidden_) return;  // Already reported.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
     settled_at_ = SocketLoop::now() + kSettling;

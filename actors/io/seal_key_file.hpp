@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SealKeyFile — the keys that cookies are sealed with, as their file has them now.
+// SealKeyFile — the current seal keys of cookies, from their file.
 //
 //   key file ─▶ [SealKeyFile]: a thread of its own ─▶ exchange() ─▶ CookieSeal ◀─ calls
-//                     ├▶ complain: it cannot be used now; the last good keys stay
-//                     └▶ warn: it is used, and others can read it
+//                     ├▶ complain: the file is bad now; the last good keys stay in use
+//                     └▶ warn: the file is used, but other users can read it
 //
-// A file that others of the machine can write is not used: they could make cookies.
+// A file that other users can write is refused: they could forge cookies.
 //
-// Source: lb/session/sealed_cookie.hpp (what is in the file).
+// Source: lb/session/sealed_cookie.hpp (the file's format).
 
 #pragma once
 
@@ -26,12 +26,12 @@ namespace signalbox::actors {
 
 class SealKeyFile final : private SocketLoop::Handler {
  public:
-  /// Called on the file's thread, with the file's name, its line and what is wrong; never with what
-  /// is in it.
+  /// Called on the file's thread, with the file's name, the line and the fault, and never with the
+  /// file's content.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// An error names the file, and the line where one is wrong. `warn` is called as `complain` is;
-  /// unset: nothing is warned of.
+  /// An error names the file and the bad line. `warn` is called like `complain`; unset: no
+  /// warnings.
   static absl::StatusOr<std::unique_ptr<SealKeyFile>> start(const std::string& path,
                                                             Complain complain,
                                                             Complain warn = nullptr);
@@ -41,7 +41,7 @@ class SealKeyFile final : private SocketLoop::Handler {
   SealKeyFile(const SealKeyFile&) = delete;
   SealKeyFile& operator=(const SealKeyFile&) = delete;
 
-  /// May outlive the file: then its keys stay as they are.
+  /// May outlive this object: then its keys no longer change.
   lb::CookieSealPtr seal() const { return seal_; }
 
  private:
@@ -63,10 +63,10 @@ class SealKeyFile final : private SocketLoop::Handler {
   const std::shared_ptr<lb::CookieSeal> seal_;
   const Complain complain_;
   const Complain warn_;
-  bool is_forbidden_ = false;  // Others can write the file as it is.
-  bool has_readers_ = false;   // Others can read the file, and that was told.
-  std::string trouble_;        // With the file as it is, not complained of yet.
-  Instant settled_at_;         // When to complain, unless the file has changed again.
+  bool is_forbidden_ = false;  // Others can write the present file.
+  bool has_readers_ = false;   // Others can read the file, and `warn` was told.
+  std::string trouble_;        // The present file's fault, not reported yet.
+  Instant settled_at_;         // When to report, unless the file changes again.
   const std::unique_ptr<SocketLoop> loop_;
 };
 

@@ -87,7 +87,7 @@ void SocketLoop::run(Handler& handler) {
   }
 }
 
-// False: it is time to go.
+// Carries out the orders. False: the loop must end.
 bool SocketLoop::obey() {
   std::vector<std::function<void()>> orders;
   {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SocketLoop — one thread that waits for many sockets, for their times, and for orders. What else
-// can be polled, as the news of a file, is a socket to it.
+// SocketLoop — one thread that waits for many sockets, timers and orders. Other pollable
+// descriptors, such as those of inotify, count as sockets.
 //
 //   any thread ─▶ post(order) ─┐
 //   sockets ─────── epoll ─────┼─▶ [one thread] ─▶ order() │ Handler::happened │ Handler::is_due
 //   times ─────────────────────┘
 //
-// Whoever stands behind it keeps its sockets and all that belongs to them for the thread alone, and
-// so needs no lock of its own.
+// The user of a loop keeps its sockets and their data for the loop's thread alone, and so needs no
+// lock of its own.
 
 #pragma once
 
@@ -33,45 +33,46 @@ namespace signalbox::actors {
 
 class SocketLoop {
  public:
-  /// Of a socket and its time; never 0, which is the loop's own.
+  /// Identifies a socket and its timer; never 0, which is the loop's own.
   using Id = std::uint64_t;
 
-  /// The clock of times.
+  /// The clock of timers.
   static Instant now() { return std::chrono::steady_clock::now(); }
 
   /// Called on the loop's thread, with no lock held.
   class Handler {
    public:
     virtual ~Handler() = default;
-    /// The socket has what was listened for, or an error. It may have been forgotten meanwhile.
+    /// The socket is ready as listen_for() asked, or has an error. It may have been forgotten
+    /// meanwhile.
     virtual void happened(Id id) = 0;
-    /// Its time is over, and it has none any more.
+    /// The socket's timer has ended, and is not set any more.
     virtual void is_due(Id id) = 0;
   };
 
-  /// `unable`: what cannot be done where the system has no open files left, which is the error.
+  /// `unable`: the beginning of the error for a system without free open files.
   static absl::StatusOr<std::unique_ptr<SocketLoop>> make(absl::string_view unable);
 
-  /// The thread is there from the first call on; `handler` lives until stop().
+  /// The first call starts the thread; `handler` must live until stop().
   void begin(Handler& handler);
 
-  /// Waits for the thread's end. Orders before this are carried out, later ones perhaps not. Not to
-  /// be called from the thread.
+  /// Waits for the thread's end. Orders from before are carried out, later ones perhaps not. Must
+  /// not be called from the thread.
   void stop();
 
-  /// Any thread. Orders are carried out one after the other, each once.
+  /// Any thread. Orders run one after another, each once.
   void post(std::function<void()> order);
 
   // For the thread alone.
 
-  /// Hears of `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET of changes alone), and of nothing
-  /// else. A closed socket is forgotten by itself. False: errno says why not.
+  /// Listens for `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET only for changes) instead of
+  /// the earlier events. A closed socket is forgotten by itself. False: errno has the reason.
   bool listen_for(Id id, int socket, std::uint32_t what) const;
 
-  /// Hears of the socket no more, which stays open.
+  /// Stops listening to the socket and its timer; the socket stays open.
   void forget(Id id, int socket);
 
-  /// Instead of the time that it had. Instant::max(): it has none.
+  /// Replaces the socket's timer. Instant::max(): no timer.
   void set_due(Id id, Instant due);
 
  private:
@@ -89,7 +90,7 @@ class SocketLoop {
   std::mutex mutex_;  ///< Guards the orders.
   std::vector<std::function<void()>> orders_;
 
-  // The thread's.
+  // For the thread alone.
   bool is_stopping_ = false;
   std::map<Id, Instant> times_;
   std::set<std::pair<Instant, Id>> due_;

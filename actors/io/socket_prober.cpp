@@ -31,7 +31,7 @@
 namespace signalbox::actors {
 namespace {
 
-using Verdict = std::optional<ProbeAnswer>;  ///< nullopt: not yet.
+using Verdict = std::optional<ProbeAnswer>;  ///< nullopt: undecided.
 
 Verdict passed() {
   return ProbeAnswer{ProbeOutcome::kPassed, "", false};
@@ -41,12 +41,12 @@ Verdict failed(std::string why, ProbeOutcome outcome = ProbeOutcome::kFailed) {
   return ProbeAnswer{outcome, std::move(why), false};
 }
 
-/// What is said, and what the answer means.
+/// The bytes to send, and the judgement of the response.
 struct Script {
   Address to;
   Duration timeout{};
   std::string send;
-  /// Of all that has been received so far.
+  /// `received`: all bytes so far.
   std::function<Verdict(absl::string_view received)> judge;
 };
 
@@ -69,7 +69,7 @@ bool is_among(const std::vector<HealthCheck::Http::Statuses>& ranges, std::uint3
       ranges, [&](const auto& range) { return range.begin <= status && status < range.end; });
 }
 
-// "HTTP/1.1 200 OK"; nullopt: it is none.
+// "HTTP/1.1 200 OK"; nullopt: another text.
 std::optional<std::uint32_t> status_in(absl::string_view line) {
   constexpr absl::string_view kBefore = "HTTP/1.x ";
   constexpr std::size_t kEnd = kBefore.size() + 3;
@@ -103,7 +103,7 @@ Verdict judge_http(const HealthCheck::Http& check, absl::string_view received) {
 
 std::string http_request(const HealthCheck::Http& check, const HealthProber::Target& target) {
   std::string host = check.host;
-  // A cluster may have a name that is none for HTTP.
+  // A cluster's name may be no valid host.
   if (host.empty() && is_header_value("host", target.cluster.str())) host = target.cluster.str();
   if (host.empty()) host = target.peer.address.str();
   return absl::StrCat("GET ",
@@ -137,7 +137,7 @@ bool is_our_own_lack(int error) {
          error == EADDRNOTAVAIL;
 }
 
-/// One probe, from its connection to its end.
+/// The state of one probe.
 struct Talk {
   Script script;
   HealthProber::Answer answer;
@@ -200,7 +200,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
 
   void is_due(Id id) override { end(id, *failed("no answer in time")); }
 
-  // Whether there is more to do now.
+  // Sends the rest of the script. Returns whether to receive now.
   bool send(Id id, Talk& talk) {
     while (talk.sent < talk.script.send.size()) {
       const auto count = ::send(*talk.socket,
@@ -255,7 +255,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
 
   const std::unique_ptr<SocketLoop> loop_;
   std::atomic<Id> last_id_ = 0;
-  std::map<Id, Talk> talks_;  ///< The thread's.
+  std::map<Id, Talk> talks_;  ///< For the thread alone.
 };
 
 absl::StatusOr<std::unique_ptr<SocketProber>> SocketProber::make() {
@@ -270,7 +270,7 @@ SocketProber::~SocketProber() {
 
 std::unique_ptr<HealthProber::Probe> SocketProber::prepare(const Target& target,
                                                            const HealthCheck& check) {
-  // It may outlive the prober by a moment.
+  // May outlive the prober by a moment.
   class SocketProbe final : public Probe {
    public:
     SocketProbe(std::shared_ptr<Loop> loop, Script script)

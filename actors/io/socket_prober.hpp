@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SocketProber — probes by HTTP and TCP: a connection for each, on one thread for all of them.
+// SocketProber — probes by HTTP and TCP: one connection per probe, one thread for all probes.
 //
-//   Probe::begin ─▶ [one thread, epoll] ─▶ connect ─▶ send ─▶ receive until answered ─▶ close
+//   Probe::begin ─▶ [one thread, epoll] ─▶ connect ─▶ send ─▶ receive until decided ─▶ close
 //
-// Of an HTTP answer the status line is all that is read. The thread is there from the first probe
-// on.
+// Only the status line of an HTTP response is read. The first probe starts the thread.
 
 #pragma once
 
@@ -21,16 +20,16 @@ namespace signalbox::actors {
 
 class SocketProber final : public HealthProber {
  public:
-  /// Of an answer more is not read.
+  /// Bytes of a response that are read at most.
   static constexpr std::size_t kMostReceived = std::size_t{64} << 10U;
 
-  /// An error where the system has no open files left.
+  /// An error when the system has no open files left.
   static absl::StatusOr<std::unique_ptr<SocketProber>> make();
 
-  /// Joins its thread; so it is not called from an Answer.
+  /// Joins the thread, so it must not be called from an Answer.
   ~SocketProber() override;
 
-  /// `check` is of HTTP or TCP; the address is "1.2.3.4:80" or "[::1]:80".
+  /// `check` must be by HTTP or TCP; the address is "1.2.3.4:80" or "[::1]:80".
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

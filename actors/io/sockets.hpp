@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sockets — the little of POSIX that TCP connector and prober have in common.
+// sockets — the POSIX calls that the TCP connector and the prober share.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace signalbox::actors {
 
-/// A file descriptor, closed with its owner.
+/// A file descriptor that its owner closes.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -30,7 +30,7 @@ class Descriptor {
 
   int operator*() const { return number_; }
 
-  /// From now on it is the caller's to close.
+  /// The caller must close the descriptor.
   int release() { return std::exchange(number_, -1); }
 
  private:
@@ -42,16 +42,16 @@ struct SocketAddress {
   socklen_t length = 0;  ///< 0: the text was no address.
 };
 
-/// Of "1.2.3.4:80" or "[::1]:80".
+/// Parses "1.2.3.4:80" or "[::1]:80".
 SocketAddress parse_socket_address(const std::string& text);
 
-/// A socket of that family, which does not block; negative: errno says why not.
+/// A non-blocking socket of that family; negative: errno has the reason.
 Descriptor make_socket(const SocketAddress& to);
 
-/// Begins to connect it. False: errno says why not.
+/// Begins to connect the socket. False: errno has the reason.
 bool begin_connect(const Descriptor& socket, const SocketAddress& to);
 
-/// What became of the socket: an errno, 0: nothing bad.
+/// The socket's pending error as an errno; 0: none.
 int error_of(int socket);
 
 }  // namespace signalbox::actors

@@ -36,15 +36,15 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// What one attempt wants, and how far it is. Its caller knows only `give_up()`.
+// One attempt and its state. Its caller uses only `give_up()`.
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 
   Wish(Address to, Duration limit, Connector::Events told)
       : address(std::move(to)), timeout(limit), events(std::move(told)) {}
 
-  // The mutex is held during a callback, so that whoever gives up waits for it (C2); it is
-  // recursive for those who do so inside of one.
+  // The mutex is held during a callback, so that ~Attempt waits for it (C2). It is recursive,
+  // because a callback may destroy its own attempt.
   template <typename Tell>
   void tell(const Tell& what) {
     const std::lock_guard lock(mutex);
@@ -62,12 +62,12 @@ struct Wish {
   bool is_given_up = false;
   const Connector::Events events;
 
-  // The thread's.
+  // For the thread alone.
   std::uint64_t id = 0;
   Phase phase = Phase::kResting;
   Descriptor socket;
-  Instant begun;             ///< Standing: since when.
-  ConnectionPtr connection;  ///< Once it has been told.
+  Instant begun;             ///< The time at which it began to stand.
+  ConnectionPtr connection;  ///< Set with `connected`.
 };
 
 using WishPtr = std::shared_ptr<Wish>;
@@ -144,7 +144,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     wish->tell([&](const Events& events) { events.connected(wish->connection); });
   }
 
-  // A wish of its own: the caller's may be the one that is forgotten here.
+  // By value: the caller's reference may be the one that forget() destroys.
   void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
     if (stood && SocketLoop::now() - wish->begun < kStood)
@@ -174,10 +174,10 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   const TcpConnectorOptions options_;
   const std::unique_ptr<SocketLoop> loop_;
 
-  // The thread's.
+  // For the thread alone.
   Id last_id_ = 0;
   std::map<Id, WishPtr> wishes_;
-  std::map<Address, Instant> resting_;  ///< Until when (P3).
+  std::map<Address, Instant> resting_;  ///< The end of the rest (P3).
 };
 
 absl::StatusOr<std::unique_ptr<TcpConnector>> TcpConnector::start(TcpConnectorOptions options) {
@@ -194,7 +194,7 @@ TcpConnector::~TcpConnector() {
 std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Peer& peer,
                                                           Duration timeout,
                                                           Events events) {
-  // What the subchannel holds. It may outlive the connector by a moment.
+  // The subchannel's attempt. It may outlive the connector by a moment.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Loop> loop, WishPtr wish)

@@ -44,7 +44,7 @@ BioPtr reader_of(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// The first certificate, if there is one and all that follow can be read.
+// The first certificate; null when there is none or a later one is malformed.
 CertificatePtr first_certificate(const std::string& pem) {
   ERR_clear_error();
   const BioPtr reader = reader_of(pem);
@@ -57,7 +57,7 @@ CertificatePtr first_certificate(const std::string& pem) {
   return is_end ? std::move(first) : nullptr;
 }
 
-// Nobody is there to be asked for a password.
+// There is no user to ask for a password.
 int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) {
   return -1;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TlsFiles — certificates on disk as they are now, and as they last were good.
+// TlsFiles — certificates on disk: the present files, or the last good ones.
 //
-//   ca, certificate, key ─▶ [TlsFiles::read] ─▶ PEM texts that belong together
+//   ca, certificate, key ─▶ [TlsFiles::read] ─▶ PEM texts that fit each other
 //
-// Read for each new connection, which is where certificates matter: so a changed file is never
-// noticed later than refresh_interval asks. Who makes very many connections at once lets a reading
-// do for a while. While they cannot be used (gone, no PEM, a key that is
-// another certificate's, half exchanged), the last good ones stay, and `complain` is told once.
+// The files are read for each new connection, because only a handshake uses them. A changed file is
+// therefore never noticed later than refresh_interval asks. A user with very many connections at
+// once reuses a reading for a while. While the files cannot be used (gone, no PEM, a key of another
+// certificate, half replaced), the last good files stay in use, and `complain` is told once.
 //
-// Thread-safe. Errors name the field, the file, and what is wrong with it.
+// Thread-safe. Errors name the field, the file and the fault.
 //
 // Source: gRFC A29, A65.
 
@@ -28,7 +28,7 @@
 namespace signalbox::actors {
 
 struct PemTexts {
-  std::string roots;  ///< Empty: the system's.
+  std::string roots;  ///< Empty: the system's roots.
   std::string certificate_chain;
   std::string private_key;
 
@@ -37,14 +37,14 @@ struct PemTexts {
 
 class TlsFiles {
  public:
-  /// Called while read() runs, on its thread; it must not call back.
+  /// Called during read(), on its thread; it must not call back.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// `reuse_for`: what was read less long ago is not read again.
+  /// `reuse_for`: a younger reading is used again.
   TlsFiles(xds::CertificateFiles files, Complain complain, Duration reuse_for = Duration::zero())
       : files_(std::move(files)), complain_(std::move(complain)), reuse_for_(reuse_for) {}
 
-  /// An error only where they were never good.
+  /// An error only if the files were never good.
   absl::StatusOr<PemTexts> read();
 
  private:
@@ -55,9 +55,9 @@ class TlsFiles {
   const Duration reuse_for_;
   std::mutex mutex_;  ///< Guards all below.
   std::optional<PemTexts> good_;
-  absl::Status failure_;            ///< Of the last reading.
-  std::optional<Instant> read_at_;  ///< nullopt: there was none.
-  std::string complained_;          ///< Of the files as they are; empty: they are good.
+  absl::Status failure_;            ///< The last reading's error.
+  std::optional<Instant> read_at_;  ///< nullopt: never read.
+  std::string complained_;          ///< The fault of the present files; empty: none.
 };
 
 }  // namespace signalbox::actors

@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
-constexpr int kMaxLinks = 40;  // As the kernel.
+constexpr int kMaxLinks = 40;  // As in the kernel.
 
-// PERMISSION_DENIED where the system forbids it; NOT_FOUND for all else.
+// PERMISSION_DENIED if the system forbids it; NOT_FOUND for all other errors.
 absl::Status file_error(absl::string_view what, const std::string& path) {
   const int error = errno;
   const bool is_forbidden = error == EACCES || error == EPERM;
@@ -31,7 +31,7 @@ absl::Status file_error(absl::string_view what, const std::string& path) {
           absl::StrCat(what, " ", path, ": ", std::strerror(error))};
 }
 
-// Puts the steps of `way` before the others.
+// Inserts the steps of `way` before the other steps.
 void go_first(const fs::path& way, std::deque<fs::path>& steps) {
   steps.insert(steps.begin(), way.begin(), way.end());
 }
@@ -69,7 +69,8 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
 
 absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path, std::size_t max_bytes) {
   WatchedFile file(path, max_bytes);
-  // Watched before it is read: no change falls in between. What cannot be read says why itself.
+  // Watched before it is read: no change is missed in between. A failure of read() has the better
+  // text.
   const absl::Status watched = file.watch();
   if (absl::Status status = file.read(); !status.ok()) return status;
   if (!watched.ok()) return watched;
@@ -93,9 +94,9 @@ WatchedFile::~WatchedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// Walks to the file as the kernel does. A folder is watched before it is looked into, so that
-// nothing changes unnoticed between the two; one that must not be read cannot be watched, and is
-// passed by unless it is where the way ends.
+// Walks to the file as the kernel does. Each folder is watched before its entry is read, so that no
+// change is missed in between. A folder without read permission cannot be watched; it is skipped
+// unless it is the last one.
 absl::Status WatchedFile::watch() {
   const int fresh = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fresh < 0) return file_error("cannot watch", path_);
@@ -146,7 +147,7 @@ absl::Status WatchedFile::read() {
   return absl::OkStatus();
 }
 
-// Whether something happened on the way to the file.
+// Whether an event concerns the path to the file.
 bool WatchedFile::take_events() {
   bool ours = false;
   alignas(inotify_event) std::array<char, 4096> buffer;
@@ -169,7 +170,7 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::read_change() {
   const std::string before = text_;
   absl::Status status = watch();
   watched_ = status.ok();
-  if (again && !watched_) return std::nullopt;  // It has been said.
+  if (again && !watched_) return std::nullopt;  // Already reported.
   if (status.ok()) status = read();
   const bool was_lost = std::exchange(lost_, !status.ok());
   if (!status.ok()) return status;

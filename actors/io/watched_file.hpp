@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file and the news that it changed, by inotify.
+// WatchedFile — a file, and notifications of its changes by inotify.
 //
 //   editor, deployment ─▶ file ─▶ [WatchedFile] ─▶ descriptor readable ─▶ read_change(): its text
 //
-// What is watched is the way to the file, not the file: editors put a new file in the old one's
-// place, deployments redirect a link or exchange a whole folder, and either may be gone for a
-// while. Whatever happens there, the text decides whether the file changed.
+// The folders and links on the path are watched, not the file itself. Editors put a new file in the
+// old file's place, deployments redirect a link or exchange a whole folder, and each may be missing
+// for a while. After any event on the path, the text decides whether the file has changed.
 //
-// inotify hears only of changes made on this machine: a file of a network file system is read at
-// the start, and followed where its changes are made here.
+// inotify reports only changes made on this machine. A file of a network file system is read at the
+// start; changes by other machines go unnoticed.
 
 #pragma once
 
@@ -26,15 +26,15 @@
 
 namespace signalbox::actors {
 
-/// The whole text of a file. The error says which file and why: PERMISSION_DENIED where it must not
-/// be read, RESOURCE_EXHAUSTED where it is longer than `max_bytes` (found before it is read), else
-/// NOT_FOUND.
+/// The whole text of a file. Errors name the file and the reason: PERMISSION_DENIED if reading is
+/// forbidden, RESOURCE_EXHAUSTED if the file is longer than `max_bytes` (found before it is read),
+/// else NOT_FOUND.
 absl::StatusOr<std::string> read_file(const std::string& path,
                                       std::size_t max_bytes = xds::kMaxFileBytes);
 
 class WatchedFile {
  public:
-  /// A relative path is of the folder that is the process's own now. Only regular files.
+  /// A relative `path` starts at the process's folder at this moment. Only regular files.
   static absl::StatusOr<WatchedFile> open(const std::string& path,
                                           std::size_t max_bytes = xds::kMaxFileBytes);
 
@@ -42,21 +42,21 @@ class WatchedFile {
   WatchedFile& operator=(WatchedFile&&) = delete;
   ~WatchedFile();
 
-  /// As given.
+  /// As given to open().
   const std::string& path() const { return path_; }
 
   /// As last read.
   const std::string& text() const { return text_; }
 
-  /// To be polled: readable when something happened. Another one after a read_change().
+  /// For polling: readable after an event. read_change() may replace it.
   int descriptor() const { return descriptor_; }
 
-  /// False: the system had nothing left to watch with, and read_change() is to be tried again, some
-  /// time later, without being readable.
+  /// False: the system had no watches left. The descriptor is then never readable; call
+  /// read_change() again later.
   bool is_watched() const { return watched_; }
 
-  /// Takes what happened. Nothing where the text is what it was; an error where it cannot be read
-  /// or watched. The first text after an error is a change, whatever it is.
+  /// Handles the events. nullopt: the text has not changed. An error: the file cannot be read or
+  /// watched. The first text after an error counts as a change, whatever it is.
   absl::StatusOr<std::optional<std::string>> read_change();
 
  private:
@@ -74,7 +74,7 @@ class WatchedFile {
   bool watched_ = true;
   int descriptor_ = -1;
   std::set<std::pair<int, std::string>>
-      steps_;  ///< Watch of a folder, and what is looked for there.
+      steps_;  ///< The watch of a folder, and a name in the folder.
 };
 
 }  // namespace signalbox::actors

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CredentialsSource — what the next connection to a control plane is secured with.
+// CredentialsSource — the credentials of connections to a control plane.
 //
 //   xds::ChannelCredentials ─▶ [make_credentials] ─▶ CredentialsSource ─▶ grpc_ads_transport
 //
-// `insecure` is plaintext (A27); `tls` is TLS, and mTLS where there is a certificate (A65). A `tls`
-// that cannot be had is an error of the connection, never plaintext.
+// `insecure` is plaintext (A27). `tls` is TLS, and mTLS with a certificate (A65). When `tls` cannot
+// be had, the connection fails; plaintext is never used instead.
 
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace signalbox::actors {
 
-/// Thread-safe; asked for each connection.
+/// Thread-safe; called for each connection.
 using CredentialsSource =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
 
-/// `complain` is told of certificates that cannot be read while older ones can be used.
+/// `complain` is told of certificates that cannot be read while older certificates can be used.
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
                                    TlsFiles::Complain complain);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only header that knows which version of CAF this is: typed actor signatures, sending,
-// delayed messages, death watches, clocks. A later CAF touches this file and no other.
+// The only header that depends on the version of CAF: typed actor signatures, sending, delayed
+// messages, death watches, clocks. An update of CAF changes this file only.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
-// registered in actors/protocol/registration.hpp. A state struct is never an aggregate
-// (`State() = default;`): an aggregate may be initialised from the self pointer in silence.
+// registered in actors/protocol/registration.hpp. A state struct is never an aggregate (`State() =
+// default;`): CAF could silently initialise an aggregate's first member from the self pointer.
 
 #pragma once
 
@@ -55,7 +55,7 @@ void send(Self* self, const Handle& to, Message message) {
   self->send(to, std::move(message));
 }
 
-/// From a thread that is no actor's.
+/// For threads that run no actor.
 template <typename Handle, typename Message>
 void post(const Handle& to, Message message) {
   caf::anon_send(to, std::move(message));
@@ -66,13 +66,13 @@ void send_after(Self* self, const Handle& to, Duration delay, Message message) {
   self->delayed_send(to, delay, std::move(message));
 }
 
-/// The scheduler of a runtime: work sharing idles at no cost.
+/// The scheduler of a runtime: work sharing costs nothing when idle.
 inline void configure_scheduler(caf::actor_system_config& config, std::size_t threads) {
   config.set("scheduler.policy", caf::atom("sharing"));
   config.set("scheduler.max-threads", threads);
 }
 
-/// How an actor ends: told to, or because one it belonged to died.
+/// How an actor ends: it was told to stop, or an actor that it belonged to died.
 enum class StopReason { kOrderly, kParentDied };
 
 template <typename Handle>
@@ -82,19 +82,19 @@ void stop(const Handle& actor, StopReason reason = StopReason::kOrderly) {
       reason == StopReason::kOrderly ? caf::exit_reason::user_shutdown : caf::exit_reason::kill);
 }
 
-/// Whether an actor that ended so was told to.
+/// Whether an actor with this exit reason was told to stop.
 inline bool ended_orderly(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
 }
 
-/// How an actor ended, as a metric's label.
+/// An actor's exit reason, as a metric's label.
 inline const char* reason_text(const caf::error& reason) {
   if (ended_orderly(reason)) return "stopped";
   if (reason == caf::exit_reason::kill) return "parent_died";
   return reason == caf::sec::runtime_error ? "exception" : "other";
 }
 
-/// Whether the message that is handled now came from `actor`.
+/// Whether the current message came from `actor`.
 template <typename Self, typename Handle>
 bool sent_by(Self* self, const Handle& actor) {
   return self->current_sender() != nullptr && actor &&
@@ -106,7 +106,7 @@ class Watches {
  public:
   using Action = std::function<void(const caf::error& reason)>;
 
-  /// Who is watched already is monitored once, with the new action.
+  /// An actor that is watched already stays monitored once, with the new action.
   template <typename Self, typename Handle>
   void add(Self* self, const Handle& watched, Action action) {
     if (!installed_) {
@@ -136,7 +136,8 @@ class Watches {
   std::map<caf::actor_addr, Action> actions_;
 };
 
-/// Notes whether the actor was told to stop; its state stops its own children in the same way.
+/// Records whether the actor was told to stop, so that its state stops its children in the same
+/// way.
 template <typename Self>
 void note_orderly_exit(Self* self, bool& orderly) {
   self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
@@ -145,8 +146,8 @@ void note_orderly_exit(Self* self, bool& orderly) {
   });
 }
 
-/// Tells `told` what was thrown when a message, or its own making, kills the actor. It ends as it
-/// would have without.
+/// Tells `told` of an exception that kills the actor, in a message or in its construction. The
+/// actor ends as it would without this handler.
 template <typename Self>
 void note_exception(Self* self, std::function<void(const std::string& what)> told) {
   self->set_exception_handler([told = std::move(told)](std::exception_ptr& thrown) -> caf::error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One target, and what its watcher sees of it.
+// One target, and the part of it that its watcher sees.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// What an xds_watcher sees of the channel.
+/// The channel as its xds_watcher sees it.
 using ConfigListener = ActorOf<EmitConfig, EmitError>;
 
 using ChannelActor = ActorOf<EmitConfig,

@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// One beside each subchannel whose cluster has health checks.
+/// One beside each subchannel of a cluster with health checks.
 using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
 
 }  // namespace signalbox::protocol

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any node of the policy tree, and what its parent and a subchannel map see of it.
+// Any node of the policy tree, and the parts that its parent and a subchannel map see.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace signalbox::protocol {
 
-/// What a policy sees of the node above it.
+/// The node above a policy, as the policy sees it.
 using PolicyParent = ActorOf<ChildStateChanged, ChildApplied, ChildAskedReresolution>;
 
-/// What a subchannel map sees of a policy that holds subchannels.
+/// A policy with subchannels, as the subchannel map sees it.
 using SubchannelObserver = ActorOf<SubchannelStateChanged, SubchannelGone>;
 
 /// Any node of the policy tree.

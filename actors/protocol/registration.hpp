@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every type that travels between actors, registered once. None is ever serialised: signalbox's
-// actors live in one process. What is big is shared as std::shared_ptr<const T>.
+// Every message type of actors, registered once. Messages are never serialised: signalbox's actors
+// live in one process. Large data is shared as std::shared_ptr<const T>.
 
 #pragma once
 

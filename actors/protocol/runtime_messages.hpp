@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that only shells exchange: supervision, replacement, opening and closing of channels.
+// Messages between shells only: supervision, replacement, opening and closing of channels.
 
 #pragma once
 
@@ -19,32 +19,32 @@ class DumpReply;
 
 namespace signalbox::protocol {
 
-/// The back-off before restarting `what` is over.
+/// The back-off before the restart of `what` is over.
 struct RestartDue {
   std::string what;
-  /// Where one `what` may be awaited more than once: which of the orders this is.
+  /// Tells several pending restarts of one `what` apart.
   std::uint64_t number = 0;
 };
 
-/// A subchannel's map is to tell the subchannel, after `delay`, that the timer fired. One timer for
-/// each subchannel: the newest counts.
+/// Asks a subchannel's map to send the subchannel TimerFired after `delay`. A subchannel has one
+/// timer: a new request replaces the earlier one.
 struct SubchannelTimerAsked {
   Address address;
   TimerId timer;
   Duration delay{};
 };
 
-/// No reader can see the snapshot with this sequence, or an earlier one, any more.
+/// No reader can see the snapshot with this sequence, or an earlier snapshot, any more.
 struct GracePassed {
   std::uint64_t sequence = 0;
 };
 
-/// The xds_client died and this one took its place (a protocol::XdsClientActor).
+/// The xds_client died, and `client` replaces it (a protocol::XdsClientActor).
 struct XdsClientReplaced {
   caf::actor client;
 };
 
-/// Opens a channel; what it is made of stands in actors/channel_port.hpp.
+/// Opens a channel; see actors/channel_port.hpp.
 struct OpenChannel {
   std::shared_ptr<const actors::ChannelPort> port;
 };
@@ -53,13 +53,13 @@ struct CloseChannel {
   std::shared_ptr<const actors::ChannelPort> port;
 };
 
-/// Somebody wants the channel out of IDLE.
+/// Asks the channel to leave IDLE.
 struct ChannelExitIdle {
   std::shared_ptr<const actors::ChannelPort> port;
 };
 
-/// Somebody outside wants to know what the xds_client knows. Whoever holds this message last has
-/// answered, or the asker hears that nobody did: actors/dump_reply.hpp.
+/// Asks the xds_client for a dump. Dropping the last copy without an answer answers UNAVAILABLE:
+/// actors/dump_reply.hpp.
 struct DumpRequested {
   std::shared_ptr<actors::DumpReply> reply;
 };

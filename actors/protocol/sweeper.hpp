@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a subchannel map looks for connections that no session uses any more.
+// The times at which a subchannel map looks for connections that no session uses any more.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The resources of one target, and what the xds_client sees of their watcher.
+// The resources of one target, and the part of their watcher that the xds_client sees.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// What the xds_client sees of a watcher.
+/// A watcher as the xds_client sees it.
 using ResourceObserver = ActorOf<ResourcesChanged>;
 
 using WatcherActor = ActorOf<ResourcesChanged,

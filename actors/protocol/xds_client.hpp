@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache of one bootstrap, and what an ads_stream sees of it.
+// The cache of one bootstrap, and the part of it that an ads_stream sees.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// What an ads_stream sees of the xds_client.
+/// The xds_client as an ads_stream sees it.
 using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusChanged>;
 
 using XdsClientActor = ActorOf<WatchesChanged,

@@ -19,7 +19,7 @@ absl::Status refuse(absl::string_view text, absl::string_view why) {
       "admin address '", text, "': ", why, "; expected unix:PATH, or HOST:PORT of the loopback"));
 }
 
-// The address of a host of the loopback; nothing for any other.
+// The IP address of a loopback host; nullopt for any other host.
 std::optional<std::string> loopback_ip(absl::string_view host) {
   if (absl::EqualsIgnoreCase(host, "localhost")) return "127.0.0.1";
   if (host == "[::1]") return "::1";
@@ -30,7 +30,7 @@ std::optional<std::string> loopback_ip(absl::string_view host) {
   return text;
 }
 
-// The host before the last colon that is not inside of brackets; the port behind it.
+// Splits at the last colon outside of brackets: the host before it, the port behind it.
 std::pair<absl::string_view, absl::string_view> split(absl::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == absl::string_view::npos || absl::EndsWith(text, "]")) return {text, ""};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdminAddress — where a runtime may be looked into: on this machine, and nowhere else.
+// AdminAddress — the address of a runtime's admin server, always on this machine.
 //
 //   "unix:/run/orders/admin.sock", "127.0.0.1:9901" ─▶ [parse] ─▶ AdminServer, `signalbox dump`
 
@@ -15,14 +15,14 @@
 
 namespace signalbox::channel {
 
-/// A socket in the file system; who may write to it may ask.
+/// A socket in the file system; write permission gives access.
 struct UnixAddress {
   std::string path;  ///< As given; at most 107 bytes.
 
   friend bool operator==(const UnixAddress&, const UnixAddress&) = default;
 };
 
-/// Any process of the machine may ask.
+/// Any process of the machine has access.
 struct LoopbackAddress {
   std::string ip;  ///< In 127.0.0.0/8, or "::1".
   std::uint16_t port = 0;
@@ -33,14 +33,14 @@ struct LoopbackAddress {
 using AdminAddress = std::variant<UnixAddress, LoopbackAddress>;
 
 /// "unix:PATH" or "HOST:PORT", where HOST is localhost (127.0.0.1), 127.x.x.x or [::1].
-/// INVALID_ARGUMENT: what was found, and what may stand there.
+/// INVALID_ARGUMENT names what was found and what is allowed.
 absl::StatusOr<AdminAddress> parse_admin_address(absl::string_view text);
 
-/// As parse_admin_address reads it.
+/// The text for parse_admin_address().
 std::string to_string(const AdminAddress& address);
 
-/// Whether a request's Host header names this machine's loopback: a page in a browser that got here
-/// by way of a name of its own (DNS rebinding) has another one.
+/// Whether a request's Host header names this machine's loopback. A web page that reaches the
+/// server through a name of its own (DNS rebinding) has another Host.
 bool is_loopback_host(absl::string_view host_header);
 
 }  // namespace signalbox::channel

@@ -38,17 +38,17 @@ absl::Status cannot_listen(const AdminAddress& address, absl::string_view why) {
 sockaddr_un unix_name(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path, path.data(), path.size());  // It fits: parse_admin_address sees to it.
+  std::memcpy(name.sun_path, path.data(), path.size());  // parse_admin_address checked the size.
   return name;
 }
 
-// What any kind of address is to the operating system.
+// The socket API's view of an address of any family.
 template <typename Name>
 const sockaddr* generic(const Name& name) {
   return reinterpret_cast<const sockaddr*>(&name);
 }
 
-// Why the name cannot be had; empty: nobody listens on the socket that is there, and it is gone.
+// Removes a socket without a listener. Returns why the name is not free; empty: it is free.
 std::string remove_stale(const std::string& path) {
   struct stat file {};
 
@@ -63,9 +63,10 @@ std::string remove_stale(const std::string& path) {
   return ::unlink(path.c_str()) == 0 ? "" : error_text(errno);
 }
 
-// Those who would listen in one folder take turns: between the look at an old socket and listen()
-// its name is one's alone. A turn takes a moment: who keeps the folder for longer means something
-// else by it, and holds nobody up. Where the folder cannot be had, bind() will say why.
+// Listeners in one folder take turns. Otherwise another process could take the socket's name
+// between remove_stale() and listen(). A turn takes a moment. A longer lock on the folder has
+// another purpose: the constructor waits for at most a second. When the folder cannot be opened,
+// bind() reports why.
 class FolderTurn {
  public:
   explicit FolderTurn(const std::string& path)
@@ -153,7 +154,7 @@ absl::Status AdminListener::bind_loopback() {
   name6.sin6_port = name.sin_port;
   name6.sin6_addr = in6addr_loopback;
 
-  const int on = 1;  // What was closed a moment ago is no hindrance.
+  const int on = 1;  // Old connections on the port must not block bind().
   ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const int failed = is_v6 ? ::bind(descriptor_, generic(name6), sizeof name6)
                            : ::bind(descriptor_, generic(name), sizeof name);
@@ -162,7 +163,7 @@ absl::Status AdminListener::bind_loopback() {
   sockaddr_storage taken{};
   socklen_t size = sizeof taken;
   ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&taken), &size);
-  // Both kinds of address have their port in the same place.
+  // IPv4 and IPv6 addresses have their port in the same place.
   std::memcpy(&name, &taken, sizeof name);
   loopback.port = ntohs(name.sin_port);
   return absl::OkStatus();

@@ -5,10 +5,11 @@
 //   AdminAddress ─▶ [open] ─▶ a listening descriptor ─▶ AdminServer
 //
 // Invariants
-//   L1  A unix socket has mode 0660 before anybody can connect to it.
-//   L2  A socket that a dead process left behind is replaced; one that somebody listens on, or a
-//       file that is no socket, is left alone, and open() fails.
-//   L3  At its end it takes its own socket out of the file system, and nobody else's.
+//   L1  A unix socket has mode 0660 before a client can connect to it.
+//   L2  A socket that a dead process left behind is replaced. A socket with a listener, or a file
+//       that is no socket, is left alone, and open() fails.
+//   L3  The destructor removes the listener's own socket from the file system, never a socket of
+//       another process.
 
 #pragma once
 
@@ -24,21 +25,21 @@ namespace signalbox::channel {
 
 class AdminListener {
  public:
-  /// UNAVAILABLE: the address, and why nobody can listen there. Port 0 takes a free one.
+  /// UNAVAILABLE names the address and the reason. Port 0 takes a free port.
   static absl::StatusOr<AdminListener> open(const AdminAddress& address);
 
   AdminListener(AdminListener&& other) noexcept;
   AdminListener& operator=(AdminListener&&) = delete;
   ~AdminListener();
 
-  /// The address that is listened on, with the port that was taken.
+  /// The address of the listening socket, with the port that was taken.
   const AdminAddress& address() const { return address_; }
 
-  /// Gives the descriptor away, with the duty to close it.
+  /// The caller must close the descriptor.
   int release() { return std::exchange(descriptor_, -1); }
 
  private:
-  /// Which file it is, whatever becomes of its name.
+  /// Identifies a file, even after it is renamed.
   struct File {
     dev_t device = 0;
     ino_t number = 0;
@@ -56,7 +57,7 @@ class AdminListener {
 
   AdminAddress address_;
   int descriptor_ = -1;
-  File file_;  ///< Of a unix socket that was bound.
+  File file_;  ///< The unix socket that was bound.
 };
 
 }  // namespace signalbox::channel

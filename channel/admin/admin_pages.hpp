@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// admin_pages — what a runtime answers to those who look into it.
+// admin_pages — the responses of a runtime's admin server.
 //
 //   AdminServer ─▶ AdminRequest ─▶ [answer] ─▶ AdminResponse
 //
-//   GET /              lists these
-//   GET /config_dump   JSON (xds/dump_json.hpp); ?type=LDS|RDS|CDS|EDS, ?name=NAME: only these
+//   GET /              lists the pages
+//   GET /config_dump   JSON (xds/dump_json.hpp); filters: ?type=LDS|RDS|CDS|EDS, ?name=NAME
 //   GET /explain       JSON (xds/explanation_json.hpp): where a call would go, and why
 //   GET /metrics       Prometheus' text
 //
 // Invariants
 //   A1  It only reads: every method but GET is refused (405).
-//   A2  A browser is refused (403): what has an Origin, and on a network socket what names another
-//       host than the loopback.
-//   A3  A request that says what is not understood is refused (400), never answered with more than
-//       it asked for.
+//   A2  A browser is refused (403): a request with an Origin, and on a network socket a request
+//       with a Host other than the loopback.
+//   A3  A request with an unknown parameter or value is refused (400). The response never has more
+//       than the request asked for.
 
 #pragma once
 
@@ -33,9 +33,9 @@ struct AdminRequest {
   std::string method;
   std::string path;                               ///< Decoded, without the query.
   std::multimap<std::string, std::string> query;  ///< Decoded.
-  std::string host;                               ///< The header; empty: none.
+  std::string host;                               ///< The Host header; empty: none.
   bool has_origin = false;
-  bool over_network = false;  ///< By way of the loopback, not of a unix socket.
+  bool over_network = false;  ///< Over the loopback interface, not over a unix socket.
 };
 
 struct AdminResponse {
@@ -44,15 +44,15 @@ struct AdminResponse {
   std::string body;
 };
 
-/// Where the pages come from.
+/// Where the pages' data come from.
 struct AdminSources {
   std::function<absl::StatusOr<ResourceDump>()> dump;
   std::function<std::string()> metrics;
-  /// INVALID_ARGUMENT: what is wrong with the question. JSON.
+  /// Returns JSON. INVALID_ARGUMENT: the error says what is wrong with the question.
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
 };
 
-/// Errors are a line of text.
+/// An error is one line of text.
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources);
 
 }  // namespace signalbox::channel

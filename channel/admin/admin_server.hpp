@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdminServer — lets people of this machine look into a runtime: HTTP, read-only.
+// AdminServer — shows a runtime to users of this machine: HTTP, read-only.
 //
 //   curl, `signalbox dump` ─▶ [AdminServer] ─▶ admin_pages ─▶ Runtime::dump, metrics
 //
-// Its threads and limits: HttpServer.
+// HttpServer has the threads and limits.
 
 #pragma once
 
@@ -20,12 +20,12 @@ namespace signalbox::channel {
 
 class AdminServer {
  public:
-  /// `sources` are asked on the server's thread. INVALID_ARGUMENT, UNAVAILABLE: the address is
-  /// none, or the server cannot listen there.
+  /// `sources` are called on the server's thread. INVALID_ARGUMENT: `address` is invalid.
+  /// UNAVAILABLE: the server cannot listen there.
   static absl::StatusOr<std::unique_ptr<AdminServer>> start(absl::string_view address,
                                                             AdminSources sources);
 
-  /// As it can be connected to: with the port that was taken where 0 was asked for.
+  /// The address to connect to: port 0 is replaced by the port that was taken.
   std::string address() const { return to_string(listener_.address()); }
 
  private:

@@ -21,7 +21,7 @@
 
 namespace signalbox::channel {
 
-/// A call that is thought of.
+/// A hypothetical call.
 struct ExplainQuestion {
   std::string target;  ///< As channels and routers of the runtime name it.
   std::string method;  ///< "/package.Service/Method".
@@ -29,11 +29,11 @@ struct ExplainQuestion {
   std::optional<std::uint64_t> seed;                         ///< nullopt: any.
 };
 
-/// "name:value" as a header; spaces around the value are none of it. INVALID_ARGUMENT: what is
-/// wrong.
+/// Parses "name:value" as a header, without the spaces around the value. INVALID_ARGUMENT says what
+/// is wrong.
 absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::string& text);
 
-/// INVALID_ARGUMENT: what is wrong, and what would be right.
+/// INVALID_ARGUMENT says what is wrong, and what would be right.
 absl::StatusOr<ExplainQuestion> parse_explain_query(
     const std::multimap<std::string, std::string>& query);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{100};
 constexpr actors::SocketLoop::Id kListener = 1;
 
-// What has come is read first: a socket that is closed with bytes in it takes the answer back.
+// Received bytes are read first: closing a socket with unread bytes would discard the response.
 void refuse(int descriptor, absl::string_view status, absl::string_view why) {
   std::array<char, 4096> ignored;
   while (::recv(descriptor, ignored.data(), ignored.size(), MSG_DONTWAIT) > 0) {
@@ -50,7 +50,7 @@ std::optional<std::size_t> end_of_headers(absl::string_view bytes) {
 std::optional<std::string> flaw_of_headers(absl::string_view headers) {
   if (absl::StrContains(headers, absl::string_view("\0", 1)))
     return "a request must have no NUL in its headers";
-  // The library ends a header at a CR alone, too: a second Host could hide behind one.
+  // The library also ends a header at a lone CR, which could hide a second Host.
   for (std::size_t at = headers.find('\r'); at != absl::string_view::npos;
        at = headers.find('\r', at + 1)) {
     if (at + 1 == headers.size() || headers[at + 1] != '\n')
@@ -108,7 +108,7 @@ void HttpDoor::accept_all() {
           errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (!is_short) return;
       if (waiting_.empty()) return pause();
-      close_waiting(waiting_.begin());  // Its descriptor is for the one that comes.
+      close_waiting(waiting_.begin());  // Frees a descriptor for the new connection.
       continue;
     }
     if (waiting_.size() == limits_.most) close_waiting(waiting_.begin());
@@ -116,13 +116,13 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // Edges: a half request that lies in its socket is told once, not for as long as it lies there.
-    // What is there already is told, too.
+    // Edge-triggered: an incomplete request in the socket is reported once, not for as long as it
+    // lies there. Bytes that are already there are reported, too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
 
-// The listener is readable for as long as a connection waits to be accepted.
+// The listener is readable for as long as a connection is in its queue.
 void HttpDoor::pause() {
   loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);
@@ -139,7 +139,7 @@ void HttpDoor::look(Place place) {
   absl::string_view status = "400 Bad Request";
   std::optional<std::string> flaw;
   if (seen.front() == '\r' || seen.front() == '\n') {
-    // The library would skip empty lines, and wait for more as long as they come.
+    // The library would skip empty lines, and wait as long as they come.
     flaw = "a request must begin with its request line";
   } else if (end) {
     flaw = flaw_of_headers(seen.substr(0, *end));

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpDoor — accepts connections, and lets in those whose request has come.
+// HttpDoor — accepts connections, and passes them on once their request's headers are complete.
 //
-//   listening socket ─▶ [HttpDoor] ─ the request's headers are whole ─▶ enter(connection)
-//                          ├ no whole headers within the patience ─▶ closed
+//   listening socket ─▶ [HttpDoor] ─ the request's headers are complete ─▶ enter(connection)
+//                          ├ no complete headers within the patience ─▶ closed
 //                          └ headers that servers read in different ways ─▶ 400
 //
-// One thread, a SocketLoop, which sleeps when nothing comes. A connection that is silent holds a
-// descriptor, and no thread. What it has sent stays in the socket: the HTTP library behind the door
-// reads it.
+// One thread, a SocketLoop, which sleeps between events. A silent connection costs a descriptor and
+// no thread. The bytes of a request stay in the socket, and the HTTP library behind the door reads
+// them.
 //
 // Invariants
-//   D1  At most limits.most connections wait. Another one takes the place of the one that waits
-//       longest.
-//   D2  A connection waits for at most limits.patience, however often it sends something.
-//   D3  No request with two Host headers, or with a NUL in its headers, enters: the library would
-//       take the first Host, or the text before the NUL, where a proxy may take the other.
+//   D1  At most limits.most connections wait. A further connection replaces the connection that has
+//       waited longest.
+//   D2  A connection waits for at most limits.patience, however often it sends bytes.
+//   D3  A request with two Host headers, or with a NUL in its headers, never enters. The library
+//       would use the first Host, or the text before the NUL; a proxy may use the other part.
 
 #pragma once
 
@@ -35,7 +35,7 @@
 
 namespace signalbox::channel {
 
-/// A connection, and what accept() said of its other end.
+/// A connection, with its peer's address from accept().
 struct AcceptedConnection {
   int descriptor = -1;
   sockaddr_storage peer{};
@@ -43,14 +43,14 @@ struct AcceptedConnection {
 };
 
 struct HttpDoorLimits {
-  std::size_t most = 256;  ///< Connections that wait.
+  std::size_t most = 256;  ///< Waiting connections.
   std::chrono::milliseconds patience{2000};
 };
 
-/// Where the headers of a request end, with the empty line; nullopt: they are not whole.
+/// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
 std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 
-/// Why a request with these whole headers is refused; nullopt: it is not.
+/// Why a request with these complete headers is refused; nullopt: it is not refused.
 std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
 class HttpDoor final : private actors::SocketLoop::Handler {
@@ -58,16 +58,16 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   /// Longer headers are refused.
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
-  /// Called on the door's thread; the descriptor is the callee's.
+  /// Called on the door's thread; the callee owns the descriptor.
   using Enter = std::function<void(const AcceptedConnection& connection)>;
 
-  /// `listener`: a listening socket, which the door closes.
+  /// `listener`: a listening socket, which the door owns.
   HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});
 
-  /// Closes all that wait.
+  /// Closes all waiting connections.
   ~HttpDoor() override;
 
-  /// False: the system had no descriptors for the door, and it lets nothing in.
+  /// False: the system had no descriptors left for the door, and no connection is accepted.
   bool is_open() const { return loop_ != nullptr; }
 
   HttpDoor(const HttpDoor&) = delete;
@@ -78,7 +78,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
 
   struct Waiting {
     actors::Descriptor socket;
-    AcceptedConnection connection;  ///< Its descriptor is the socket's.
+    AcceptedConnection connection;  ///< Has the descriptor of `socket`.
   };
 
   using Place = std::map<Id, Waiting>::iterator;
@@ -96,8 +96,8 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const Enter enter_;
   const HttpDoorLimits limits_;
   const std::unique_ptr<actors::SocketLoop> loop_;  // Null: no descriptors were left.
-  std::map<Id, Waiting> waiting_;                   // The longest first.
-  Id last_;                                         // The one accepted last.
+  std::map<Id, Waiting> waiting_;                   // The longest-waiting first.
+  Id last_;                                         // The connection accepted last.
 };
 
 }  // namespace signalbox::channel

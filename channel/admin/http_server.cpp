@@ -36,7 +36,7 @@ MHD_Result send(MHD_Connection* connection, AdminResponse response) {
   return result;
 }
 
-// Called once the headers are read. A body says nothing that any page wants to know.
+// Called once the headers are read. No page reads a request's body.
 MHD_Result handle(void* server,
                   MHD_Connection* connection,
                   const char* path,
@@ -52,7 +52,7 @@ MHD_Result handle(void* server,
   const auto has = [&](const char* name) {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name) != nullptr;
   };
-  // Browsers send one of them with whatever a page asks for.
+  // Browsers send one of these headers with requests of a page.
   request.has_origin = has(MHD_HTTP_HEADER_ORIGIN) || has("Sec-Fetch-Site");
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request.query);
   return send(connection, static_cast<const HttpServer*>(server)->respond(std::move(request)));
@@ -82,7 +82,7 @@ std::unique_ptr<HttpServer> HttpServer::start(int listener, Handler handler) {
     ::close(listener);
     return nullptr;
   }
-  // The library closes what it does not take.
+  // MHD_add_connection closes the descriptor when it fails.
   server->door_.emplace(listener, [daemon = server->daemon_](const AcceptedConnection& connection) {
     MHD_add_connection(daemon,
                        connection.descriptor,
@@ -92,7 +92,7 @@ std::unique_ptr<HttpServer> HttpServer::start(int listener, Handler handler) {
   return server->door_->is_open() ? std::move(server) : nullptr;
 }
 
-// The door first: it adds connections to the daemon.
+// The door ends first, because it adds connections to the daemon.
 HttpServer::~HttpServer() {
   door_.reset();
   if (daemon_ != nullptr) MHD_stop_daemon(daemon_);

@@ -4,11 +4,12 @@
 //
 //   listening socket ─▶ HttpDoor ─▶ [HttpServer] ─▶ handler(AdminRequest) ─▶ AdminResponse
 //
-// Two threads, the door's and the one that answers, one request after another. Both sleep when
-// nothing is asked. Ends at once: what is connected is cut off. Bounded: the door's limits, and
-// behind it kMaxConnections at a time, each with kMaxConnectionBytes for all that it sends. A
-// connection that takes nothing of its answer is closed after kIdleSeconds, and a request that is
-// larger is refused (414, 431). Each server has limits of its own.
+// Two threads: the door's, and one that answers one request after another. Both sleep while there
+// are no requests. The destructor ends at once and cuts off open connections.
+//
+// Limits: the door's, and behind the door kMaxConnections at a time, each with kMaxConnectionBytes
+// for all bytes that it sends. A larger request is refused (414, 431). A connection that reads
+// nothing of its response is closed after kIdleSeconds. Each server has limits of its own.
 
 #pragma once
 
@@ -34,7 +35,7 @@ class HttpServer {
   /// Called on the server's thread.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
-  /// Takes the listening socket, also where it fails; null: the HTTP library does not start.
+  /// Owns the listening socket, even on failure. Returns null when the HTTP library does not start.
   static std::unique_ptr<HttpServer> start(int listener, Handler handler);
 
   ~HttpServer();

@@ -54,11 +54,11 @@ int port_of(int descriptor) {
   return ntohs(name.sin_port);
 }
 
-// A listening socket; less than 0: errno says why there is none.
+// A listening socket; less than 0: errno has the reason.
 int listen_on(const addrinfo& name) {
   const int descriptor = ::socket(name.ai_family, name.ai_socktype | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
-  const int on = 1;  // What was closed a moment ago is no hindrance.
+  const int on = 1;  // Old connections on the port must not block bind().
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(descriptor, name.ai_addr, name.ai_addrlen) == 0 && ::listen(descriptor, kBacklog) == 0)
     return descriptor;

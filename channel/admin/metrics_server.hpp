@@ -3,9 +3,9 @@
 // MetricsServer — GET /metrics for Prometheus, on an address that the program chooses.
 //
 //   "0.0.0.0:9464" ─▶ [MetricsServer] ─▶ text()
-//   "9464" ─▶ 127.0.0.1:9464: other machines may ask only where an address says so
+//   "9464" ─▶ 127.0.0.1:9464: other machines have access only when the address says so
 //
-// It only reads, and knows no other page. Its threads and limits: HttpServer.
+// Read-only, with this one page. HttpServer has the threads and limits.
 
 #pragma once
 
@@ -21,13 +21,13 @@ namespace signalbox::channel {
 
 class MetricsServer {
  public:
-  /// `address`: "host:port", where an IPv6 address stands in brackets, or a port of 127.0.0.1; port
-  /// 0 takes a free one. `text` is asked on the server's thread. INVALID_ARGUMENT, UNAVAILABLE: the
-  /// address is none, or the server cannot listen there.
+  /// `address`: "host:port", with an IPv6 address in brackets, or a port of 127.0.0.1; port 0 takes
+  /// a free port. `text` is called on the server's thread. INVALID_ARGUMENT: `address` is invalid.
+  /// UNAVAILABLE: the server cannot listen there.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                               std::function<std::string()> text);
 
-  /// The port that is listened on, also where 0 was asked for.
+  /// The port that the server listens on; never 0.
   int port() const { return port_; }
 
  private:

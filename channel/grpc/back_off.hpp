@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BackOff — the time between two attempts of a call, in which no thread waits.
+// BackOff — the pause between two attempts of a call. It blocks no thread.
 //
-//   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, it was cancelled, or
-//                                                the runtime ended (wait_list)
+//   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, the pause was
+//                                                cancelled, or the runtime ended (wait_list)
 //
-// It does not say which: whoever makes the next attempt finds out.
+// over() does not learn the reason: the next attempt finds it out.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace signalbox::channel {
 
 class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff> {
  public:
-  /// `over` runs on a thread of gRPC's executor, with no lock held; until then `waiting` lives.
+  /// `over` runs on a thread of gRPC's executor, without a lock. `waiting` must live until then.
   static std::shared_ptr<BackOff> start(WaitList& waiting,
                                         Duration delay,
                                         std::function<void()> over);
@@ -30,8 +30,7 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
   BackOff(WaitList& waiting, std::function<void()> over)
       : waiting_(waiting), over_(std::move(over)) {}
 
-  /// over() comes now. Any thread, once start() has returned; nothing of the application's runs on
-  /// it.
+  /// Ends the pause now. Any thread, once start() has returned; runs no code of the application.
   void cancel();
 
   void wake() override;
@@ -41,7 +40,7 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
 
   WaitList& waiting_;
   std::function<void()> over_;
-  std::mutex mutex_;  // Guards the alarm, which may be cancelled before it is set: that is nothing.
+  std::mutex mutex_;  // Guards the alarm. Cancelling an alarm before it is set has no effect.
   grpc::Alarm alarm_;
 };
 

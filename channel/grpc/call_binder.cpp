@@ -20,7 +20,7 @@ namespace {
 
 using grpc::internal::Call;
 
-// The application's metadata, where gRPC keeps it. Its keys are lower case: gRPC refuses others.
+// The application's metadata in the context. Keys are lower case: gRPC refuses others.
 class ContextHeaders final : public HeaderSource {
  public:
   explicit ContextHeaders(const grpc::ClientContext& context)
@@ -29,7 +29,7 @@ class ContextHeaders final : public HeaderSource {
   [[gnu::hot]] void each(absl::string_view name,
                          absl::FunctionRef<void(absl::string_view value)> visit) const override {
     if (metadata_.empty()) return;
-    thread_local std::string key;  // A long name is not to allocate in each call.
+    thread_local std::string key;  // Reused: long names do not allocate per call.
     key.assign(name.data(), name.size());
     const auto [first, last] = metadata_.equal_range(key);
     for (auto header = first; header != last; ++header)
@@ -46,9 +46,9 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-// Under the target's own name, which is what peer() says of a call that has reached nobody. gRPC
-// would resolve it only when it connects. One that it cannot read gets another: on a lame channel
-// no call can wait.
+// Its name is the target, because peer() of a call without a server returns it. gRPC would resolve
+// the name only to connect. A name that gRPC cannot parse makes a lame channel, on which no call
+// can wait, so the anchor then gets another name.
 std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -61,7 +61,7 @@ std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   return is_lame ? named("unix:signalbox") : anchor;
 }
 
-// gRPC's codes are absl's. The first end of a call wins, so no batch of it will do anything.
+// gRPC's codes equal absl's. The first end of a call wins, so none of its batches has an effect.
 void end(grpc_call* call, const absl::Status& status) {
   grpc_call_cancel_with_status(call,
                                static_cast<grpc_status_code>(status.code()),
@@ -72,13 +72,13 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
-  if (left.tv_sec < 0) return Duration::zero();  // How long ago may be more than a Duration holds.
+  if (left.tv_sec < 0) return Duration::zero();  // The overdue time may exceed Duration.
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
 
-// gRPC's other languages end the call with INTERNAL, too.
-// A value may be secret: nothing of it is told.
+// gRPC's other languages end the call with INTERNAL, too. Values may be secret, so the text has
+// none.
 absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   constexpr std::size_t kLongestTold = 64;
   const std::string told = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestTold)), "\"");
@@ -96,13 +96,13 @@ absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-// What stands in a header of its own.
+// Checks a text that gets a header of its own.
 absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) {
   if (is_header_value(what, text)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
 }
 
-// What keeps the pick of a call that nobody observes: it goes with the call's context.
+// Owns the pick of a call without an observer, until the call's context ends.
 struct UnobservedCall {
   std::shared_ptr<void> channel;
   CallIntent intent;
@@ -128,7 +128,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
-  // The flag is read when the first batch is made, which is after this.
+  // The flag is read when the first batch is made, which happens later.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
   if (deadline.clock_type != GPR_CLOCK_REALTIME)
@@ -168,7 +168,7 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
-    // The clock is read only for those who may need it.
+    // Only these calls need the time.
     if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
       intent.started = gpr_now(GPR_CLOCK_REALTIME);
     }
@@ -315,7 +315,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   if (!decision.delay) return std::nullopt;
   if (decision.is_transparent) {
     counts().count_repicked();
-  } else {  // A6: every retry has a chance of another endpoint.
+  } else {  // A6: every retry may go to another endpoint.
     intent.seed = draw(intent.seed, Salt::kRetryPick);
   }
   const bool elsewhere = options_.retry_elsewhere || intent.pick.retry().avoids_tried();
@@ -324,8 +324,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   return decision.delay;
 }
 
-// What gRPC says of a connection that broke off names neither the connection nor the call's target.
-// A server's own words stay as they are, and so do those of deadlines and cancellation.
+// gRPC's texts for a broken connection name neither the connection nor the call's target. Statuses
+// from servers, deadlines and cancellation keep their texts.
 void CallBinder::name_endpoint(const CallIntent& intent,
                                actors::Reach reach,
                                const EndedAttempt& ended) const {

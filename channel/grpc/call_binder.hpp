@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallBinder — what is common to all calls of a channel: asks the router, judges its answer, and
-// makes the grpc_call that carries it out. Calls share it, so it outlives the channel that made it.
+// CallBinder — the part that all calls of a channel share: it asks the router, judges the pick, and
+// makes the grpc_call that carries the call out. Calls share it, so it outlives its channel.
 //
 //   grpc_channel, queued_call, retried_call ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
 
@@ -22,33 +22,33 @@
 
 namespace signalbox::channel {
 
-/// A call on its way to a connection: what all its picks have in common, and the last of them.
+/// A call on its way to a connection: the state that its picks share, and its last pick.
 struct CallIntent {
   std::uint64_t seed = 0;
   bool wait_for_ready = false;
   gpr_timespec started{};
   bool is_picked = false;
-  bool is_put_off = false;  ///< The pick had a connection, which has died.
+  bool is_put_off = false;  ///< The picked connection died before the call was sent.
   bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
-  /// Set in an attempt of retried_call, which gets the intent when the attempt is bound or its pick
-  /// failed, and observes it itself.
+  /// Set in an attempt of retried_call. The binder moves the intent there when the attempt is bound
+  /// or its pick failed; retried_call itself observes the attempt.
   std::optional<CallIntent>* attempt = nullptr;
   lb::RetryState retry;
-  TriedAddresses tried;  ///< By attempts that are over; kept only where retries avoid them.
+  TriedAddresses tried;  ///< By ended attempts; kept only where retries avoid them.
   lb::Pick pick;
-  std::string authority;  ///< As the pick says (A81); empty: it does not.
+  std::string authority;  ///< From the pick (A81); empty: not set by it.
 };
 
 /// How an attempt of a call ended.
 struct EndedAttempt {
-  grpc::ClientContext& context;  ///< With all that it received.
-  grpc::Status& status;          ///< retry() words it in our form if the call ends with it.
-  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is gone.
+  grpc::ClientContext& context;  ///< With all data that the attempt received.
+  grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
+  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is not kept.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
-  bool was_taken = true;  ///< A transport may have had it; see actors::reach_of().
+  bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
 };
 
-/// While it lives, the next call that this thread makes on a channel has this intent.
+/// While it lives, the next call that this thread makes on a channel uses this intent.
 class AttemptScope {
  public:
   explicit AttemptScope(CallIntent intent);
@@ -60,18 +60,18 @@ class AttemptScope {
   CallIntent intent_;
 };
 
-/// What a stub says when it makes a call.
+/// The arguments of a stub that makes a call.
 struct CallSite {
   const grpc::internal::RpcMethod& method;
   grpc::ClientContext& context;
   grpc::CompletionQueue* cq = nullptr;
   std::shared_ptr<grpc::ChannelInterface> channel;
-  std::size_t position = 0;  ///< Of the first interceptor: more than 0 in a call of another's.
+  std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
 class CallObserver;
 
-/// The interceptors of a call, with the observer among them: null where they begin below it.
+/// The interceptors of a call. `observer` is null when they begin below the observer.
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
   CallObserver* observer = nullptr;
@@ -84,46 +84,48 @@ class CallBinder final : public grpc::internal::CallHook,
  public:
   explicit CallBinder(GrpcChannelOptions options);
 
-  /// The intent of a call that begins under `context`: a new one, or the AttemptScope's. The
-  /// context loses its wait_for_ready: a call that waits inside a channel that has just died would
-  /// wait there for ever, so the waiting is ours to do. Its deadline becomes one by the real-time
-  /// clock: gRPC compares those of one clock only, and later attempts have the same.
+  /// The intent of a call that begins under `context`: a new intent, or the AttemptScope's. It
+  /// takes wait_for_ready out of the context: a waiting call on a channel that has just died would
+  /// wait there forever, so signalbox does the waiting. It converts the context's deadline to the
+  /// real-time clock: gRPC compares deadlines of one clock only, and later attempts have the same
+  /// deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
-  /// Takes metadata out of the context that gRPC would not send, but end the process for, and an
-  /// authority that is no header's value. The status says what it was, or that the method is none,
-  /// without a byte of any value; it is what the call is to fail with. OK: nothing is wrong.
+  /// Removes from the context metadata that would make gRPC end the process, and an authority that
+  /// is no valid header value. The status names the fault, or an invalid method, without a byte of
+  /// any value; the call is to fail with it. OK: everything can be sent.
   [[gnu::hot]] static absl::Status refuse_unsendable(const char* method,
                                                      grpc::ClientContext& context);
 
-  /// Asks the router (again). Once the route is known, the context's deadline is shortened by its
-  /// timeout, and its metadata gets what filters add. Returns true when it shortened it.
+  /// Asks the router, for the first time or again. Once the route is known, the route's timeout
+  /// shortens the context's deadline, and headers of filters are added to the metadata. Returns
+  /// true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// What follows from the intent's pick. A connection that has died since is worth waiting for:
-  /// the pick is put off.
+  /// The decision for the intent's pick. When the picked connection has died since, the pick is put
+  /// off, and the call waits.
   static Verdict judge(CallIntent& intent);
 
-  /// Whether the call gets an observer, which asks again whether its connection is up.
+  /// Whether the call gets an observer, which checks the connection again before the first batch.
   [[gnu::hot]] bool observes(const CallIntent& intent, const CallSite& site) const;
 
-  /// The picked connection has died before the call was sent: the call waits.
+  /// The picked connection has died before the call was sent: the call waits for another pick.
   static void put_off(CallIntent& intent);
 
-  /// Whether the picked connection is up at this moment.
+  /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
   /// The call on the picked connection, with an observer that owns the intent.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
-  /// A call that has failed with `status` already. If its pick failed and it has a retry policy,
-  /// its observer gets the intent.
+  /// A call that has already failed with `status`. If its pick failed and the call has a retry
+  /// policy, its observer gets the intent.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
-  // The parts of these, for a call whose context has one already.
+  // Parts of bind() and fail(), for a call that its context already has.
 
-  /// Makes the context's interceptors: the application's, the observer, and gRPC's global one.
-  /// An attempt has none: they run for the call that it stands for.
+  /// Makes the context's interceptors: the application's, the observer, and gRPC's global
+  /// interceptor. An attempt has none: the interceptors run for the application's call.
   [[gnu::hot]] Interception intercept(const CallIntent& intent, const CallSite& site) const;
 
   /// A call on the picked connection.
@@ -132,29 +134,29 @@ class CallBinder final : public grpc::internal::CallHook,
                                   const grpc::ClientContext& context,
                                   grpc::CompletionQueue& cq) const;
 
-  /// A call that has failed, and by nothing else than `status`.
+  /// A call that has already failed with `status`, for no other reason.
   grpc_call* refuse(const absl::Status& status,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
 
-  /// Gives the intent of a bound call to whoever observes it. Nobody: it stays, and is the
-  /// caller's to keep.
+  /// Moves the intent of a bound call to its observer. Without an observer the caller keeps the
+  /// intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, CallObserver* observer);
 
-  /// As hand_over, of a call that no connection has: only if its retry policy may be for it.
+  /// As hand_over(), for a call without a connection; only if its retry policy may apply.
   void hand_over_failed(CallIntent& intent, CallObserver* observer);
 
-  /// Where the attempts of a call are counted; null: it has no connection.
+  /// The counters for the attempts of a call; null: the call has no connection.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
-  /// An attempt has ended: tells those who count it, and says after how long another is to follow,
-  /// which the intent is then made ready for. nullopt: none, and the call ends with that status.
+  /// An attempt has ended: reports it to the counters and policies. Returns the delay before the
+  /// next attempt, and prepares the intent for it. nullopt: the call ends with that status.
   [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
-  /// Why a call ends that no pick has failed; see lb::Router::describe().
+  /// The text for a call that ends for another reason than its pick; see lb::Router::describe().
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
-  /// Once the wait list is closed: as the last snapshot says.
+  /// The last snapshot's status. For calls after the wait list was closed.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }
@@ -167,23 +169,24 @@ class CallBinder final : public grpc::internal::CallHook,
 
   bool is_wrong_target() const { return options_.is_wrong_target; }
 
-  /// Requests that are larger are not retried by policy.
+  /// Larger requests are not retried by policy.
   std::size_t retry_buffer_bytes() const { return options_.retry_buffer_bytes; }
 
-  /// A channel that never connects: on it live the calls that fail, and those that wait.
+  /// A channel that never connects. Failed and waiting calls are made on it.
   grpc::Channel& anchor() const { return *anchor_; }
 
   const actors::GrpcPoller::Hold& poller() const { return poller_; }
 
-  /// Whether that is the queue of the callback API.
+  /// Whether `cq` is the queue of the callback API.
   bool is_callback_cq(const grpc::CompletionQueue* cq) const { return cq == callback_cq_; }
 
-  /// The queue of the callback API. Whoever asks for it starts threads of gRPC's that wait for the
-  /// sockets of the whole process, and take the answers of all other calls first: so nobody does
-  /// but who uses that API.
+  /// The queue of the callback API. The first use of it starts gRPC's own threads. These wait for
+  /// the sockets of the whole process, and take the responses of all other calls first. So only
+  /// calls of the callback API may use it.
   grpc::CompletionQueue* callback_cq();
 
-  /// Fills the ops of a call that stays where it is; the observer learns which they are.
+  /// Fills the ops of a call that keeps its connection. The OpsScope shows these ops to the
+  /// observer.
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
 
@@ -194,12 +197,12 @@ class CallBinder final : public grpc::internal::CallHook,
 
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
-  const actors::GrpcPoller::Hold poller_;  // What is gRPC's of this, and of its calls, ends before.
+  const actors::GrpcPoller::Hold poller_;  // Destroyed after the gRPC objects of this.
   const std::shared_ptr<grpc::Channel> anchor_;
-  std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: nobody has asked for it.
+  std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: not used yet.
 };
 
-/// A channel for the attempts of calls that are known already; it has no state to be watched.
+/// A channel for the attempts of existing calls. It has no state to watch.
 std::shared_ptr<grpc::ChannelInterface> channel_over(std::shared_ptr<CallBinder> binder);
 
 }  // namespace signalbox::channel

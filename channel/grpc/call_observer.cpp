@@ -24,7 +24,7 @@ bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
   return batch.QueryInterceptionHookPoint(point);
 }
 
-// Stands before the application's interceptors.
+// Runs before the application's interceptors.
 class QueueReleaserFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
@@ -50,13 +50,13 @@ class CallObserverFactory final : public grpc::experimental::ClientInterceptorFa
 
 }  // namespace
 
-// The enumerators of both are the same, says gRPC.
+// The cast: gRPC documents that both enumerations have equal values.
 CallObserver::CallObserver(ClientRpcInfo& info)
     : context_(*info.client_context()),
       method_(info.method()),
       type_(static_cast<RpcMethod::RpcType>(info.type())) {}
 
-// A call that was started and whose status nobody read was given up.
+// A started call without a received status counts as cancelled.
 CallObserver::~CallObserver() {
   if (started_) intent_.pick.end(grpc::StatusCode::CANCELLED);
   complete(grpc::StatusCode::CANCELLED);
@@ -85,7 +85,7 @@ void CallObserver::watch(int entering) {
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
-  // abseil's wakes nobody where nobody waits; the standard library's is a system call in each call.
+  // absl::call_once wakes no thread when none waits; std::call_once costs a system call per RPC.
   absl::call_once(first_batch_, [&] {
     if (CallBinder::is_alive(intent_)) return;
     CallBinder::put_off(intent_);
@@ -104,7 +104,7 @@ void CallObserver::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQue
 
 void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    // Either this sees the call that is being made again, or that sees that it was cancelled.
+    // Either this thread sees the repeated call, or the repeating thread sees the cancellation.
     cancelled_ = true;
     if (RetriedCall* const retried = cancellable_) retried->cancel();
     if (RetriedStream* const stream = stream_) stream->cancel();
@@ -127,7 +127,7 @@ void CallObserver::count_started() {
   if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
 }
 
-// What it takes to make the call again, if its one batch holds all of it.
+// Stores the data for making the call again, if one batch has all of it.
 void CallObserver::begin(InterceptorBatchMethods& batch) {
   count_started();
   if (type_ != RpcMethod::NORMAL_RPC) return;
@@ -141,9 +141,9 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
   if (reply_ == nullptr) watch(/*entering=*/1);
 }
 
-// Returns true when the batch goes on later, or has done so: then this may be gone.
+// Returns true when the batch is continued later, or already was: this may be destroyed then.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
-  // A call without a connection has its status without anybody's having looked at a socket.
+  // A call without a connection gets its status without any socket.
   if (CallBinder::stats(intent_) != nullptr) actors::GrpcPoller::note_served();
   grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedStream* const stream = stream_) {
@@ -242,7 +242,7 @@ void deliver_cookie(const std::string& set_cookie,
     batch.GetRecvInitialMetadata()->emplace("set-cookie", set_cookie);
 }
 
-// --- how it comes into a call -----------------------------------------------------
+// --- how the observer gets into a call -------------------------------------------
 
 FilledOps filled_ops() {
   return filled;
@@ -270,7 +270,7 @@ GrpcAccess::Creators with_observer(GrpcAccess::Creators creators) {
   return creators;
 }
 
-// The application's factories may make calls themselves.
+// The application's factories may make calls themselves, so made_observer is saved.
 Interception intercept(const CallSite& site,
                        const GrpcAccess::Creators& creators,
                        std::size_t position) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallObserver — sees a call that was given to a connection, from its first batch to its status.
+// CallObserver — observes a call on a connection, from its first batch to its status.
 //
 //   call_binder::intercept ─▶ factory ─▶ [CallObserver], in the context, below the application's
 //   call_binder::bind, queued_call ─▶ observe(intent) ─▶ batches ─▶ status: the intent goes
 //
 // It holds the lb::Pick from binding to the status (D1), counts the attempt in the cluster's
-// CallStats, adds the session's cookie to what the server answered (D5), and hands a call that is
-// to be made again to retried_call, if it is one batch, or to retried_stream (D2). Of a call that
-// was bound when it was made it is the hook, too: between that and its first batch, which the
-// application may put off, the connection may die, and then the call waits in a queued_call (D2).
+// CallStats, and adds the session's cookie to the server's response (D5). It hands a call that is
+// to be made again to retried_call, if the call is one batch, or to retried_stream (D2).
+//
+// For a call that was bound when it was made, it is also the call's hook. The application may delay
+// the first batch, and the connection may die before it. The call then waits in a queued_call (D2).
 
 #pragma once
 
@@ -35,14 +36,16 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   [[gnu::hot]] explicit CallObserver(grpc::experimental::ClientRpcInfo& info);
   [[gnu::hot]] ~CallObserver() override;
 
-  /// The call was bound. Before that, it is not observed.
+  /// The call was bound. Before that, the call is not observed.
   [[gnu::hot]] void observe(CallBinder& binder, CallIntent intent);
 
-  /// The application gets `front` for the call, and never learns of another. gRPC's reactors ask
-  /// the call that they were made with whether response headers came. The first attempt may have
-  /// had none where a later one has. And gRPC must not be asked about headers that were cut off:
-  /// see GrpcAccess::has_headers(). Nothing runs on the front, so that its answer is always yes;
-  /// where it is no, retried_stream says so. Takes over the reference.
+  /// Gives the application `front` instead of the real call; the application never sees another
+  /// call. Takes over the reference.
+  ///
+  /// gRPC's reactors ask the call that they were made with whether response headers came. The first
+  /// attempt may have had no headers although a later attempt has them. Also, gRPC must not be
+  /// asked about headers that were cut off: see GrpcAccess::has_headers(). Nothing runs on the
+  /// front, so its answer is always yes; retried_stream reports a response without headers.
   grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real);
 
   /// Whether the application has cancelled the context.
@@ -52,38 +55,38 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
                                      grpc::internal::Call* call) override;
   [[gnu::hot]] void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
-  /// Fills a batch of a call that has been bound. `held`: see OpsScope.
+  /// Fills a batch of a bound call. `held`: see OpsScope.
   [[gnu::hot]] void fill(grpc::internal::CallOpSetInterface* ops,
                          grpc::internal::Call* call,
                          grpc::CompletionQueue* held = nullptr);
 
-  /// Does just that: the hook of a call that stays where it is.
+  /// The hook of a call that stays on its connection: calls fill() and nothing else.
   grpc::internal::CallHook& filler() { return filler_; }
 
-  // What retried_stream does with the call's attempts.
+  // For retried_stream.
 
   /// Whether the attempt has a connection.
   bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
 
-  /// Whether a reactor or a function of the callback API hears of the call.
+  /// Whether the call is one of the callback API: a reactor, or a function.
   bool is_callback(const grpc::internal::Call& call) const {
     return binder_->is_callback_cq(call.cq());
   }
 
-  /// Whether a server's handler may begin when the headers have come, and no message has.
+  /// Whether a server's handler may begin with the headers, before any message.
   bool headers_begin_it() const {
     return type_ == grpc::internal::RpcMethod::CLIENT_STREAMING ||
            type_ == grpc::internal::RpcMethod::BIDI_STREAMING;
   }
 
-  /// grpc-previous-rpc-attempts of the one that runs.
+  /// grpc-previous-rpc-attempts of the current attempt.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 
-  /// One has sent its headers.
+  /// The current attempt has sent its headers.
   [[gnu::hot]] void count_started();
 
-  /// It has ended. Returns after how long another is to follow; nullopt: the call ends with the
-  /// status.
+  /// The current attempt has ended. Returns the delay before the next attempt; nullopt: the call
+  /// ends with the status.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted,
@@ -92,14 +95,14 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   /// See BackOff::start.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
-  /// Picks again, and fills `ops` into the call that is made then.
+  /// Picks again, and fills `ops` into the new call.
   void make_again(const grpc::internal::Call& call, grpc::internal::CallOpSetInterface& ops);
 
-  /// Of batches that go on without having been intercepted, see ::deliver_cookie. What only sends
-  /// has nothing of it, and may come back while the next attempt is picked.
+  /// As ::deliver_cookie, for batches that retried_stream releases. A batch that only sends has no
+  /// metadata, and may come back while the next attempt is picked.
   [[gnu::hot]] void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
 
-  /// The same, where the context has the headers already, and no batch brings them.
+  /// As deliver_cookie(), when the context already has the headers and no batch brings them.
   void add_cookie_to_headers() const;
 
   /// A call that ends with this status; the caller owns the reference.
@@ -127,18 +130,18 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   [[gnu::hot]] void complete(grpc::StatusCode code);
 
   grpc::ClientContext& context_;
-  const std::string method_;  ///< Generic stubs keep the name no longer than it takes.
+  const std::string method_;  ///< A copy: generic stubs free the name early.
   const grpc::internal::RpcMethod::RpcType type_;
   std::atomic<bool> cancelled_{false};
   CallBinder* binder_ = nullptr;  ///< Null: not observed yet. It lives as long as the context.
   CallIntent intent_;
-  /// What the pick of the attempt that runs sets, and empty while none does; kept beside it, as
+  /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because
   /// headers and status may come on two threads.
   std::string set_cookie_;
-  grpc_call* front_ = nullptr;          ///< Null: the application has the call itself.
-  grpc::internal::Call real_;           ///< Behind the front.
-  absl::once_flag first_batch_;         ///< As the hook: a stream may begin on two threads at once.
-  std::shared_ptr<QueuedCall> queued_;  ///< As the hook: the call waits, or did.
+  grpc_call* front_ = nullptr;          ///< Null: the application has the real call.
+  grpc::internal::Call real_;           ///< The call behind the front.
+  absl::once_flag first_batch_;         ///< For the hook: two threads may begin a stream at once.
+  std::shared_ptr<QueuedCall> queued_;  ///< For the hook: the call waits, or has waited.
   bool started_ = false;
   bool ended_ = false;  ///< The attempt's end has been counted.
   Filler filler_{*this};
@@ -147,12 +150,12 @@ class CallObserver final : public grpc::experimental::Interceptor, public grpc::
   grpc::internal::CallOpSetInterface* ops_ = nullptr;
   grpc::CompletionQueue* cq_ = nullptr;
   std::unique_ptr<RetriedCall> retried_;
-  std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the thread that cancels.
+  std::atomic<RetriedCall*> cancellable_{nullptr};  ///< retried_, for the cancelling thread.
   std::shared_ptr<RetriedStream> owned_stream_;
   std::atomic<RetriedStream*> stream_{nullptr};  ///< Null: one batch, or never made again.
 };
 
-/// What a thread fills.
+/// A batch that a thread is filling.
 struct FilledOps {
   grpc::internal::CallOpSetInterface* ops = nullptr;
   const grpc::internal::Call* call = nullptr;
@@ -160,13 +163,14 @@ struct FilledOps {
   bool is_of(const grpc_call* other) const { return call != nullptr && call->call() == other; }
 };
 
-/// What this thread fills. An interceptor may go on with a batch while the thread fills another
-/// call's.
+/// The batch that this thread is filling. An interceptor may continue a batch while its thread
+/// fills a batch of another call.
 FilledOps filled_ops();
 
-/// While it lives, this thread fills `ops` of `call`. If `held` is set, a hold on that queue is
-/// released as soon as the batch has its own, and before it starts or meets an application's
-/// interceptor, which may keep it: afterwards the queue may be gone.
+/// While it lives, this thread fills `ops` of `call`. `held`: a queue with a hold, which is
+/// released as soon as the batch has its own hold. The release comes before the batch starts or
+/// meets an application's interceptor, which may delay the batch: afterwards the queue may be
+/// destroyed.
 class OpsScope {
  public:
   [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,
@@ -181,16 +185,17 @@ class OpsScope {
   grpc::CompletionQueue* const outer_held_;
 };
 
-/// Ends the hold of this thread's OpsScope, if it has one, now: for batches that no interceptor
-/// meets.
+/// Releases the hold of this thread's OpsScope now, if it has one. For batches that meet no
+/// interceptor.
 [[gnu::hot]] void release_held_queue();
 
-/// The creators, the observer's behind them, and before them one that ends OpsScope's hold.
+/// The application's creators, with the observer's behind them. If there are any, a creator of an
+/// interceptor that releases OpsScope's hold comes first.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 
-/// Adds the session's cookie of the attempt in `context` to what the application sees of its
-/// answer, if that is in the batch: to its headers, or to its trailers if it had no headers
-/// (A55-21). The text has to live as long as the application's context. Empty: there is none.
+/// Adds the session's cookie to the metadata that the application gets, if the batch brings it: to
+/// the headers, or to the trailers of a response without headers (A55-21). `context` is the
+/// attempt's. The text must live as long as the application's context. An empty text adds nothing.
 [[gnu::hot]] void deliver_cookie(const std::string& set_cookie,
                                  grpc::ClientContext& context,
                                  grpc::experimental::InterceptorBatchMethods& batch);

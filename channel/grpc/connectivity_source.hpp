@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConnectivitySource — how a target is, as the control plane says; what GetState() answers.
+// ConnectivitySource — the connectivity state of a target, for GetState().
 //
 //   channel actor ─▶ runtime ─▶ [ConnectivitySource] ─▶ state_watch ─▶ the application
 
@@ -17,13 +17,13 @@ class ConnectivitySource {
  public:
   virtual ~ConnectivitySource() = default;
 
-  /// How it is now. `try_to_connect`: leave IDLE; told to the control plane and not waited for.
+  /// The current state. `try_to_connect`: asks the target's actors to leave IDLE, without waiting.
   virtual ConnectivityState state(bool try_to_connect) = 0;
 
-  /// `changed` is called after every change, and once when the runtime ends (after the wait list
-  /// has been closed), on any thread, with no lock held that state() takes, as long as the source
-  /// lives: it must be harmless after its owner is gone,
-  /// and is forgotten some time after that.
+  /// Calls `changed` after every change, and once when the runtime ends, after the wait list was
+  /// closed. Calls come on any thread, without a lock that state() takes, as long as the source
+  /// lives. `changed` must be harmless after its owner was destroyed; it is forgotten some time
+  /// after that.
   virtual void watch(std::weak_ptr<const void> owner, std::function<void()> changed) = 0;
 };
 

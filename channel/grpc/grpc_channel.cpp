@@ -36,10 +36,10 @@ class GrpcChannel final : public grpc::ChannelInterface,
                                        grpc::CompletionQueue* cq,
                                        std::size_t position) override;
 
-  // Calls have hooks of their own.
+  // Not used: each call has a hook of its own.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
-  // No handles: a call may end up on any connection.
+  // No handles, because a call may get any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
   grpc::CompletionQueue* CallbackCQ() override { return binder_->callback_cq(); }
@@ -69,7 +69,7 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   if (!wrong.ok()) return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
-  // Whether a connection is up costs as much as the pick: the observer asks, at the first batch.
+  // Checking a connection costs as much as the pick. The observer does it, at the first batch.
   const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
   if (is_complete && binder_->observes(intent, site))
     return binder_->bind(std::move(intent), std::move(site));

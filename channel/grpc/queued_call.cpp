@@ -13,7 +13,7 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-// Lives in the application's context, and dies with it.
+// Owned by the application's context.
 struct QueuedCall::ContextOwner {
   ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
       : call(std::move(owned)), rest(std::move(more)) {}
@@ -24,7 +24,7 @@ struct QueuedCall::ContextOwner {
   ContextOwner& operator=(const ContextOwner&) = delete;
 
   std::shared_ptr<QueuedCall> call;
-  std::shared_ptr<void> rest;  ///< What the context owns besides.
+  std::shared_ptr<void> rest;  ///< The context's other property.
 };
 
 QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
@@ -68,7 +68,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
   self->interception_ = {call.client_rpc_info(), &observer};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
   self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
-  // Cancelled before that, it was the call before that was cancelled.
+  // An earlier cancellation reached only the earlier call.
   if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
   self->watch_holding_call();
   return self;
@@ -102,7 +102,7 @@ void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
   GrpcAccess::hold_cq(cq_);
   stored_.push_back(ops);
   if (state_ != State::kPrepared) return;
-  // In the list before it can be claimed: whoever binds it takes it out again.
+  // The call joins the list before a thread can claim it: the binding thread removes it again.
   const auto self = shared_from_this();
   binder_->waiting().add(self);
   state_ = State::kWaiting;
@@ -148,9 +148,9 @@ Verdict QueuedCall::pick_again() {
   return CallBinder::judge(intent_);
 }
 
-// Gives the claim back. False: there is news that found the call claimed, and went by.
+// Releases the claim. False: news came while the call was claimed, and must be handled now.
 bool QueuedCall::keep_waiting() {
-  const std::uint64_t seen = intent_.pick.sequence();  // Others may own the pick in a moment.
+  const std::uint64_t seen = intent_.pick.sequence();  // Another thread may soon own the pick.
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
   {
     const std::lock_guard lock(mutex_);
@@ -161,8 +161,8 @@ bool QueuedCall::keep_waiting() {
   return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
 }
 
-// Precondition: claimed, and delayed. The delay begins when this is asked first: with the call's
-// first batch, or when its route becomes known after that.
+// Precondition: claimed, and delayed. The delay begins with the first question: at the call's first
+// batch, or later, when the route becomes known.
 bool QueuedCall::has_waited() {
   {
     const std::lock_guard lock(mutex_);
@@ -184,7 +184,7 @@ bool QueuedCall::has_waited() {
   return false;
 }
 
-// The holding call's deadline was fixed when nothing was known of the route.
+// The holding call's deadline was set before the route was known.
 void QueuedCall::limit() {
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {
@@ -212,7 +212,7 @@ bool QueuedCall::is_cancelled() const {
   return interception_.observer != nullptr && interception_.observer->is_cancelled();
 }
 
-// Precondition: claimed. With what a call that does not wait would have been told.
+// Precondition: claimed. Includes the error that a call without wait_for_ready would have got.
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
@@ -236,7 +236,7 @@ void QueuedCall::end_early(const absl::Status& status) {
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
-  // The holding call's watch says so too, but perhaps later.
+  // The holding call's watch reports the cancellation too, but perhaps later.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
   std::unique_lock lock(mutex_);
   const std::optional<absl::Status> ended = ended_;
@@ -259,13 +259,13 @@ void QueuedCall::bind(Verdict verdict) {
   grpc::internal::CallHook* hook = binder_.get();
   if (interception_.observer != nullptr) hook = &interception_.observer->filler();
   real_ = Call(real, hook, cq_, interception_.info);
-  grpc_call_ref(real);  // For holding_ended(): the context may be going meanwhile.
+  grpc_call_ref(real);  // For holding_ended(): the context may be ending.
   earlier_.push_back(real);
   earlier_.push_back(GrpcAccess::rebind(context_, real));
   lock.lock();
   state_ = State::kReplaying;
-  // Whoever cancelled between the choice above and this saw no real call to cancel. A deadline is
-  // the real call's own as well.
+  // A cancellation between the check above and this line found no real call to cancel. The real
+  // call has the deadline itself.
   if (is_cancelled() || (ended_ && absl::IsCancelled(*ended_))) {
     grpc_call_cancel(real_.call(), nullptr);
   }
@@ -289,7 +289,8 @@ void QueuedCall::fill(CallOpSetInterface* ops) {
   ops->FillOps(&real_);
 }
 
-// With the last references gRPC cancels the holding call, whose watch lets go of this.
+// Dropping the last references makes gRPC cancel the holding call; its watch then drops this
+// object.
 void QueuedCall::context_gone() {
   std::vector<grpc_call*> earlier;
   {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueuedCall — a call that has no connection yet (drawn below), as the application sees it: it can
-// be started, cancelled, and run into its deadline. One that a filter delays (A33) waits as well,
-// for the end of the delay instead of for a publication.
+// QueuedCall — a call without a connection (states below). The application can start and cancel it,
+// and its deadline holds. A call that a filter delays (A33) waits as well: for the end of the delay
+// instead of a publication.
 //
 //            first op              a pick, or its end          all ops replayed
 //   Prepared ────────▶ Waiting ──────────────────▶ Replaying ──────────────▶ Bound ─▶ Gone
 //                        ▲   │ claimed, by one thread                               (context)
 //                        └───┘ not yet
 //
-// The application's context gets a *holding call* on the anchor channel, which never connects; of
-// it only RECV_STATUS is started, so that gRPC reports its cancellation and its deadline. Op sets
-// are stored. When the call is bound, the *real call* is made on the application's own queue, takes
-// the holding call's place in the context, and the op sets are filled into it: only then do they
-// run the interceptors, which the context has had from the beginning.
+// The application's context gets a *holding call* on the anchor channel, which never connects. Only
+// RECV_STATUS is started on it, so that gRPC reports its cancellation and its deadline. Op sets are
+// stored. When the call is bound, the *real call* is made on the application's own queue, and
+// replaces the holding call in the context. The op sets are then filled into the real call. Only
+// then do they run the interceptors, which the context has had from the beginning.
 //
 // Invariants
 //   Q1  Only the thread that has claimed the call touches the application's context and the pick;
-//       the call cannot complete meanwhile. No lock is held while ops are filled: they may run
-//       the application's code, and then this, the context and the queue may be gone.
-//   Q2  The calls that the context had before live until ~ClientContext: what the application
-//       reads is in their arenas.
-//   Q3  The queue is held once per stored op set, and released when that has its own hold.
+//       the call cannot complete meanwhile. No lock is held while ops are filled: they may run the
+//       application's code, and afterwards this object, the context and the queue may be destroyed.
+//   Q2  The context's earlier calls live until ~ClientContext: data that the application reads is
+//       in their arenas.
+//   Q3  The queue has one hold per stored op set, released when the op set has a hold of its own.
 
 #pragma once
 
@@ -43,12 +43,12 @@ class QueuedCall final : public grpc::internal::CallHook,
                          public Waiter,
                          public std::enable_shared_from_this<QueuedCall> {
  public:
-  /// A new call, which waits.
+  /// A new call that waits.
   static grpc::internal::Call hold(std::shared_ptr<CallBinder> binder,
                                    CallIntent intent,
                                    const CallSite& site);
 
-  /// Takes over from a call that was bound, and whose connection died before its first batch.
+  /// Replaces a bound call when its connection died before its first batch.
   static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
                                                 const grpc::internal::RpcMethod& method,
                                                 grpc::ClientContext& context,
@@ -96,7 +96,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
   Interception interception_;
-  grpc::Alarm alarm_;  ///< For a route's timeout that was learnt only while waiting.
+  grpc::Alarm alarm_;  ///< For a route's timeout, if the route became known while waiting.
   grpc::Alarm delay_alarm_;
 
   std::mutex mutex_;  ///< Guards all below.
@@ -105,7 +105,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   std::optional<absl::Status> ended_;  ///< Cancelled, or out of time, before it was bound.
   std::deque<grpc::internal::CallOpSetInterface*> stored_;
   grpc_call* holding_ = nullptr;
-  std::vector<grpc_call*> earlier_;  ///< What the context had before (Q2), and the real one.
+  std::vector<grpc_call*> earlier_;  ///< The context's earlier calls (Q2), and the real call.
   grpc::internal::Call real_;
 };
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
-// After the buffers that it needs.
+// proto_utils.h needs the buffers above.
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "channel/grpc/call_observer.hpp"
@@ -63,7 +63,7 @@ std::optional<ReplySlot> ReplySlot::of(grpc::internal::CallOpSetInterface* ops, 
   return slot;
 }
 
-// The first attempt had no reply: gRPC's synchronous API and the interceptors know of none.
+// The first attempt had no reply, so gRPC's synchronous API and the interceptors have not seen one.
 grpc::Status ReplySlot::fill(grpc::ByteBuffer& response, InterceptorBatchMethodsImpl& batch) const {
   if (auto* const* const bytes = std::get_if<Bytes*>(&op_)) {
     static_cast<grpc::ByteBuffer*>(reply_)->Swap(&response);
@@ -99,7 +99,7 @@ void RetriedCall::start(Duration delay) {
   if (delay == Duration::zero()) return attempt();
   const std::lock_guard lock(mutex_);
   back_off_ = BackOff::start(binder_->waiting(), delay, [this] { backed_off(); });
-  // Whoever cancelled before that found nothing to cancel.
+  // An earlier cancellation found no back-off to cancel.
   if (held_.observer->is_cancelled()) back_off_->cancel();
 }
 
@@ -113,7 +113,7 @@ void RetriedCall::backed_off() {
     const std::lock_guard lock(mutex_);
     back_off_ = nullptr;
   }
-  attempt();  // Of a call that was cancelled it is cancelled, too.
+  attempt();  // If the call was cancelled, the attempt is cancelled, too.
 }
 
 void RetriedCall::attempt() {
@@ -133,7 +133,7 @@ void RetriedCall::attempt() {
     const RpcMethod method(method_.c_str(), RpcMethod::NORMAL_RPC);
     call = GrpcAccess::create_call(*channel_, method, context, *held_.cq);
   }
-  // From here cancelling the application's context cancels the attempt.
+  // From here on, cancelling the application's context cancels the attempt.
   grpc_call_ref(context.c_call());
   earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
   if (held_.observer->is_cancelled()) context.TryCancel();
@@ -147,10 +147,10 @@ void RetriedCall::attempt() {
   ops.AllowNoMessage();
   ops.ClientRecvStatus(&context, &attempt.status);
   ops.set_core_cq_tag(held_.ops->core_cq_tag());
-  call.PerformOps(&ops);  // Then this may be gone.
+  call.PerformOps(&ops);  // This may be destroyed afterwards.
 }
 
-// An attempt that was bound, or whose pick failed, has given its intent back.
+// An attempt that was bound, or had a failed pick, has returned its intent.
 void RetriedCall::attempt_ended() {
   Attempt& attempt = *attempts_.back();
   void* tag = nullptr;
@@ -165,7 +165,7 @@ void RetriedCall::attempt_ended() {
                                        .request_bytes = request_.Length(),
                                        .is_wanted = !held_.observer->is_cancelled()});
     if (delay) return start(*delay);
-    // Where the application has cancelled it, this attempt may have been nowhere.
+    // After a cancellation this attempt may have reached no endpoint.
     if (!held_.observer->is_cancelled()) set_cookie_ = intent_->pick.set_cookie();
     intent_.reset();
   }
@@ -174,7 +174,7 @@ void RetriedCall::attempt_ended() {
 
 void RetriedCall::deliver(Attempt& last) {
   grpc::ClientContext& context = last.context;
-  // Where it came to in the end is what peer() is to say.
+  // peer() must name the last attempt's endpoint.
   grpc_call_ref(context.c_call());
   earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
   for (const auto& header : context.GetServerInitialMetadata())

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetriedCall — makes a unary call again: one that no server has looked at (D2), at once,
-// and one that its route's retry policy covers, after a back-off (gRFCs A6, A44).
+// RetriedCall — makes a unary call again: at once, if no server has processed the call (D2), or
+// after a back-off, if its route's retry policy covers it (gRFCs A6, A44).
 //
 //   call_observer: the first attempt failed ─▶ CallBinder::retry ─▶ [RetriedCall] ─┬▶ pick again
 //        the application's batch goes on with the last attempt's outcome ◀─────────┘  ▲
 //                                                  attempt failed ─▶ retry ─▶ back_off ┘
 //
-// Between the pick and the first batch a connection may die; gRPC then fails the call with
-// UNAVAILABLE, or tries to connect anew and fails it then. A server that goes away leaves calls out
-// by GOAWAY, and one that has too many refuses some with REFUSED_STREAM. No server has looked at
-// any of these: actors::reach_of() says what proves that. They are made again without a policy;
-// one that a server refused, once.
+// A connection may die between the pick and the first batch. gRPC then fails the call with
+// UNAVAILABLE at once, or after another attempt to connect. A server that shuts down leaves calls
+// out by GOAWAY. A server with too many streams refuses some with REFUSED_STREAM. In all these
+// cases no server has processed the call; actors::reach_of() has the proofs. Such calls are made
+// again without a policy, after REFUSED_STREAM only once.
 //
-// The first attempt is the application's own call. Its completion is held back inside the
-// interceptor, each further attempt runs as a call of serialized messages through the same channel,
-// and the outcome of the last is written where the first one's would have been. The held batch
-// carries the attempts: they complete with its tag, and so wherever the application waits for it,
-// which costs no thread; to the batch a completion more means nothing. Only unary calls in
-// one batch qualify: the synchronous API, the asynchronous one without ReadInitialMetadata, the
-// callback API with a function; generated stubs and generic ones.
+// The first attempt is the application's own call. The interceptor holds its completion back. Each
+// further attempt is a call of serialized messages through the same channel. The outcome of the
+// last attempt is written into the held batch. Attempts complete with the held batch's tag, and so
+// wherever the application waits for it; that costs no thread, and the batch does not notice
+// additional completions.
+//
+// Only unary calls in one batch qualify, of generated and generic stubs: the synchronous API, the
+// asynchronous API without ReadInitialMetadata, and the callback API with a function.
 
 #pragma once
 
@@ -42,13 +43,13 @@ namespace signalbox::channel {
 
 class CallObserver;
 
-/// Where a unary call's batch puts its reply.
+/// The place for the reply in a unary call's batch.
 class ReplySlot {
  public:
-  /// nullopt: the batch is not one of a unary stub.
+  /// nullopt: the batch is not a unary stub's.
   static std::optional<ReplySlot> of(grpc::internal::CallOpSetInterface* ops, void* reply);
 
-  /// Takes what is in `response`, and shows it to the interceptors of the batch.
+  /// Moves `response` into the reply, and shows the reply to the batch's interceptors.
   grpc::Status fill(grpc::ByteBuffer& response,
                     grpc::internal::InterceptorBatchMethodsImpl& batch) const;
 
@@ -61,7 +62,7 @@ class ReplySlot {
   void* reply_ = nullptr;
 };
 
-/// The completion that is held back.
+/// The held completion of the first attempt.
 struct HeldBatch {
   std::shared_ptr<CallBinder> binder;
   grpc::ClientContext* user = nullptr;
@@ -81,14 +82,14 @@ class RetriedCall final {
   RetriedCall(const RetriedCall&) = delete;
   RetriedCall& operator=(const RetriedCall&) = delete;
 
-  /// Makes the next attempt after `delay`. Proceeds with the batch in the end; then this may be
-  /// gone.
+  /// Makes the next attempt after `delay`. In the end continues the batch; this object may be
+  /// destroyed then.
   void start(Duration delay);
 
-  /// The application has cancelled the call: nothing is waited for any more. Never proceeds.
+  /// The application has cancelled the call: ends the back-off. Never continues the batch.
   void cancel();
 
-  /// The held batch has come back again: the attempt that it carried has ended. As start().
+  /// The held batch has completed again: the current attempt has ended. Continues like start().
   void attempt_ended();
 
  private:
@@ -104,12 +105,12 @@ class RetriedCall final {
   const std::string method_;
   const std::multimap<std::string, std::string> metadata_;
   const std::shared_ptr<grpc::ChannelInterface> channel_;
-  /// Of the held batch: what else it carries takes them from it.
+  /// The held batch's hook points. Completions of attempts remove them from the batch.
   std::vector<grpc::experimental::InterceptionHookPoints> hooks_;
   grpc::ByteBuffer request_;
-  std::optional<CallIntent> intent_;  ///< Of the next attempt, or of the one that was bound.
-  std::string set_cookie_;            ///< Of the attempt whose outcome is delivered.
-  std::vector<grpc_call*> earlier_;   ///< The calls that the user's context had before.
+  std::optional<CallIntent> intent_;  ///< The intent of the next or the bound attempt.
+  std::string set_cookie_;            ///< From the attempt with the delivered outcome.
+  std::vector<grpc_call*> earlier_;   ///< Earlier calls of the user's context.
   std::vector<std::unique_ptr<Attempt>> attempts_;
   std::mutex mutex_;
   std::shared_ptr<BackOff> back_off_;  ///< Guarded by mutex_.

@@ -37,21 +37,21 @@ void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
   SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
 }
 
-// As if gRPC had said that the operations failed: reactors take that for a response without
-// headers. An interceptor goes on with the batch.
+// Completes the batch as if gRPC's operations had failed: reactors take that for a response without
+// headers. An interceptor then continues the batch.
 void fail(CallOpSetInterface* ops) {
   void* tag = nullptr;
   bool ok = false;
   ops->FinalizeResult(&tag, &ok);
 }
 
-// The context has the headers already: they are not to be asked for.
+// The context already has the headers, so the batch must not receive them again.
 void have_headers(CallOpSetInterface* ops) {
   if (auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(ops); op != nullptr)
     *op = CallOpRecvInitialMetadata();
 }
 
-// Each holds the queue once, and gives that back when it has a hold of its own.
+// Each batch holds the queue once, and releases that hold when it has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());
@@ -59,8 +59,8 @@ void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   }
 }
 
-// A batch that receives a message of a type that only it knows, which it forgets when it completes:
-// so it receives bytes, and the message is made of them in the end.
+// A batch knows the type of its message, and forgets it when it completes. So the batch receives
+// bytes here, and the message is made from them at the end.
 class Reply final : private CallOpGenericRecvMessage {
  public:
   explicit Reply(CallOpGenericRecvMessage& op) : CallOpGenericRecvMessage(std::move(op)) {
@@ -69,7 +69,7 @@ class Reply final : private CallOpGenericRecvMessage {
 
   void arm(CallOpGenericRecvMessage& op) { op.RecvMessage(&bytes_); }
 
-  /// The bytes have come.
+  /// Call it once the bytes have come. False: the message cannot be parsed.
   bool make() {
     grpc_op op{};
     std::size_t count = 0;
@@ -93,20 +93,20 @@ class Reply final : private CallOpGenericRecvMessage {
 
 }  // namespace
 
-// A batch that has come to the innermost interceptor, and has not gone on from there for good.
+// A batch that has reached the innermost interceptor, and has not left it for good.
 struct RetriedStream::Batch {
   enum class Where {
     kOut,       ///< Its operations run.
-    kHeld,      ///< They have ended, and nobody knows.
-    kCarrying,  ///< Held, and operations of ours run under its tag.
-    kRepeated,  ///< It completes once more, and well.
-    kRefilled,  ///< It is on its way out again.
-    kFailing,   ///< It completes once more, and not well.
+    kHeld,      ///< They have ended; the application does not know it.
+    kCarrying,  ///< Held; operations of this class run under its tag.
+    kRepeated,  ///< The batch completes once more, with success.
+    kRefilled,  ///< The batch is on its way out again.
+    kFailing,   ///< The batch completes once more, as failed.
   };
 
   Methods* methods = nullptr;
   CallOpSetInterface* ops = nullptr;
-  grpc_call* call = nullptr;  ///< Which it was filled into, and has a reference on.
+  grpc_call* call = nullptr;  ///< The call that it was filled into and has a reference on.
   Where where = Where::kOut;
   bool is_sent = false;  ///< It sent a message.
   bool has_headers = false;
@@ -115,7 +115,7 @@ struct RetriedStream::Batch {
   std::unique_ptr<Reply> reply;
 };
 
-// How an attempt ended; also the operation that asks for it.
+// The end of an attempt, and the operation that asks for it.
 struct RetriedStream::End : CallOpClientRecvStatus {
   using CallOpClientRecvStatus::AddOp;
   using CallOpClientRecvStatus::FinishOp;
@@ -139,19 +139,19 @@ struct RetriedStream::Sends : CallOpSendInitialMetadata, CallOpSendMessage, Call
   }
 };
 
-// What queued_call fills into the next attempt.
+// The batch that queued_call fills into the next attempt.
 class RetriedStream::Replay final : public CallOpSetInterface {
  public:
   explicit Replay(RetriedStream& stream) : stream_(stream) {}
 
-  // The batches that are held have holds on the queue of their own, and may end, and the queue with
-  // them, as soon as anything is started.
+  // Held batches have holds of their own on the queue. They may end, and the queue with them, as
+  // soon as an operation is started.
   void FillOps(Call* call) override {
     release_held_queue();
     stream_.replay(*call);
   }
 
-  // Its operations have others' tags.
+  // Its operations have the tags of other batches.
   bool FinalizeResult(void**, bool*) override { return false; }
 
   void* core_cq_tag() override { return nullptr; }
@@ -234,8 +234,8 @@ bool RetriedStream::go_out(Lock lock, Methods& methods) {
   return false;
 }
 
-// Once a transport has the attempt, gRPC names it until a batch fails: gRPC then cancels the call,
-// and forgets the transport.
+// gRPC names the transport of an attempt until a batch fails. It then cancels the call, and no
+// longer names the transport.
 void RetriedStream::note_transport() {
   if (was_taken_ || current_.call() == nullptr) return;
   was_taken_ = !actors::has_no_transport(current_.call());
@@ -251,7 +251,7 @@ void RetriedStream::remember(Methods& methods, CallOpSetInterface* ops) {
   is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
   if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
     batch.is_sent = true;
-    // If this batch fails, its headers may be at the server all the same.
+    // If this batch fails, its headers may still be at the server.
     was_taken_ = was_taken_ || (begins && observer_.headers_begin_it());
     log_.push_back(*methods.GetSerializedSendMessage());
     log_bytes_ += log_.back().Length();
@@ -327,14 +327,15 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
     advance(std::move(lock));
     return true;
   }
-  // A call that the application has cancelled is not made again: it hears how the batch ended.
+  // A cancelled call is not made again, so the application gets the batch's outcome.
   if (batch.is_sent || observer_.is_cancelled()) {
     tell_sent(batch);
     forget(batch);
     advance(std::move(lock));
     return false;
   }
-  // How it ended is not said here. What it sent is remembered: so it ends well.
+  // This batch does not say how the attempt ended. Its data is kept, so the batch ends with
+  // success.
   batch.where = Batch::Where::kRepeated;
   grpc_call* const call = batch.call;
   void* const tag = batch.ops->core_cq_tag();
@@ -343,19 +344,19 @@ bool RetriedStream::judge(Lock lock, Batch& batch) {
   return true;
 }
 
-// Whoever serializes a message early, as we do, takes this hook from the others.
+// Serializing a message early, as this class does, removes this hook from the interceptors.
 void RetriedStream::tell_sent(const Batch& batch) {
   if (!batch.is_sent) return;
   static_cast<InterceptorBatchMethodsImpl*>(batch.methods)
       ->AddInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE);
 }
 
-// Of the attempt that runs, when something of it has been received.
+// Whether the current attempt has received anything.
 bool RetriedStream::is_answered() {
   return observer_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether a reactor is to hear from the batch that there is no initial metadata.
+// Whether a reactor must be told by the batch that there is no initial metadata.
 bool RetriedStream::is_without_headers(const Batch& batch) {
   return batch.has_headers && observer_.is_callback(current_) && !GrpcAccess::has_headers(context_);
 }
@@ -377,7 +378,7 @@ void RetriedStream::rest() {
 
 // --- the end of an attempt --------------------------------------------------------
 
-// Whatever happens to it from now on, the call is not made again.
+// The call is not made again from now on.
 void RetriedStream::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();
@@ -408,7 +409,7 @@ void RetriedStream::settle(Lock lock) {
   fill_stored(stored, call);
 }
 
-// Goes on with the end of an attempt once all of its batches are back (S1).
+// Handles the end of an attempt once all of its batches are back (S1).
 void RetriedStream::advance(Lock lock) {
   if (state_ != State::kEnding || entering_ > 0) return;
   for (const Batch& batch : batches_) {
@@ -419,8 +420,8 @@ void RetriedStream::advance(Lock lock) {
   ask(std::move(lock));
 }
 
-// Why did it end? Where the application has not asked for the headers yet, it may still be that
-// the server has answered: then the status would come only after the messages.
+// Asks why the attempt ended. When the application has not asked for the headers yet, the server
+// may have responded; the status would then come only after the messages.
 void RetriedStream::ask(Lock lock) {
   grpc_op op{};
   if (!has_headers_) {
@@ -437,7 +438,7 @@ void RetriedStream::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// What the carrier carried is done.
+// The carrier's operations are done.
 void RetriedStream::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {
@@ -462,7 +463,7 @@ void RetriedStream::decide(Lock lock) {
   if (!delay) {
     for (const Batch& batch : batches_)
       if (batch.status != nullptr) *batch.status = end_->status;
-    // Nobody can ask for the status again. The context has the trailers, and with them the details.
+    // The status cannot be received again. The context has the trailers, and with them the details.
     if (end_->is_asked) {
       refused_ = observer_.refuse(end_->status, *current_.cq());
       current_ = Call(refused_, &observer_.filler(), current_.cq(), current_.client_rpc_info());
@@ -472,7 +473,7 @@ void RetriedStream::decide(Lock lock) {
   state_ = State::kAgain;
   if (*delay > Duration::zero()) {
     back_off_ = observer_.back_off(*delay, [self = shared_from_this()] { self->again(); });
-    return;  // Whoever cancels from now on finds it; the observer knew of those before.
+    return;  // A later cancellation finds the back-off. The observer knew of earlier ones.
   }
   lock.unlock();
   again();
@@ -490,10 +491,10 @@ void RetriedStream::again() {
   GrpcAccess::received_trailers(context_).Reset();
   const Call last = current_;
   lock.unlock();
-  observer_.make_again(last, *replay_);  // Cancelled, it is a call that is cancelled.
+  observer_.make_again(last, *replay_);  // After a cancellation, the new call is cancelled.
 }
 
-// On the call that queued_call has made.
+// Runs on the call that queued_call has made.
 void RetriedStream::replay(const Call& call) {
   Lock lock(mutex_);
   current_ = call;
@@ -526,7 +527,7 @@ void RetriedStream::send_next(Lock lock) {
   carry(std::move(lock), Step::kReplay, ops.data(), count);
 }
 
-// The new call is where the one before was when that ended.
+// The new call has caught up with the call before.
 void RetriedStream::refill(Lock lock) {
   struct Refilled {
     CallOpSetInterface* ops;
@@ -555,7 +556,7 @@ void RetriedStream::refill(Lock lock) {
   for (const Refilled& batch : sent)
     start(batch.before, nullptr, 0, batch.ops->core_cq_tag());
   for (const Refilled& batch : refilled) {
-    // What it held from the first time, the queue and the call, is let go of.
+    // Releases the holds of the first time, on the queue and the call.
     fill_stored({batch.ops}, call);
     grpc_call_unref(batch.before);
   }
@@ -563,7 +564,7 @@ void RetriedStream::refill(Lock lock) {
 }
 
 void RetriedStream::rearm(Batch& batch) {
-  // Once it has failed, it would say so for ever.
+  // A failed operation would report the failure forever.
   if (batch.is_sent) *dynamic_cast<CallOpSendMessage*>(batch.ops) = CallOpSendMessage();
   if (batch.has_headers) {
     auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(batch.ops);

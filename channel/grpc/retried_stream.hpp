@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetriedStream — makes a call of several batches again until the server has answered: streams, and
-// unary calls whose headers are read apart (gRFCs A6, A44).
+// RetriedStream — makes a call of several batches again until the server has responded: streams,
+// and unary calls that read their headers separately (gRFCs A6, A44).
 //
-//   call_observer: batches ─▶ [RetriedStream] ─┬▶ go on: nothing has failed, or the server answered
-//                                              └▶ held: the attempt has ended without an answer
+//   call_observer: batches ─▶ [RetriedStream] ─┬▶ continue: no batch failed, or a response came
+//                                              └▶ hold: the attempt has ended without a response
 //
-//          a batch failed      all of them are back, status known     what was sent is sent again
+//          a batch failed      all batches are back, status known   sent data is sent again
 //   Open ──────────────▶ Ending ────────────────────────────▶ Again ──────────────────────▶ Open
 //     │ answered, too large │ no retry                   back-off, queued_call
 //     └──────▶ Settled ◀────┘
 //
-// Each attempt is a call on the application's own queue, the first one the call that it made: what
-// succeeds costs no thread and no copy. Serialized messages are remembered until the server answers
-// or they are more than RuntimeOptions::retry_buffer_bytes. A batch that fails before that is held
-// where the innermost interceptor sees its completion. When all are back, one of them is the
-// *carrier*: what has to be done on a call (receive its status, send again what was sent) is
-// started with the carrier's tag, so that it completes wherever the application waits for that,
-// be it a queue of tags, a plucked one or a callback; to the batch a completion more means nothing.
-// Then batches that receive are filled into the new call, and those that only send end well.
+// Each attempt is a call on the application's own queue; the first attempt is the application's own
+// call. A call without failures costs no thread and no copy. Serialized messages are kept until the
+// server responds, or until they exceed RuntimeOptions::retry_buffer_bytes. A batch that fails
+// before that is held in the innermost interceptor.
 //
-// The application's interceptors see the hooks of a batch once; one that receives is shown to
-// them once more on its way out, without a hook. If one goes on with a batch on another thread, the
-// call is not made again.
+// When all batches are back, one of them is the *carrier*. Operations on a call (receive its
+// status, send the kept data again) are started with the carrier's tag. They complete wherever the
+// application waits for that tag: on a queue, by a pluck, or in a callback. The batch does not
+// notice additional completions. Then batches that receive are filled into the new call, and
+// batches that only send end with success.
+//
+// The application's interceptors see the hooks of a batch once. A batch that receives passes them
+// once more on its way out, without a hook. If an interceptor continues a batch on another thread,
+// the call is not made again.
 //
 // Invariants
-//   S1  An attempt is given up only when no batch of it is under way, or between the stub and this.
-//   S2  Nothing is told of an attempt that is made again, neither that it failed nor its metadata.
-//   S3  A reactor hears that there is no initial metadata exactly where the last attempt's response
-//       had no headers, as gRPC's own reactors do.
-//   S4  No lock is held while a batch is started or goes on: then this, the context and the queue
-//       may be gone.
+//   S1  An attempt is abandoned only when none of its batches is in flight, or between the stub and
+//       this object.
+//   S2  An attempt that is made again leaves no trace: the application sees neither its failure nor
+//       its metadata.
+//   S3  A reactor is told that there is no initial metadata exactly when the last attempt's
+//       response had no headers, as with gRPC's own reactors.
+//   S4  No lock is held while a batch is started or continued: afterwards this object, the context
+//       and the queue may be destroyed.
 
 #pragma once
 
@@ -56,7 +60,7 @@ class CallObserver;
 
 class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
  public:
-  /// `most_kept`: of the messages, in bytes. `entering`: batches that are on their way already.
+  /// `most_kept`: bytes of messages. `entering`: batches that are already on their way.
   RetriedStream(CallObserver& observer,
                 grpc::ClientContext& context,
                 std::size_t most_kept,
@@ -65,22 +69,22 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   RetriedStream(const RetriedStream&) = delete;
   RetriedStream& operator=(const RetriedStream&) = delete;
 
-  /// Fills the batch into the attempt that runs, now or when there is one. `held`: see OpsScope.
+  /// Fills the batch into the current attempt, at once or when there is one. `held`: see OpsScope.
   void fill(grpc::internal::CallOpSetInterface* ops,
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);
 
-  /// A batch has come to the innermost interceptor, on its way out or back. True: it goes on later,
-  /// or has done so, and then this may be gone.
+  /// A batch has reached the innermost interceptor, on its way out or back. True: the batch is
+  /// continued later, or already was; this object may be destroyed then.
   bool intercept(grpc::experimental::InterceptorBatchMethods& batch);
 
-  /// The application has cancelled the call: nothing is waited for any more.
+  /// The application has cancelled the call: ends the back-off.
   void cancel();
 
-  /// Of the messages; nullopt: they were too large, and are not remembered any more.
+  /// Bytes of kept messages; nullopt: the messages were too large and are not kept.
   std::optional<std::size_t> kept_bytes();
 
-  /// Whether the call could have been made again until it was answered or grew too large.
+  /// Whether the call could have been made again until it got a response or grew too large.
   bool is_observed();
 
  private:
@@ -122,39 +126,39 @@ class RetriedStream final : public std::enable_shared_from_this<RetriedStream> {
   const std::unique_ptr<Replay> replay_;
 
   std::mutex mutex_;                   ///< Guards all below.
-  std::atomic<bool> is_quiet_{false};  ///< Settled, and there is nothing left to be done.
+  std::atomic<bool> is_quiet_{false};  ///< Settled, with nothing left to do.
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
-  bool is_blind_ = false;  ///< A batch came of which nothing is known.
+  bool is_blind_ = false;  ///< An unknown batch came, so the call cannot be repeated.
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< To be filled, in that order.
+  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< To be filled, in this order.
 
-  // What was sent.
+  // Data that was sent.
   bool has_begun_ = false;
   bool is_closed_ = false;
   bool is_large_ = false;
   std::vector<grpc::ByteBuffer> log_;
   std::size_t log_bytes_ = 0;
 
-  // What is left of it to be sent again.
+  // The part of it that is still to be sent again.
   bool sends_headers_ = false;
   bool sends_close_ = false;
   std::size_t next_ = 0;
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  /// A server may have seen something of the attempt. While it is false, no message was sent, and
-  /// each batch with the headers failed. gRPC says that headers have failed only before any of
-  /// their bytes has left; of a batch with a message, too, it does not say which of the two failed.
+  /// A server may have seen something of the attempt. While false, no message was sent, and each
+  /// batch with the headers failed. gRPC reports failed headers only before any of their bytes has
+  /// left. For a batch with headers and a message, gRPC does not say which of the two failed.
   bool was_taken_ = false;
 
   // How the attempt ended.
-  bool has_headers_ = false;      ///< Its headers were asked for, and either came or do not exist.
-  bool are_ours_ = false;         ///< They came, and we asked: the context has them.
-  std::unique_ptr<End> end_;      ///< Null: it is not known.
-  grpc_call* refused_ = nullptr;  ///< What the rest of the call runs on, where we have its status.
+  bool has_headers_ = false;      ///< Its headers were asked for; they came or do not exist.
+  bool are_ours_ = false;         ///< They came to our own operation: the context has them.
+  std::unique_ptr<End> end_;      ///< Null: unknown.
+  grpc_call* refused_ = nullptr;  ///< Runs the rest of the call once this class has its status.
   std::shared_ptr<BackOff> back_off_;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// session_cookies — what the cookies of sessions need of a runtime.
+// session_cookies — a runtime's settings for session cookies.
 //
 //   RuntimeOptions::session_cookies ─▶ [SessionCookies] ─▶ SessionTerms ─▶ Target ─▶ its routers
 //                                           └ the key file, followed while the runtime lives
 //
-// Calls tell of bad cookies where they are: what they say is logged on the waker's thread.
+// Calls report bad cookies on their own threads; the waker's thread logs the reports.
 
 #pragma once
 
@@ -27,12 +27,12 @@ class SessionCookies {
  public:
   using Log = std::function<void(const std::string& text)>;
 
-  /// An error names the option, and what is wrong with the file.
+  /// An error names the option, and the file's fault.
   static absl::StatusOr<SessionCookies> make(const SessionCookieOptions& options,
                                              const Log& log,
                                              const std::shared_ptr<metrics::Instruments>& count);
 
-  /// Of `target`; they may outlive this and the host.
+  /// The terms of `target`; they may outlive this object and the host.
   lb::SessionTerms terms(const std::string& target, std::shared_ptr<HostLink> link) const;
 
  private:

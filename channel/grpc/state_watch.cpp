@@ -27,7 +27,7 @@ grpc_connectivity_state to_grpc(ConnectivityState state) {
 
 }  // namespace
 
-// One wait of the application's. Owned by the list, by its alarm, and, once posted, by the queue.
+// One wait of the application. Owned by the list and, once posted, by the queue.
 class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
                               public std::enable_shared_from_this<StateWatch::Tag> {
  public:
@@ -124,7 +124,7 @@ void StateWatch::notify(grpc_connectivity_state last,
     std::erase_if(tags_, [](const auto& each) { return each->is_posted(); });
     tags_.push_back(waiting);
   }
-  // It is in the list: a change from here on finds it, and one before shows in the state.
+  // The tag is in the list: a later change finds it, and an earlier change shows in the state.
   if (state(false) != last) waiting->post(true);
 }
 

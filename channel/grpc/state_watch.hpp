@@ -4,8 +4,8 @@
 //
 //   connectivity_source ─▶ changed ─▶ [StateWatch] ─▶ waiting threads; tags on completion queues
 //
-// gRPC puts a tag of ours on a queue of the application's with an empty batch of a throw-away call
-// on the anchor channel. The queue is held from the beginning of the wait until then.
+// gRPC puts a signalbox tag on an application's queue by an empty batch of a throw-away call on the
+// anchor channel. The queue is held from the beginning of the wait until then.
 
 #pragma once
 
@@ -27,19 +27,18 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
 
   explicit StateWatch(std::shared_ptr<CallBinder> binder) : binder_(std::move(binder)) {}
 
-  /// The channel is gone: posts the tags that still wait.
+  /// The channel has ended: posts the waiting tags.
   ~StateWatch();
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;
 
-  /// SHUTDOWN once the wait list is closed; of a wrong target always TRANSIENT_FAILURE.
+  /// SHUTDOWN once the wait list is closed; always TRANSIENT_FAILURE for an invalid target.
   grpc_connectivity_state state(bool try_to_connect) const;
 
-  /// False: the deadline came first.
+  /// False: the deadline came before a change.
   bool wait(grpc_connectivity_state last, gpr_timespec deadline);
 
-  /// Puts `tag` on `cq` when the state is not `last` any more, or, with ok = false, at the
-  /// deadline.
+  /// Puts `tag` on `cq` when the state differs from `last`, or, with ok = false, at the deadline.
   void notify(grpc_connectivity_state last,
               gpr_timespec deadline,
               grpc::CompletionQueue* cq,

@@ -31,7 +31,7 @@ bool is_token(absl::string_view text) {
   return !text.empty() && std::ranges::all_of(text, may_be_in_it);
 }
 
-// RFC 6265, 5.2.2. nullopt: it is ignored, or beyond what the clock can say.
+// RFC 6265, 5.2.2. nullopt: the attribute is ignored, or beyond the clock's range.
 std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
   absl::string_view digits = max_age;
   const bool is_negative = absl::ConsumePrefix(&digits, "-");
@@ -96,7 +96,7 @@ absl::Status CookieJar::receive(const grpc::ClientContext& context) {
   return first;
 }
 
-// RFC 6265, 5.2. Of an attribute that comes twice the last one counts.
+// RFC 6265, 5.2. The last of equal attributes counts.
 absl::StatusOr<CookieJar::Cookie> CookieJar::parse(absl::string_view set_cookie, TimePoint now) {
   if (set_cookie.size() > kLongestCookie) {
     return absl::ResourceExhaustedError(

@@ -4,12 +4,12 @@
 namespace signalbox::channel {
 
 void OnceWaiter::wait() {
-  const auto self = shared_from_this();  // The list may be closed, and this gone from it, at once.
+  const auto self = shared_from_this();  // The list may be closed at once, and drop its reference.
   list_->add(self);
   wake();
 }
 
-// Whoever comes while another looks waits for the mutex, and looks again (W3).
+// A concurrent call waits for the mutex, and checks again (W3).
 void OnceWaiter::look(bool time_is_over) {
   const auto self = shared_from_this();
   bool was_done = false;

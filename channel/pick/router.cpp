@@ -15,7 +15,7 @@
 namespace signalbox {
 namespace {
 
-// Of on_change().
+// The waiter of on_change().
 class Change final : public channel::OnceWaiter {
  public:
   Change(std::shared_ptr<channel::WaitList> list,
@@ -51,8 +51,8 @@ class Change final : public channel::OnceWaiter {
   grpc::Alarm alarm_;
 };
 
-// Of pick_async(): a pick that waits, with its time limit, which a route may shorten, and the delay
-// that a filter may ask for.
+// The waiter of pick_async(): a pick with a time limit, which a route may shorten, and with the
+// delay that a filter may order.
 class TimedPick final : public channel::WaitingPick {
  public:
   template <typename... Args>
@@ -62,9 +62,9 @@ class TimedPick final : public channel::WaitingPick {
   void limit(const Pick& pick) override {
     const auto until = channel::limited(deadline_, begun_, pick);
     const bool is_delayed = channel::is_delayed(pick);
-    // Not a moment before it is over: nothing else wakes a delayed call.
+    // Never before the delay is over: nothing else wakes a delayed call.
     const auto due = pick.due() + std::chrono::milliseconds(1);
-    // From the first timer on, another thread may tell of the pick, and so move it away.
+    // Once the first timer is set, another thread may report the pick and move it away.
     if (until != Instant::max()) at(until, &OnceWaiter::end);
     if (is_delayed) at(due, &OnceWaiter::wake);
   }
@@ -83,14 +83,14 @@ class TimedPick final : public channel::WaitingPick {
   std::deque<grpc::Alarm> alarms_;
 };
 
-// The list, and the target for as long as the list is held: somebody waits for its publications.
+// The list, which keeps the target alive: only a live target publishes.
 std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target>& target) {
   return {target, target->waiting().get()};
 }
 
 }  // namespace
 
-// Those of one thread are a golden ratio apart: draw() spreads them.
+// Successive seeds of a thread differ by the golden ratio; draw() spreads them.
 [[gnu::hot]] std::uint64_t next_seed() {
   thread_local std::uint64_t seed = [] {
     std::random_device device;

@@ -8,7 +8,7 @@
 namespace signalbox::channel {
 namespace {
 
-// A thread that waits.
+// A waiting thread.
 class Sleeper final : public Waiter {
  public:
   void wake() override {
@@ -17,7 +17,8 @@ class Sleeper final : public Waiter {
     woken_.notify_one();
   }
 
-  /// Until it is woken, or was since the last time. Returns false when the deadline has passed.
+  /// Blocks until wake(), or returns at once after a wake() since the last sleep(). Returns false
+  /// when the deadline has passed.
   bool sleep(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
     const bool was_woken = woken_.wait_until(lock, deadline, [&] { return is_woken_; });
@@ -40,7 +41,7 @@ void WaitList::add(std::shared_ptr<Waiter> waiter) {
 }
 
 void WaitList::remove(const Waiter* waiter) {
-  std::shared_ptr<Waiter> removed;  // May be the last reference: it dies after the lock is gone.
+  std::shared_ptr<Waiter> removed;  // A last reference dies after the unlock.
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);
   if (found == waiters_.end()) return;

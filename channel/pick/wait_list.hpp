@@ -5,8 +5,9 @@
 //   queued call ─▶ add ──▶ [WaitList] ─▶ wake, from the runtime's waker thread: publish()
 //   a thread    ─▶ wait ─┘
 //
-// No wake-up is lost: a call adds itself first and looks at Router::sequence() once more then; the
-// runtime stores the snapshot first and publishes then. So one of the two sees the other.
+// No wake-up is lost. A call adds itself to the list first and reads Router::sequence() again then.
+// The runtime stores the snapshot first and publishes then. So at least one of the two notices the
+// other.
 
 #pragma once
 
@@ -20,7 +21,7 @@
 
 namespace signalbox::channel {
 
-/// Someone who waits. Woken without any lock held, by any thread, and more often than needed.
+/// An entry of the list. wake() runs on any thread, without a lock, and more often than needed.
 class Waiter {
  public:
   virtual ~Waiter() = default;
@@ -32,17 +33,17 @@ class WaitList {
   void add(std::shared_ptr<Waiter> waiter);
   void remove(const Waiter* waiter);
 
-  /// Wakes all who wait; to be called after each publication, off the scheduler's threads.
+  /// Wakes all waiters. Called after each publication, never on the scheduler's threads.
   void publish();
 
-  /// The runtime is gone: from now on nothing is published, and calls fail. Wakes all who wait.
+  /// The runtime has ended: nothing is published from now on, and calls fail. Wakes all waiters.
   void close();
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
-  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns whether
-  /// it holds now, and the list is open: what came with the deadline still counts. `is_over` is
-  /// called here, with no lock held, and once more after it has held.
+  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns true
+  /// when `is_over` holds now and the list is open, also when it came to hold at the deadline.
+  /// `is_over` runs on this thread, without a lock, and once more after it has held.
   bool wait(absl::FunctionRef<bool()> is_over, std::chrono::steady_clock::time_point deadline);
 
   std::size_t size() const;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingPick — a pick of the Pick API that has to wait, and whoever is to be told of its end.
+// WaitingPick — a pick of the Pick API that waits, and the callback for its end.
 //
 //   Router::pick_async ─▶ [WaitingPick] ─ woken: repick ─▶ picked(Pick)
 //
-// What "has to wait" means, and until when, is said here for those who block as well.
+// The rules for waiting (whether, and until when) hold for Router::pick_until() as well.
 
 #pragma once
 
@@ -26,25 +26,25 @@ inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
 }
 
-/// Whether a filter delays the call (A33): then it is its time that it waits for, and no
+/// Whether a filter delays the call (A33). A delayed call waits for its time, not for a
 /// publication.
 inline bool is_delayed(const lb::Pick& pick) {
   return pick.delay() > Duration::zero();
 }
 
-/// Whether there is anything new for a call that waits.
+/// Whether a waiting call should pick again.
 inline bool may_repick(const lb::Router& router, const lb::Pick& pick) {
   return is_delayed(pick) ? std::chrono::steady_clock::now() >= pick.due()
                           : router.sequence() != pick.sequence();
 }
 
-/// Once the last snapshot is there: it concerns those, too, who are delayed.
+/// For the last snapshot, which delayed calls get at once, too.
 inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   pick.end_delay();
   router.repick(pick, call);
 }
 
-/// Picks again, unless the call is delayed still.
+/// Picks again, unless the call is still delayed.
 inline void repick(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   if (is_delayed(pick)) {
     if (std::chrono::steady_clock::now() < pick.due()) return;
@@ -70,7 +70,7 @@ class WaitingPick : public OnceWaiter {
  public:
   using Picked = std::function<void(lb::Pick)>;
 
-  /// `pick` is the call's first.
+  /// `pick` is the call's first pick.
   WaitingPick(std::shared_ptr<WaitList> list,
               lb::Router router,
               const lb::CallArgs& call,
@@ -92,7 +92,7 @@ class WaitingPick : public OnceWaiter {
 
  private:
   bool is_over() override {
-    const bool is_closed = list().is_closed();  // Asked first: the last snapshot is there then.
+    const bool is_closed = list().is_closed();  // First: the last snapshot is stored by then.
     if (is_closed) {
       repick_last(router_, pick_, call_);
     } else if (may_repick(router_, pick_)) {
@@ -106,9 +106,9 @@ class WaitingPick : public OnceWaiter {
 
   void call() override { picked_(std::move(pick_)); }
 
-  /// Calls end() when `pick` may wait no longer, and wake() when its delay is over. Once for the
-  /// caller's deadline, and once more when the route, and so its timeout, is learnt only while
-  /// waiting.
+  /// Calls end() when `pick` may wait no longer, and wake() when its delay is over. Called once for
+  /// the caller's deadline, and once more when the call gets its route, and so its timeout, while
+  /// it waits.
   virtual void limit(const lb::Pick& pick) = 0;
 
   const lb::Router router_;

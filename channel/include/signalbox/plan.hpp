@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan — see how the calls to a cluster spread before it happens: by which share each cluster,
-// priority, locality and endpoint would be called if some of them were not well, in both modes that
-// an aggregate cluster can run in.
+// plan — shows how the calls to a cluster would spread: the share of each cluster, priority,
+// locality and endpoint if some endpoints were not healthy, in both modes that an aggregate cluster
+// can run in.
 //
 //   signalbox::PlanRequest request;
 //   request.assumptions.down = {"zone-a"};               // what if this zone died?
 //   auto plan = signalbox::plan_file("resources.yaml", request);
-//   if (!plan.ok()) return plan.status();                // what is wrong, and what there is
-//   use(plan->leaves[0].shares.priority.then);           // of a million calls
+//   if (!plan.ok()) return plan.status();                // names the fault, and what exists
+//   use(plan->leaves[0].shares.priority.then);           // in millionths of all calls
 //
 //   a file or a text of resources ─▶ plan_file, plan_text ─┐
 //   a running Runtime ─────────────▶ Runtime::plan ────────┴▶ Plan (messages/plan.hpp)
 //
-// Shares are what the rules make of the configuration: what EDS says and what is assumed. Of a
-// running process neither ejected endpoints nor connections that are lost count; sessions, drops
-// and limits do not either. Names of LOGICAL_DNS clusters are not resolved: each is one endpoint.
+// Shares follow from the configuration alone: from EDS and from the assumptions. Ejected endpoints
+// and lost connections of a running process do not count, nor do sessions, drops and limits. Names
+// of LOGICAL_DNS clusters are not resolved: each name is one endpoint.
 //
-// Functions without state: any thread may call them, and each call reads its file anew. Nothing is
-// connected to, nothing is changed. Errors: INVALID_ARGUMENT for resources that are wrong, and for
-// a request that names what is not there, contradicts itself or is out of range; NOT_FOUND or
-// another of the operating system's for a file that cannot be read.
+// The functions have no state: any thread may call them, and each call reads its file anew. Nothing
+// is connected to, nothing is changed. INVALID_ARGUMENT: a resource is wrong, or the request names
+// a missing thing, contradicts itself or is out of range. NOT_FOUND or another error of the
+// operating system: the file cannot be read.
 //
 // Source: gRFC A56, A75; Envoy's "Aggregate Cluster" and "Priority levels". `signalbox plan` shows
-// the same as a table, as JSON and as a page.
+// the plan as a table, as JSON and as a page.
 
 #pragma once
 
@@ -38,24 +38,25 @@
 namespace signalbox {
 
 struct PlanRequest {
-  /// Whose calls. At most one of the two; neither: the one cluster that no aggregate leads to.
+  /// The cluster to plan for. Set at most one of `cluster` and `target`; with neither, the plan is
+  /// for the one cluster that no aggregate leads to.
   std::string cluster;
   std::string target;  ///< "xds:///orders", or the listener's name: the cluster of its routes.
   PlanAssumptions assumptions;
-  /// Of an aggregate whose metadata do not say; Runtime::plan takes the runtime's own.
+  /// For an aggregate without a mode in its metadata. Runtime::plan uses the runtime's own mode.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies); a runtime knows its
-  /// own.
+  /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies). Runtime::plan knows
+  /// those of its runtime.
   std::vector<std::string> lb_policies;
-  /// The certificate providers that clusters may name; a runtime knows its own.
+  /// Certificate providers that clusters may name. Runtime::plan knows those of its runtime.
   std::vector<std::string> certificate_providers;
 };
 
-/// `path`: YAML or JSON (for a name that ends in ".json") of xDS resources, as a bootstrap's
-/// "signalbox.resources" names it.
+/// Plans from a file of xDS resources, as a bootstrap's "signalbox.resources" names it. YAML, or
+/// JSON when `path` ends in ".json".
 absl::StatusOr<Plan> plan_file(const std::string& path, const PlanRequest& request = {});
 
-/// The same of a text; `file_name` is for the errors, and its ending says the format.
+/// As plan_file(), from a text. `file_name` is for the errors; its ending says the format.
 absl::StatusOr<Plan> plan_text(absl::string_view text,
                                const std::string& file_name,
                                const PlanRequest& request = {});
