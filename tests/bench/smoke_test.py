@@ -47,8 +47,8 @@ class SmokeTest(unittest.TestCase):
             self.assertEqual(list(row), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
             self.assertEqual(row["pairs"], 1)
             least = 0 if row["unit"] == "calls" else 1e-6
-            self.assertGreaterEqual(row["ours"], least)
-            self.assertGreaterEqual(row["peer"], least)
+            self.assertGreaterEqual(row["ours"], least, row["name"])
+            self.assertGreaterEqual(row["peer"], least, row["name"])
             self.assertIn(row["name"], answer.stdout)
         self.assertIn("pair 1 of 1", answer.stderr)
 
