@@ -2,8 +2,8 @@
 //
 // abandoned_channel — the end of a gRPC channel that may be connecting.
 //
-//   GrpcConnector, ADS call ─▶ abandon(channel) ─┬▶ not connecting: destroyed at once
-//                                    └▶ connecting: kept until it is not, then destroyed
+//   connector, ADS ─▶ abandon(channel) ─┬▶ not connecting: destroyed at once
+//                                       └▶ connecting: kept until it is not, then destroyed
 //
 // gRPC 1.51 forgets the transport of a channel that is destroyed between the TCP connection and the
 // server's SETTINGS. The connection then stays established until the process ends, and gRPC no
