@@ -84,7 +84,7 @@ struct AdsSessionOptions {
   std::uint64_t seed = 0;
   ResponseDecoder decode;
   StreamPaceOptions pace;
-  /// The wait of S7. Its maximum is short, because some servers send no new version before the NACK.
+  /// The wait of S7. Its maximum is short: some servers send no new version before the NACK.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
   RequestTurnOptions turn = {};  ///< The waits of S9.
 };
@@ -113,11 +113,10 @@ class AdsSession {
     bool was_empty = false;          // No name was wanted at some time since that request (S6).
     std::string nonce;
     std::optional<Refused> refused;
-    std::optional<TimerId> held;  // The NACK of `refused` waits for this timer (S7).
-    std::optional<std::string>
-        answer;              // The answer that is due: a NACK's errors, or "" for an ACK.
-    bool answered = false;   // A response has come since the last request was made.
-    bool unwritten = false;  // The last request has not been written yet.
+    std::optional<TimerId> held;        // The NACK of `refused` waits for this timer (S7).
+    std::optional<std::string> answer;  // The answer due: errors of a NACK, or "" for an ACK.
+    bool answered = false;              // A response has come since the last request was made.
+    bool unwritten = false;             // The last request has not been written yet.
     std::optional<RequestTurn::Change> change;  // The last request's change (S11).
     RequestTurn turn;
     std::optional<TimerId> waits;  // A change of names waits for this timer.
