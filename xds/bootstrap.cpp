@@ -43,7 +43,7 @@ Duration read_duration(const JsonReader& parent, const std::string& key, Duratio
                  absl::StrCat("expected a duration above zero (\"600s\"), found \"", text, "\""));
     return otherwise;
   }
-  // No Duration of ours holds more than some 292 years; a day is as good as for ever.
+  // Duration overflows after some 292 years. A day is long enough for a refresh interval.
   const auto seconds = std::min<std::int64_t>(duration.seconds(), std::int64_t{24} * 60 * 60);
   return std::chrono::seconds(seconds) + std::chrono::nanoseconds(duration.nanos());
 }
@@ -64,7 +64,7 @@ CertificateFiles read_certificate_files(const JsonReader& config) {
   return files;
 }
 
-// nullopt: a type that we do not have.
+// nullopt: the type is not supported.
 std::optional<ChannelCredentials> read_usable(const JsonReader& credentials,
                                               absl::string_view type) {
   if (type == "insecure") return InsecureCredentials{};
@@ -75,7 +75,8 @@ std::optional<ChannelCredentials> read_usable(const JsonReader& credentials,
   return tls;
 }
 
-// The first of a usable type; what stands behind it is not looked at (A27). One must be there.
+// Returns the first entry of a usable type; later entries are not validated (A27). An error is
+// added if there is no such entry.
 ChannelCredentials read_credentials(const JsonReader& server) {
   std::optional<ChannelCredentials> chosen;
   std::vector<std::string> written;
@@ -93,7 +94,8 @@ ChannelCredentials read_credentials(const JsonReader& server) {
   return chosen.value_or(InsecureCredentials{});
 }
 
-// A provider of another plugin is left out: what refers to it is told that there is none (A29).
+// Providers of other plugins are left out. A resource that refers to one then gets the error that
+// the provider does not exist (A29).
 std::map<std::string, CertificateFiles> read_certificate_providers(const JsonReader& root) {
   std::map<std::string, CertificateFiles> providers;
   root.object("certificate_providers", [&](const JsonReader& instances) {
@@ -122,7 +124,7 @@ std::vector<ServerConfig> read_servers(const JsonReader& parent, Presence presen
   return servers;
 }
 
-// A47: the template starts with "xdstp://<authority>/"; it has a default.
+// A47: the template must start with "xdstp://<authority>/". There is a default template.
 AuthorityConfig read_authority(const std::string& name, const JsonReader& authority) {
   constexpr const char* kTemplate = "client_listener_resource_name_template";
   AuthorityConfig config;
@@ -182,7 +184,7 @@ Bootstrap read_bootstrap(const JsonReader& root) {
   return bootstrap;
 }
 
-// `name` is how errors call the file.
+// Errors call the file `name`.
 absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::string_view name) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -195,7 +197,7 @@ absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::str
   const std::string text(std::istreambuf_iterator<char>(file), {});
   auto bootstrap = parse_bootstrap(text, name);
   if (bootstrap.ok() && bootstrap->resources_file) {
-    // A relative path is taken from the bootstrap's folder; an absolute one replaces it.
+    // operator/ replaces the folder if the right-hand path is absolute.
     bootstrap->resources_file = (path.parent_path() / *bootstrap->resources_file).string();
   }
   return bootstrap;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bootstrap: which control planes to ask, who we are, and how a target names its listener.
+// The bootstrap: the control planes to ask, the client's node, and the listener names of targets.
 //
 //   path | inline JSON | environment ──▶ [load_bootstrap] ──▶ Bootstrap ──▶ xds_client
 //   "xds:///orders" and the Bootstrap ──▶ [listener_resource_name] ──▶ the first watch
 //
-// The format is gRPC's own, so that existing deployments work unchanged; one key is ours,
-// `signalbox.resources`, which names a resource file (resource_file.hpp). Unknown keys are ignored,
-// and so are types of channel credentials that we do not have, as long as one is usable, and
-// plugins of certificate providers. Whatever is wrong is told at once; every error names the
-// source, the field and what was found there. Files that it names are not opened here.
+// The format is gRPC's own, so that existing deployments work unchanged. The key
+// `signalbox.resources` is an addition: it names a resource file (resource_file.hpp).
+//
+// Ignored: unknown keys; certificate providers of unknown plugins; unsupported types of channel
+// credentials, as long as one type is usable. All errors are reported together. Each error names
+// the source, the field and the value found there. Files that the bootstrap names are not opened
+// here.
 //
 // gRFC A27 (bootstrap), A29 (certificate providers), A30 (server features), A47 (authorities), A65
 // (tls).
@@ -31,11 +33,11 @@
 
 namespace signalbox::xds {
 
-/// Where certificates are: the config of `tls` (A65) and of the plugin file_watcher (A29).
+/// The paths of certificate files: the config of `tls` (A65) and of the plugin file_watcher (A29).
 struct CertificateFiles {
-  std::string ca_certificate_file;  ///< Whom to trust; empty: the system's root certificates.
-  std::string certificate_file;     ///< Who we are; empty: we do not say.
-  std::string private_key_file;     ///< Its key: set if and only if that is.
+  std::string ca_certificate_file;  ///< Trusted roots; empty: the system's root certificates.
+  std::string certificate_file;     ///< The client's certificate; empty: none is presented.
+  std::string private_key_file;     ///< Set if and only if certificate_file is.
   Duration refresh_interval = std::chrono::minutes(10);
 
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
@@ -53,19 +55,19 @@ struct TlsCredentials {
 
 using ChannelCredentials = std::variant<InsecureCredentials, TlsCredentials>;
 
-/// One control-plane server. Equal ones share a stream (A47).
+/// One control-plane server. Equal configurations share a stream (A47).
 struct ServerConfig {
   std::string server_uri;
-  ChannelCredentials channel_creds;          ///< The first of a usable type.
-  std::vector<std::string> server_features;  ///< As written, whether we know them or not (A30).
+  ChannelCredentials channel_creds;          ///< The first entry of a usable type.
+  std::vector<std::string> server_features;  ///< As written, including unknown features (A30).
 
   bool has_feature(absl::string_view feature) const;
   friend bool operator==(const ServerConfig&, const ServerConfig&) = default;
 };
 
-/// Where the names `xdstp://<authority>/…` come from.
+/// The servers of the names `xdstp://<authority>/…`.
 struct AuthorityConfig {
-  std::vector<ServerConfig> servers;  ///< The bootstrap's own where the authority has none.
+  std::vector<ServerConfig> servers;  ///< Bootstrap::servers if the authority lists none.
   std::string client_listener_resource_name_template;
 
   friend bool operator==(const AuthorityConfig&, const AuthorityConfig&) = default;
@@ -79,12 +81,12 @@ struct NodeLocality {
   friend bool operator==(const NodeLocality&, const NodeLocality&) = default;
 };
 
-/// Who we are; node.hpp makes the message of it.
+/// The client's node; node.hpp makes the Node message of it.
 struct NodeConfig {
   std::string id;
   std::string cluster;
   std::optional<NodeLocality> locality;
-  std::string metadata_json;  ///< A JSON object; empty for none.
+  std::string metadata_json;  ///< A JSON object; empty if there is none.
 
   friend bool operator==(const NodeConfig&, const NodeConfig&) = default;
 };
@@ -92,7 +94,7 @@ struct NodeConfig {
 struct Bootstrap {
   std::vector<ServerConfig> servers;  ///< Best first (A71); empty only with a resource file.
   std::map<std::string, AuthorityConfig> authorities;
-  /// By instance name; those of the plugin file_watcher only.
+  /// By instance name. Only providers of the plugin file_watcher are kept.
   std::map<std::string, CertificateFiles> certificate_providers;
   NodeConfig node;
   std::string client_default_listener_resource_name_template = "%s";
@@ -112,29 +114,29 @@ struct BootstrapText {
 /// GRPC_XDS_BOOTSTRAP (a path) wins over GRPC_XDS_BOOTSTRAP_CONFIG (the JSON itself). An empty
 /// variable counts as unset.
 struct BootstrapEnvironment {
-  std::function<const char*(const char*)> get;  ///< As std::getenv.
+  std::function<const char*(const char*)> get;  ///< Behaves as std::getenv.
 };
 
 using BootstrapSource = std::variant<BootstrapFile, BootstrapText, BootstrapEnvironment>;
 
-/// `source_name` stands before every error: a path, or a variable's name.
+/// `source_name` begins every error text: a path, or the name of a variable.
 absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
                                           absl::string_view source_name);
 
-/// Reads and parses. A relative resource file is relative to the bootstrap's folder, where that is
-/// a file.
+/// Reads and parses the bootstrap. If the bootstrap is a file, a relative `signalbox.resources`
+/// path is relative to the folder of that file.
 absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source);
 
-/// Every server that the bootstrap names, once (A47): its own first, then those of the authorities.
+/// Each distinct server once (A47): Bootstrap::servers first, then the servers of the authorities.
 std::vector<ServerConfig> distinct_servers(const Bootstrap& bootstrap);
 
-/// The listener to watch for `xds:///name` or `xds://authority/name` (A47).
+/// The name of the listener to watch for `xds:///name` or `xds://authority/name` (A47).
 absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
                                                    absl::string_view target);
 
-/// The target's authority, which calls carry and which virtual hosts' domains are compared with
-/// (A47): the path of the target without its leading slash, percent-encoded as an authority is.
-/// Empty where the target is none.
+/// The authority of the target's calls, which is compared with the domains of virtual hosts (A47).
+/// It is the target's path without the leading slash, percent-encoded as a URI authority. Empty if
+/// the target is invalid.
 std::string data_plane_authority(absl::string_view target);
 
 }  // namespace signalbox::xds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodedResponse — one DiscoveryResponse after parsing: what came, and how to answer.
+// DecodedResponse — one DiscoveryResponse after parsing: its resources, and how to answer it.
 //
 //   xds/parse/decode_response ─▶ [DecodedResponse] ─▶ xds/client/ads_session ─▶ ACK or NACK
 
@@ -19,12 +19,12 @@ namespace signalbox::xds {
 struct DecodedResponse {
   ResourcesReceived received;
   std::string nonce;
-  /// All errors of the response, for error_detail. Empty: it is to be ACKed.
+  /// All errors of the response, for error_detail. Empty: the response is to be ACKed.
   std::string nack_detail;
 };
 
-/// A response that is being decoded: each call decodes a part of it, and the last one returns the
-/// result. There is no further call.
+/// A response that is being decoded. Each call decodes one part and returns nullopt; the call that
+/// decodes the last part returns the result. It must not be called after that.
 using Decoding = std::function<std::optional<absl::StatusOr<DecodedResponse>>()>;
 
 }  // namespace signalbox::xds

@@ -19,12 +19,12 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 constexpr std::size_t kRememberedClosedStreams = 64;
 constexpr std::size_t kRememberedNacks = 1000;
 
-// Of these a response is the whole world: what it lacks does not exist.
+// Whether a response must hold all resources of the type: a resource that it lacks does not exist.
 bool is_complete_by_protocol(absl::string_view type_url) {
   return type_url == kListenerTypeUrl || type_url == kClusterTypeUrl;
 }
 
-// Make before break: a cluster is there before the routes that name it.
+// Make before break: clusters are sent before the routes that name them.
 int order_of(absl::string_view type_url) {
   if (type_url == kClusterTypeUrl) return 0;
   if (type_url == kClusterLoadAssignmentTypeUrl) return 1;
@@ -56,7 +56,7 @@ void note_answer(const DiscoveryRequest& request,
   }
 }
 
-// Takes the wanted names over; returns those that are new.
+// Stores the names of the request; returns the names that are new.
 std::set<std::string> note_names(const DiscoveryRequest& request, bool first, TypeRecord& record) {
   std::set<std::string> names(request.resource_names().begin(), request.resource_names().end());
   if (is_complete_by_protocol(request.type_url())) {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thinking half of a control plane: the state-of-the-world protocol, without streams.
+// The protocol core of a control plane: state of the world, without the transport.
 //
 //   request bytes ─────▶ [DiscoveryServer] ─▶ response bytes
 //   resources set, changed, removed ─▶
 //
-// It has two shells: `signalbox serve` puts it behind gRPC (tools/control_plane), and a resource
-// file stands in for a server through it (actors/io/file_ads_transport).
+// DiscoveryServer has two shells. `signalbox serve` puts it behind gRPC (tools/control_plane). A
+// resource file replaces a control plane through it (actors/io/file_ads_transport).
 //
-// It keeps the resources by type and name, and what every stream's client wants and said. A change
-// is pushed to the streams that want one of the changed names; a request is answered when it asks
-// for something new. What clients said stays readable: tests look there.
+// It keeps the resources by type and name, and for each stream the subscriptions and answers of the
+// client. A change is pushed to the streams that want one of the changed names. A request is
+// answered if it asks for a new name. The requests of clients stay readable in record(), for tests.
 //
 // Invariants
-//   D1  A response names every resource of its type that the stream wants and we have.
-//   D2  A request with another nonce than the last one sent for its type changes nothing.
+//   D1  A response has every resource of its type that the stream wants and the server has.
+//   D2  A request whose nonce is not the last nonce sent for its type changes no subscription, and
+//       is not answered.
 //   D3  The version of a type rises exactly when a resource of that type changes.
 //
 // Source: the xDS transport protocol, state-of-the-world variant, aggregated (ADS).
@@ -37,10 +38,10 @@ namespace signalbox::xds {
 
 using StreamId = std::uint64_t;
 
-/// What a stream's client last said of one type, and what it was last sent.
+/// The state of one type on one stream: the client's last request, and the last response sent.
 struct TypeRecord {
-  std::set<std::string> names;  ///< Wanted; see `wildcard`.
-  bool wildcard = false;        ///< It wants all there are (listeners and clusters only).
+  std::set<std::string> names;  ///< Names the client wants; see `wildcard`.
+  bool wildcard = false;        ///< The client wants all resources (listeners, clusters only).
   std::string initial_version;  ///< version_info of the stream's first request of this type.
   std::string sent_version, sent_nonce;
   std::string acked_version, acked_nonce;
@@ -58,20 +59,20 @@ struct StreamRecord {
 struct Nack {
   StreamId stream = 0;
   std::string type_url, nonce;
-  std::string version;  ///< What the client still uses.
+  std::string version;  ///< The version that the client still uses.
   int code = 0;
   std::string detail;
 };
 
-/// What clients did so far. The oldest closed streams and NACKs are forgotten.
+/// The history of all clients. Only the newest closed streams and NACKs are kept.
 struct DiscoveryRecord {
-  std::vector<StreamRecord> streams;  ///< In the order of their opening.
+  std::vector<StreamRecord> streams;  ///< In the order in which they were opened.
   std::vector<Nack> nacks;
   std::size_t streams_opened = 0;
   std::size_t stale_requests = 0;
 
   std::size_t open_streams() const;
-  /// The newest open stream's record of a type; nullptr where there is none.
+  /// The newest open stream's record of a type; nullptr if there is none.
   const TypeRecord* newest(absl::string_view type_url) const;
 };
 
@@ -84,19 +85,20 @@ using OutgoingResponses = std::vector<OutgoingResponse>;
 
 class DiscoveryServer {
  public:
-  /// `absence`: what to tell of each resource that was asked for and is not there (resource_errors
-  /// of A88, NOT_FOUND), so that nobody waits for it; empty: nothing, as most servers do.
+  /// `absence`: the text of the NOT_FOUND error (resource_errors of A88) that is sent for each
+  /// requested resource that does not exist, so that clients do not wait for it. Empty: no such
+  /// errors are sent, as by most servers.
   explicit DiscoveryServer(std::string absence = {}) : absence_(std::move(absence)) {}
 
-  /// Everything there is from now on; what is not named is removed.
+  /// Replaces all resources: a resource that is not in the list is removed.
   OutgoingResponses replace(const std::vector<ResourceBytes>& resources);
-  /// Adds or changes these; the others stay.
+  /// Adds or changes these resources; all other resources stay.
   OutgoingResponses update(const std::vector<ResourceBytes>& resources);
   OutgoingResponses remove(absl::string_view type_url, absl::string_view name);
 
   StreamId open_stream();
   void close_stream(StreamId stream);
-  /// INVALID_ARGUMENT where the bytes are no request: the stream is to be ended with it.
+  /// INVALID_ARGUMENT if the bytes are no valid request. The caller ends the stream with it.
   absl::StatusOr<OutgoingResponses> receive(StreamId stream, const std::string& bytes);
 
   const DiscoveryRecord& record() const { return record_; }
@@ -107,7 +109,7 @@ class DiscoveryServer {
     std::uint64_t version = 0;
   };
 
-  using Changes = std::map<std::string, std::set<std::string>>;  // Names by type URL.
+  using Changes = std::map<std::string, std::set<std::string>>;  // Changed names by type URL.
 
   void change(const ResourceBytes& resource, Changes& changes);
   void erase(const std::string& type_url, const std::string& name, Changes& changes);

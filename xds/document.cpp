@@ -37,7 +37,7 @@ absl::Status too_deep(absl::string_view where) {
       absl::StrCat(where, "nested deeper than ", kMaxDocumentDepth, " levels"));
 }
 
-// The YAML library takes any bytes.
+// Needed because the YAML library accepts bytes that are not UTF-8.
 absl::Status not_utf8(absl::string_view text) {
   int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -58,20 +58,21 @@ bool is_within_depth(const json& value, int depth) {
   return true;
 }
 
-// The library puts its own identifier in brackets before what it has to say.
+// nlohmann::json begins its error texts with an identifier in brackets.
 absl::string_view without_identifier(absl::string_view what) {
   const auto end = what.find("] ");
   return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
                                                                        : what;
 }
 
-// The libraries quote what they read last, and may stop within a character.
+// The libraries quote the text that they read last, and may cut a character in two.
 std::string as_utf8(absl::string_view what) {
   return is_utf8(what) ? std::string(what) : absl::CEscape(what);
 }
 
-// Counts the values of a JSON text, and builds nothing. false: there are too many, or it is no
-// JSON; a text that is no JSON is for the parser to judge.
+// Counts the values of a JSON text without building them. Its callbacks return false, which ends
+// the parsing, if there are too many values or the text is no JSON. The real parser reports the
+// latter.
 class JsonCounter final : public nlohmann::json_sax<json> {
  public:
   explicit JsonCounter(std::size_t most) : most_(most) {}
@@ -113,8 +114,8 @@ class JsonCounter final : public nlohmann::json_sax<json> {
   std::size_t count_ = 0;
 };
 
-// Hears of documents and counts their values; remembers nothing. Where there are too many, it takes
-// the rest of the text away: the library has no other way to be stopped.
+// Counts the values of YAML documents without storing them. If there are too many values, it skips
+// the rest of the input: yaml-cpp has no other way to stop parsing.
 class CountingHandler final : public YAML::EventHandler {
  public:
   using Mark = YAML::Mark;
@@ -150,10 +151,10 @@ class CountingHandler final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  // What comes next in a list or a map.
+  // The kind of the next node in a list or a map.
   enum class Next : std::uint8_t { kElement, kKey, kValue };
 
-  // A key is no value.
+  // Keys of maps do not count as values.
   void add_node() {
     if (!open_.empty() && open_.back() == Next::kKey) {
       open_.back() = Next::kValue;
@@ -175,11 +176,11 @@ class CountingHandler final : public YAML::EventHandler {
 
 struct YamlCount {
   int documents = 0;
-  bool is_beyond = false;  ///< There are more values than may be.
+  bool is_beyond = false;  ///< There are more values than allowed.
 };
 
-// At most two: of a comma where none can be yaml-cpp 0.7 makes documents without end, and LoadAll()
-// collects them (its issue 1040).
+// Counts to two at most. For a misplaced comma yaml-cpp 0.7 makes an endless number of documents,
+// and LoadAll() would collect them all (yaml-cpp issue 1040).
 YamlCount count_documents(absl::string_view text, std::size_t max_values) {
   std::istringstream stream{std::string(text)};
   CountingHandler handler(stream, max_values);
@@ -189,14 +190,14 @@ YamlCount count_documents(absl::string_view text, std::size_t max_values) {
     while (count.documents < 2 && !handler.is_beyond() && parser.HandleNextDocument(handler))
       ++count.documents;
   } catch (const YAML::Exception&) {
-    // Load() says what is wrong with the first one, unless its text was taken away.
+    // Load() reports the error of the first document, unless the handler has skipped the input.
     ++count.documents;
   }
   count.is_beyond = handler.is_beyond();
   return count;
 }
 
-// One text of YAML on its way to JSON.
+// Converts one YAML text to JSON.
 class YamlConversion {
  public:
   YamlConversion(absl::string_view text, std::size_t max_values)
@@ -263,7 +264,7 @@ class YamlConversion {
   }
 
   std::size_t max_values_;
-  bool is_limit_;  ///< The user's, or that of the text's own size.
+  bool is_limit_;  ///< max_values_ is the caller's limit; else the limit by text size.
   std::size_t values_ = 0;
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// YAML or JSON text as one tree of JSON values, with the lines where the elements of lists begin.
+// Document — YAML or JSON text as one tree of JSON values, with the line of each list element.
 //
 //   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
 //
-// A plain YAML scalar is null, a boolean or a number where JSON would read it so; a quoted one is
-// always a string. Aliases are expanded. Depth and size (after expansion) are limited, the latter
-// by the text's own too, so that a small hostile text stays cheap: a text without aliases has fewer
-// values than bytes. The exceptions of both libraries end here.
+// A plain YAML scalar is null, a boolean or a number if JSON reads the same text so. A quoted
+// scalar is always a string. Aliases are expanded.
+//
+// Depth and number of values (after expansion) are limited. The number of values is also limited by
+// the size of the text, so that a small hostile text stays cheap. Text without aliases never
+// reaches that limit: it has fewer values than bytes. The exceptions of both libraries end here.
 
 #pragma once
 
@@ -24,9 +26,9 @@
 
 namespace signalbox::xds {
 
-/// Sixteen LB policies in each other take eighty levels of it (max_lb_policy_nesting).
+/// Sixteen nested LB policies (max_lb_policy_nesting) take eighty of these levels.
 inline constexpr int kMaxDocumentDepth = 128;
-/// Values of a text, for each of its bytes: aliases are expanded.
+/// Values per byte of text, after aliases are expanded.
 inline constexpr std::size_t kMaxValuesPerByte = 16;
 
 struct Document {
@@ -35,9 +37,9 @@ struct Document {
       lines;  // By key of the root: the line of each list element. Empty for JSON.
 };
 
-/// Errors name the line where there is one, but not the source of the text: the caller knows it.
-/// RESOURCE_EXHAUSTED: the text has more values than `max_values`, which is found before anything
-/// is built for them.
+/// Errors name the line if it is known. They do not name the source of the text, which the caller
+/// adds. RESOURCE_EXHAUSTED: the text has more than `max_values` values. The values are counted
+/// before a tree is built for them.
 absl::StatusOr<Document> parse_json_document(absl::string_view text,
                                              std::size_t max_values = kMaxFileValues);
 absl::StatusOr<Document> parse_yaml_document(absl::string_view text,

@@ -19,8 +19,8 @@ namespace {
 namespace protobuf = ::google::protobuf;
 using Json = nlohmann::ordered_json;
 
-// An accepted resource may hold what nobody here knows (an optional filter, metadata). To JSON's
-// converter, which would give up, it is a message without fields.
+// Resolves unknown types to a message without fields. An accepted resource may hold Anys of unknown
+// types (an optional filter, metadata), and the JSON converter would fail on them.
 class ForgivingResolver final : public protobuf::util::TypeResolver {
  public:
   protobuf::util::Status ResolveMessageType(const std::string& type_url,
@@ -43,7 +43,7 @@ std::string rfc3339(WallTime time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
-// Beside `@type`, as in an Any.
+// Puts the fields of a resource beside `@type`, as in an Any.
 Json content(protobuf::util::TypeResolver& resolver,
              absl::string_view type_url,
              const std::string& bytes) {

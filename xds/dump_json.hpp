@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dump_json — a ResourceDump as JSON, in the words of CSDS.
+// dump_json — a ResourceDump as JSON, with the field names of CSDS.
 //
 //   client_core ─▶ ResourceDump ─▶ [dump_json] ─▶ Runtime::dump_json, GET /config_dump
 //
 //   {"node": {"id": "…"},
-//    "xds_servers": [{"server_uri": "…", "connected": true}],            ours; "error" where not
+//    "xds_servers": [{"server_uri": "…", "connected": true}],            addition (1)
 //    "generic_xds_configs": [
 //      {"type_url": "…", "name": "…", "client_status": "NACKED",
-//       "version_info": "…", "last_updated": "…", "xds_config": {…},     of the resource in use
+//       "version_info": "…", "last_updated": "…", "xds_config": {…},     (2)
 //       "error_state": {"details": "…", "version_info": "…", "last_update_attempt": "…"},
-//       "xds_server": "…"}]}                                             ours
+//       "xds_server": "…"}]}                                             addition
 //
-// The rest is envoy.service.status.v3.ClientConfig with the API's names. What is empty is left out.
-// Times are RFC 3339, in UTC, to the millisecond.
+//   (1) "error" is added if the server is not connected.
+//   (2) These three fields describe the resource in use.
 //
-// `xds_config` has the fields that our messages have, which are those that are read; in an Any of a
-// type that they lack, nothing but `@type` is shown. What may be a secret is "[redacted]": members
-// called as keys, tokens, passwords and inline data are, at any depth, and what a header that
-// carries credentials is matched with.
+// All other fields are those of envoy.service.status.v3.ClientConfig, with the API's names. Empty
+// fields are left out. Times are RFC 3339, in UTC, to the millisecond.
+//
+// `xds_config` shows only the fields that signalbox's own messages have. An Any of an unknown type
+// shows only `@type`. Possible secrets are shown as "[redacted]", at any depth (redaction.hpp).
 //
 // Pure; any thread.
 //
@@ -34,7 +35,8 @@ namespace signalbox::xds {
 
 nlohmann::ordered_json to_json(const ResourceDump& dump);
 
-/// As text, indented by two spaces, with a newline at the end. What is no UTF-8 is replaced.
+/// As text, indented by two spaces, with a newline at the end. Bytes that are not UTF-8 are
+/// replaced.
 std::string to_json_text(const ResourceDump& dump);
 
 }  // namespace signalbox::xds

@@ -46,7 +46,7 @@ std::string to_json_text(const ExplainedCall& call, const Explanation& explanati
        {{"code", absl::StatusCodeToString(explanation.status.code())},
         {"message", std::string(explanation.status.message())}}},
       {"steps", std::move(steps)}};
-  // What a control plane, or a call, names need not be UTF-8: dump() would throw.
+  // Names from a control plane or a call need not be UTF-8. dump() would throw without `replace`.
   return answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

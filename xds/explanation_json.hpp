@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explanation_json — where a call would go, and why, as JSON.
+// explanation_json — the route of one call through the pickers, with reasons, as JSON.
 //
 //   lb::Router::explain ─▶ Explanation ─▶ [to_json_text] ─┬▶ GET /explain
 //                                                         └▶ `signalbox explain --json`
 //
 //   {"target": "xds:///orders", "method": "/shop.Orders/Place", "seed": 42,
-//    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "address": "ip:port",
-//    "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
+//    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "leaf": "…",
+//    "address": "ip:port", "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
 //    "steps": [{"room": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
 //
-// Strings are "" where there is none. No value of a header or a cookie is in it.
+// Strings without a value are "". The JSON has no value of a header or of a cookie.
 
 #pragma once
 

@@ -28,7 +28,7 @@ std::string health_request(const std::string& service) {
 bool is_serving(absl::string_view response) {
   UnknownFieldSet message;
   if (!message.ParseFromArray(response.data(), static_cast<int>(response.size()))) return false;
-  std::uint64_t status = 0;  // Of several the last counts.
+  std::uint64_t status = 0;  // If the field occurs several times, the last value counts.
   for (int i = 0; i < message.field_count(); ++i) {
     const UnknownField& field = message.field(i);
     if (field.number() == kStatus && field.type() == UnknownField::TYPE_VARINT)

@@ -12,7 +12,7 @@
 
 namespace signalbox::xds {
 
-/// A serialised HealthCheckRequest. Empty: of the server as a whole.
+/// A serialised HealthCheckRequest. An empty `service` asks for the server as a whole.
 std::string health_request(const std::string& service);
 
 /// Whether a serialised HealthCheckResponse says SERVING.

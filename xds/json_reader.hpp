@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a JSON object field by field and collects what is wrong, so that all of it is seen at once.
+// JsonReader — reads a JSON object field by field and collects all errors, to report them together.
 //
 //   JsonReader root(document, "", errors);
 //   root.each_object("xds_servers", …, [](const JsonReader& server) { server.string(…); });
 //   errors ── "xds_servers[0].server_uri: expected a string, found number 3"
 //
-// A reader is a cursor: a value, the path that leads to it, and the list that it adds errors to.
-// Where a field is missing or wrong, an empty value is returned and reading goes on. Scalars are
-// quoted in errors; objects and lists, which may hold secrets, are not.
+// A reader is a cursor: a value, the path of the value, and the list that errors are added to. For
+// a missing or wrong field it returns an empty value, and reading goes on. Errors quote scalars.
+// They do not quote objects and lists, which may hold secrets.
 
 #pragma once
 
@@ -25,7 +25,7 @@ class JsonReader {
  public:
   enum class Presence { kRequired, kOptional };
 
-  /// Both must outlive the reader. Precondition: `value` is an object.
+  /// `value` and `errors` must outlive the reader. Precondition: `value` is an object.
   JsonReader(const nlohmann::json& value, std::string path, std::vector<std::string>& errors)
       : value_(value), path_(std::move(path)), errors_(errors) {}
 
@@ -33,18 +33,18 @@ class JsonReader {
 
   std::string string(const std::string& key, Presence presence) const;
 
-  /// The strings of an optional list; whatever else is in it is left out.
+  /// The strings of an optional list; elements of other types are left out.
   std::vector<std::string> strings(const std::string& key) const;
 
-  /// Calls with a reader of the object, if it is there and one.
+  /// Calls `read` with a reader of the object. A missing key is fine; another type is an error.
   void object(const std::string& key, const std::function<void(const JsonReader&)>& read) const;
 
-  /// Calls with a reader of every object in a list. An empty list counts as missing.
+  /// Calls `read` for every object of a list. A required list must not be empty.
   void each_object(const std::string& key,
                    Presence presence,
                    const std::function<void(const JsonReader&)>& read) const;
 
-  /// Calls with every key of this object and a reader of its value, which must be an object.
+  /// Calls `read` for every key of this object. The value of each key must be an object.
   void each_member(const std::function<void(const std::string&, const JsonReader&)>& read) const;
 
   void error(absl::string_view key, absl::string_view what) const;
@@ -52,7 +52,7 @@ class JsonReader {
   const nlohmann::json& value() const { return value_; }
 
  private:
-  // The value of a key; nullptr, and an error where it is required, if it is missing.
+  // The value of a key; nullptr if it is missing, which is an error for a required key.
   const nlohmann::json* find(const std::string& key,
                              Presence presence,
                              absl::string_view kind) const;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much of anything a control plane may send us. What goes beyond is an error of that
-// resource, with the field, what was found, and the name of the limit.
+// Limits on the configuration that a control plane may send. A value beyond a limit is an error of
+// its resource. The error has the field, the value found, and the name of the limit.
 //
 //   bytes ─▶ xds/parse (these limits) ─▶ validated resource, or Rejection{kLimit, "max_routes"}
 //
-// The limits are far above what a real deployment needs, and low enough that no single resource
-// takes the process down. Where others are wanted, RuntimeOptions::limits has them, and `signalbox
-// check
-// --limit NAME=NUMBER`. What counts entries or weighs bytes is applied before they are decoded.
+// The limits are far above the needs of a real deployment, and low enough that no single resource
+// takes the process down. RuntimeOptions::limits changes them, and so does
+// `signalbox check --limit NAME=NUMBER`. Limits on numbers of entries and on memory are applied
+// before the entries are decoded.
 
 #pragma once
 
@@ -38,40 +38,41 @@ inline constexpr std::size_t kMaxRegexesMemory = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxFileValues = 1'000'000;
 
-/// The name of a member is the name of the limit in errors.
+/// Errors call a limit by the name of its member.
 struct Limits {
-  /// Of one DiscoveryResponse.
+  /// Size of one DiscoveryResponse, in bytes.
   std::size_t max_message_bytes = kMaxMessageBytes;
-  /// Of one CDS response; of one aggregate; of one route.
+  /// Clusters in one CDS response, in one aggregate cluster, or in one route.
   std::size_t max_clusters = kMaxClusters;
-  /// Of one cluster.
+  /// Endpoints of one cluster.
   std::size_t max_endpoints = kMaxEndpointsPerCluster;
-  /// In all virtual hosts of a route configuration together.
+  /// Routes in all virtual hosts of a route configuration together.
   std::size_t max_routes = kMaxRoutes;
-  /// Of resources, clusters, filters, headers, domains and the like, in bytes.
+  /// Length of a name (resource, cluster, filter, header, domain and the like), in bytes.
   std::size_t max_name_length = kMaxNameLength;
-  /// Of one RE2 pattern, in bytes.
+  /// Length of one RE2 pattern, in bytes.
   std::size_t max_regex_length = kMaxRegexLength;
-  /// Of one compiled RE2 pattern, in bytes; more than kMostRegexMemory is as much.
+  /// Memory of one compiled RE2 pattern, in bytes. Values above kMostRegexMemory count as
+  /// kMostRegexMemory.
   std::size_t max_regex_memory = kMaxRegexMemory;
-  /// How often an Any may be wrapped in another (Resource, FilterConfig).
+  /// Nested wrappers around one Any (Resource, FilterConfig).
   std::size_t max_any_nesting = kMaxAnyNesting;
-  /// A load_balancing_policy inside another (A52).
+  /// Nested load_balancing_policy messages (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
-  /// Of one cluster; each is done at each of its endpoints.
+  /// Health checks of one cluster. Each check is run against each endpoint of the cluster.
   std::size_t max_health_checks = kMaxHealthChecks;
-  /// Of one response, or of one resource file.
+  /// Resources in one response, or in one resource file.
   std::size_t max_resources = kMaxResources;
-  /// What all resources of one response take as decoded messages, in bytes, as far as it can be
-  /// told before they are decoded. A plain endpoint takes some 400 bytes of it.
+  /// Memory of all decoded messages of one response, in bytes. It is estimated before the messages
+  /// are decoded. A plain endpoint takes some 400 bytes.
   std::size_t max_decoded_memory = kMaxDecodedMemory;
-  /// How many different RE2 patterns one response has.
+  /// Different RE2 patterns in one response.
   std::size_t max_regexes = kMaxRegexes;
-  /// Of all different RE2 patterns of one response together, in bytes.
+  /// Total length of all different RE2 patterns of one response, in bytes.
   std::size_t max_regexes_length = kMaxRegexesLength;
-  /// Of all different RE2 patterns of one response together, compiled, in bytes.
+  /// Total memory of all different compiled RE2 patterns of one response, in bytes.
   std::size_t max_regexes_memory = kMaxRegexesMemory;
-  /// Of one resource file.
+  /// Size of one resource file, in bytes.
   std::size_t max_file_bytes = kMaxFileBytes;
   /// How many values (objects, lists, scalars) one resource file has, its aliases expanded.
   std::size_t max_file_values = kMaxFileValues;
@@ -84,7 +85,7 @@ struct NamedLimit {
   std::size_t Limits::*member;
 };
 
-/// Every limit, by the name that errors give it.
+/// Every limit with its name in errors.
 inline constexpr std::array kNamedLimits = {
     NamedLimit{"max_message_bytes", &Limits::max_message_bytes},
     NamedLimit{"max_clusters", &Limits::max_clusters},
@@ -105,20 +106,22 @@ inline constexpr std::array kNamedLimits = {
     NamedLimit{"max_file_values", &Limits::max_file_values},
 };
 
-/// Of one resource; the rest is counted. A NACK must fit into a request.
+/// Errors listed for one resource; further errors are only counted. A NACK must fit into a request.
 inline constexpr std::size_t kMaxListedErrors = 32;
-/// Of one resource: the parser stops to look for more.
+/// Errors of one resource after which the parser stops looking for more.
 inline constexpr std::size_t kManyErrors = 1000;
-/// Of one response, in its NACK; the rest is counted. As many are kept of resources without a name.
+/// Resource errors listed in the NACK of one response; further errors are only counted. The errors
+/// of resources without a name have a limit of the same size.
 inline constexpr std::size_t kMaxKeptErrors = 16;
-/// Of the errors of one response's resources together, in bytes: the texts of the others are not
-/// kept.
+/// Total length of the errors kept for the resources of one response, in bytes. Texts beyond it are
+/// dropped.
 inline constexpr std::size_t kMaxKeptErrorText = std::size_t{256} << 10U;
-/// Of the errors of one response together, in bytes.
+/// Length of the error_detail message of one NACK, in bytes.
 inline constexpr std::size_t kMaxNackDetailLength = std::size_t{256} << 10U;
-/// Of a value that is quoted in an error, in bytes.
+/// Length of a value that is quoted in an error, in bytes.
 inline constexpr std::size_t kMaxQuotedLength = 128;
-/// Of what a server says of a resource that it does not send (A88), in bytes; the rest is cut off.
+/// Length of a server's error text for a resource that it does not send (A88), in bytes. The rest
+/// is cut off.
 inline constexpr std::size_t kMaxResourceErrorLength = 1024;
 
 }  // namespace signalbox::xds

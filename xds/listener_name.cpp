@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a target to a listener's name (gRFC A47).
+// Converts a target to the name of a listener (gRFC A47).
 //
-//   xds:///name            the bootstrap's default template; the name is percent-encoded if that is
-//   an xdstp: name xds://authority/name   the authority's template; always an xdstp: name
+//   xds:///name            by the bootstrap's default template
+//   xds://authority/name   by the authority's template, which is always an xdstp: name
+//
+// The target's name is percent-encoded if the template is an xdstp: name.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -25,8 +27,7 @@ absl::Status bad_target(absl::string_view target, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("target \"", target, "\": ", why));
 }
 
-// The parts without their percent-encoding. A query or fragment means nothing here and is left out,
-// as in gRPC.
+// The parts of a target, percent-decoded. Queries and fragments are ignored, as in gRPC.
 absl::StatusOr<Target> parse_target(absl::string_view target) {
   absl::string_view rest = target;
   if (!absl::ConsumePrefix(&rest, "xds:")) {
@@ -45,7 +46,7 @@ absl::StatusOr<Target> parse_target(absl::string_view target) {
     return bad_target(target, "a % is not followed by two hexadecimal digits");
   }
   if (decoded_name->empty()) return bad_target(target, "the name is empty");
-  // A request that held it would be none, and end the stream for all that others watch.
+  // A request with such a name would be invalid and end the stream, for all other watchers too.
   if (!is_utf8(*decoded_name)) {
     return bad_target(target, "the name is not UTF-8");
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How we introduce ourselves: the bootstrap's node, with what every client adds (gRFC A27).
+// make_node — the client's Node message: the bootstrap's node, with user agent and client features
+// (gRFC A27).
 //
 //   Bootstrap::node ──▶ [make_node] ──▶ `node` of a stream's first request, of LRS and of CSDS
 
@@ -13,12 +14,13 @@
 
 namespace signalbox::xds {
 
-/// `overprovisions`: by its runtime's own choice this client spreads calls over priorities by
-/// health (tiered mode). Where it does not, the control plane is told that it must not count on
-/// that (ENV-26); where a cluster's metadata asks for it, whoever wrote that knows.
+/// `overprovisions`: the runtime's options make this client spread calls over priorities by health
+/// (tiered mode). If false, the node says that the control plane must not rely on such spreading
+/// (ENV-26). A cluster that selects tiered mode by its metadata does not change the node: the
+/// author of that metadata knows about the mode.
 ///
-/// Fails where the metadata is no JSON object or too deep for a message; parse_bootstrap refuses
-/// such.
+/// Fails if the metadata is no JSON object or is nested too deeply for a message. parse_bootstrap
+/// refuses such metadata.
 absl::StatusOr<envoy::config::core::v3::Node> make_node(const NodeConfig& config,
                                                         bool overprovisions = false);
 

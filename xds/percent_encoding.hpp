@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Percent-encoding of the parts of a URI (RFC 3986), for targets and xdstp: names (gRFC A47).
-// Letters, digits, `-._~`, the sub-delimiters, `:` and `@` stand for themselves; so does `/` in a
-// path, and `[` and `]` in an authority.
+// Letters, digits, `-._~`, the sub-delimiters, `:` and `@` are not encoded. Neither is `/` in a
+// path, nor `[` and `]` in an authority.
 
 #pragma once
 
@@ -16,7 +16,7 @@ namespace signalbox::xds {
 std::string percent_encode_path(absl::string_view text);
 std::string percent_encode_authority(absl::string_view text);
 
-/// Nothing where a `%` is not followed by two hexadecimal digits.
+/// nullopt if a `%` is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(absl::string_view text);
 
 }  // namespace signalbox::xds

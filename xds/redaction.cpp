@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Without `_`, `-` and capitals.
+// Names in the form of plain(): lower case, without `_` and `-`.
 constexpr std::array kSecretEndings = std::to_array<absl::string_view>({
     "password",
     "passwords",
@@ -34,12 +34,12 @@ constexpr std::array kSecretEndings = std::to_array<absl::string_view>({
     "signingkey",
     "authorization",
 });
-// `tokens` as a whole: max_tokens is a number of them.
+// `tokens` is matched as a whole name only: max_tokens is a number.
 constexpr std::array kSecretNames =
     std::to_array<absl::string_view>({"inlinebytes", "inlinestring", "tokens"});
-// What is not told by its ending.
+// Secret headers that kSecretEndings does not match.
 constexpr std::array kSecretHeaders = std::to_array<absl::string_view>({"cookie", "setcookie"});
-// Where a header, or another pair, has its name.
+// Members that hold the name of a header or of another name-value pair.
 constexpr std::array kNamesOfNames =
     std::to_array<absl::string_view>({"name", "key", "header_name"});
 
@@ -67,13 +67,13 @@ bool names_secret_header(const Json& object) {
   });
 }
 
-// Of a header: what it is compared with, rewritten to, or is.
+// Whether a member holds the value of a header: its match pattern, its rewrite or the value itself.
 bool tells_header(const std::string& member) {
   return absl::EndsWith(member, "_match") || member == "regex_rewrite" || member == "value" ||
          member == "raw_value";
 }
 
-// That something is there, or is not, may be seen.
+// Booleans and empty values are kept: the presence of a secret may be shown.
 void take_out(Json& value) {
   if (!value.empty() && !value.is_boolean()) value = std::string(kRedacted);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// redaction — takes out of JSON what may be a secret, before people see it.
+// redaction — replaces possible secrets in JSON, before the JSON is shown.
 //
 //   resource ─▶ JSON ─▶ [redact] ─▶ dump
 //
-// By name, at any depth: also what an extension's Struct holds, of which no schema is known, is
-// looked at. Spelling does not matter: private_key, privateKey and Private-Key are one name.
+// A secret is recognised by the name of its member, at any depth. Names are used because the Struct
+// of an extension has no known schema. Spelling does not matter: private_key, privateKey and
+// Private-Key are one name.
 //
 // Source: the fields that the xDS API marks as sensitive (udpa.annotations.sensitive).
 
@@ -18,8 +19,9 @@ namespace signalbox::xds {
 
 inline constexpr absl::string_view kRedacted = "[redacted]";
 
-/// Replaces, with kRedacted, the value of every member that is called as a secret is, and what a
-/// header that carries credentials is matched with.
+/// Replaces the value of every member with the name of a secret (key, token, password, inline data
+/// and the like) by kRedacted. For a header that carries credentials, replaces the values and
+/// patterns that it is matched with.
 void redact(nlohmann::ordered_json& value);
 
 }  // namespace signalbox::xds

@@ -27,9 +27,9 @@ absl::string_view name_field_of(absl::string_view type_url) {
   return type_url == kClusterLoadAssignmentTypeUrl ? "cluster_name" : "name";
 }
 
-// The string in a field of the bytes. Fails where no receiver could read them: protobuf limits the
-// depth of messages, and a level of a Struct takes three.
-// Precondition: the bytes are of the type that the URL says, and `field` is one of its strings.
+// The value of a string field of the resource. Fails if no receiver could parse the bytes: protobuf
+// limits the depth of messages, and one level of a Struct takes three levels.
+// Precondition: the bytes are of the type of the URL, and `field` is a string field of that type.
 absl::StatusOr<std::string> read_string(const ResourceBytes& resource, absl::string_view field) {
   const protobuf::Descriptor* descriptor = find_message(resource.type_url);
   const std::unique_ptr<protobuf::Message> message(
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> read_string(const ResourceBytes& resource, absl::str
                                              descriptor->FindFieldByName(std::string(field)));
 }
 
-// `@type` of an object; an error text where there is none that names a resource.
+// `@type` of an object; an error if it is missing or names no resource type.
 absl::StatusOr<std::string> resource_type(const json& object) {
   if (!object.is_object()) {
     return absl::InvalidArgumentError(
@@ -65,8 +65,8 @@ absl::StatusOr<std::string> resource_type(const json& object) {
   return type_url;
 }
 
-// protobuf's word for a field that the type lacks is taken for a misspelt one; most are fields that
-// Envoy has and nobody here reads.
+// protobuf's "Cannot find field" sounds like a misspelt field. Most such fields exist in Envoy, and
+// signalbox does not read them.
 std::string in_our_words(absl::string_view why) {
   const bool is_unknown_field = absl::ConsumeSuffix(&why, ": Cannot find field.");
   return absl::StrCat(why,

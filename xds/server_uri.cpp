@@ -12,7 +12,7 @@
 namespace signalbox::xds {
 namespace {
 
-// "[::1]:80" and "a.b:80" without the port; a bare IPv6 address as it is.
+// "[::1]:80" and "a.b:80" without the port; a bare IPv6 address unchanged.
 absl::string_view host_of(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "[")) return address.substr(0, address.find(']'));
   const std::size_t colon = address.find(':');
@@ -26,7 +26,7 @@ bool is_loopback(absl::string_view server_uri) {
     return true;
   for (const absl::string_view scheme : {"dns:", "ipv4:", "ipv6:", "passthrough:"}) {
     if (!absl::ConsumePrefix(&server_uri, scheme)) continue;
-    // "///host" and "//resolver/host": the path is what is connected to.
+    // "///host" and "//resolver/host": the path names the server.
     if (absl::ConsumePrefix(&server_uri, "//")) {
       const std::size_t path = server_uri.find('/');
       server_uri.remove_prefix(path == absl::string_view::npos ? server_uri.size() : path + 1);
@@ -37,7 +37,7 @@ bool is_loopback(absl::string_view server_uri) {
       absl::StrReplaceAll(server_uri, {{"%5B", "["}, {"%5b", "["}, {"%5D", "]"}, {"%5d", "]"}});
   const absl::string_view host = host_of(address);
   if (absl::EqualsIgnoreCase(host, "localhost") || host == "::1") return true;
-  // "127.example" is a name.
+  // "127.example" is a host name, no address.
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }

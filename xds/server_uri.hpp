@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be said of a control plane's gRPC target without asking anybody.
+// Facts about a control plane's gRPC target that need no name resolution.
 //
 //   "dns:///localhost:18000" ─▶ [is_loopback] ─▶ whether it is on this machine
-//   "unix:////run/xds.sock"  ─▶ [dial_target] ─▶ what gRPC is given
+//   "unix:////run/xds.sock"  ─▶ [dial_target] ─▶ the target for gRPC
 
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace signalbox::xds {
 
-/// Whether what is sent there stays on this machine: a unix socket, `localhost`, an address of
-/// 127.0.0.0/8 or ::1. Other names are not resolved, and count as elsewhere.
+/// Whether traffic to the server stays on this machine: the target is a unix socket, `localhost`,
+/// an address of 127.0.0.0/8, or ::1. Other names are not resolved, and count as remote.
 bool is_loopback(absl::string_view server_uri);
 
-/// What a gRPC channel to the server is made of. gRPC 1.51 takes apart the address of a socket once
-/// more, and would find an authority in the path of `unix:////run/xds.sock`: an absolute path has
-/// one slash.
+/// The target from which a gRPC channel to the server is made. gRPC 1.51 parses the address of a
+/// socket twice, and would find an authority in the path of `unix:////run/xds.sock`. Leading
+/// slashes of an absolute path are therefore reduced to one.
 std::string dial_target(absl::string_view server_uri);
 
 }  // namespace signalbox::xds

@@ -50,7 +50,7 @@ std::string url_of(absl::string_view full_name) {
   return absl::StrCat(kHost, "/", absl::StripPrefix(full_name, kPrefix));
 }
 
-// A type URL that protobuf's own resolver made, in the API's spelling.
+// Converts a type URL of protobuf's own resolver to the API's spelling.
 void to_api_spelling(std::string& type_url) {
   if (!type_url.empty()) type_url = url_of(api_name(type_url));
 }
@@ -63,9 +63,9 @@ protobuf::util::Status unknown(const std::string& type_url) {
   return protobuf::util::NotFoundError(absl::StrCat("unknown type ", type_url));
 }
 
-// A static library gives the linker only what is referred to, and a message that occurs only inside
-// an Any is referred to by nobody. So every such message has a row here; the messages below it come
-// with it.
+// The linker takes only referenced objects from a static library, and no code references a message
+// that occurs only inside an Any. Every such message therefore has a row here. The messages that it
+// contains are linked with it.
 bool link_messages() {
   const std::array descriptors = {
       envoy::config::cluster::v3::Cluster::descriptor(),

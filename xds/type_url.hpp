@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one rule between our messages and the xDS API's names.
+// type_url — converts between the names of signalbox's messages and the names of the xDS API.
 //
-//   signalbox.envoy.config.cluster.v3.Cluster               our descriptor and C++ type
+//   signalbox.envoy.config.cluster.v3.Cluster               signalbox's descriptor and C++ type
 //        ▲  │
 //        │  ▼
 //   type.googleapis.com/envoy.config.cluster.v3.Cluster     in an Any, on the wire or in a file
 //
-// Nothing else in xds/ puts a type URL together or takes one apart. The type resolver applies the
-// rule below protobuf's JSON conversion, so that `@type` is written as the API spells it, at any
-// depth; our own spelling (`signalbox.envoy…`) is refused.
+// Nothing else in xds/ builds or splits a type URL. The type resolver applies this conversion
+// inside protobuf's JSON conversion, so that `@type` has the API's spelling at any depth. The
+// spelling with the prefix (`signalbox.envoy…`) is refused.
 
 #pragma once
 
@@ -34,7 +34,7 @@ inline constexpr absl::string_view kClusterTypeUrl =
 inline constexpr absl::string_view kClusterLoadAssignmentTypeUrl =
     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-/// The type URL that an Any holding this message carries.
+/// The type URL of an Any that holds this message.
 std::string type_url_of(const ::google::protobuf::Descriptor& descriptor);
 
 template <typename Message>
@@ -42,20 +42,20 @@ std::string type_url_of() {
   return type_url_of(*Message::descriptor());
 }
 
-/// The type URL of a resource that can be subscribed to, and back; nothing for every other type.
+/// Conversions for resource types that can be subscribed to; nullopt for any other type URL.
 absl::string_view type_url_of(ResourceType type);
 std::optional<ResourceType> resource_type_of(absl::string_view type_url);
 
-/// What stands after the last slash: the message's name in the API. The whole text where there is
-/// no slash.
+/// The message's name in the API: the text after the last slash, or the whole text if there is no
+/// slash.
 absl::string_view api_name(absl::string_view type_url);
 
-/// The message for a type URL: ours if we have one, else any other that is linked in under its own
-/// name; nullptr for none.
+/// The message for a type URL: signalbox's own message if there is one, else a linked message with
+/// the API's full name; nullptr if there is neither.
 const ::google::protobuf::Descriptor* find_message(absl::string_view type_url);
 
-/// Resolves the API's type URLs to our messages for protobuf's JSON conversions. Immutable, usable
-/// from any thread.
+/// Resolves the API's type URLs to signalbox's messages for protobuf's JSON conversions. Immutable,
+/// usable from any thread.
 std::unique_ptr<::google::protobuf::util::TypeResolver> make_type_resolver();
 
 }  // namespace signalbox::xds

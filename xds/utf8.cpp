@@ -16,26 +16,26 @@ namespace {
 namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
 
-// As deep as protobuf itself reads.
+// protobuf's own default depth limit.
 constexpr int kMaxDepth = 100;
 
-// The four forms of a value on the wire that are still in use.
+// The four wire types that are still in use.
 constexpr std::uint32_t kVarint = 0;
 constexpr std::uint32_t kFixed64 = 1;
 constexpr std::uint32_t kLengthDelimited = 2;
 constexpr std::uint32_t kFixed32 = 5;
 
-// Of a character of several bytes, any but the first.
+// Whether the byte is part of a multi-byte character, but not its first byte.
 bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
 struct Value {
   int field = 0;
-  std::optional<absl::string_view> content;  ///< Of one that is length-delimited.
+  std::optional<absl::string_view> content;  ///< Set for length-delimited values.
 };
 
-// The next value of a message; nullopt at its end, or where it is none.
+// The next value of a message; nullopt at the end of the message, or at malformed bytes.
 std::optional<Value> next_value(absl::string_view bytes, protobuf::io::CodedInputStream& stream) {
   const std::uint32_t tag = stream.ReadTag();
   Value value{static_cast<int>(tag >> 3U), std::nullopt};
@@ -67,7 +67,7 @@ std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor&
   if (depth == kMaxDepth) return std::nullopt;
   protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                         static_cast<int>(bytes.size()));
-  std::map<int, std::size_t> seen;  // How often each field came.
+  std::map<int, std::size_t> seen;  // Occurrences of each field so far.
   while (const auto value = next_value(bytes, stream)) {
     const FieldDescriptor* field = type.FindFieldByNumber(value->field);
     if (field == nullptr || !value->content.has_value()) continue;

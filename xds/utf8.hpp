@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings that are not UTF-8: protobuf refuses the message that has one, and does not return which.
+// utf8 — finds the string that is not UTF-8. protobuf refuses a message with such a string, and
+// does not say which string it is.
 //
 //   bytes ─▶ decode, refused ─▶ [find_bad_text] ─▶ "eds_cluster_config.service_name" ─▶ NACK
 //
-// Looked for only once a message has been refused: a good one costs nothing. Invalid bytes inside
-// an Any are found when the Any is decoded.
+// The search runs only after protobuf has refused a message, so valid messages cost nothing.
+// Invalid bytes inside an Any are found when the Any is decoded.
 //
-// Source: protobuf's language guide (a string is UTF-8, or its message no message).
+// Source: protobuf's language guide (a string field must be UTF-8).
 
 #pragma once
 
@@ -20,19 +21,19 @@
 
 namespace signalbox::xds {
 
-/// As protobuf judges it.
+/// By protobuf's own rules.
 bool is_utf8(absl::string_view text);
 
-/// Of a text the first `size` bytes, or up to three fewer: no character is cut in two.
+/// The first `size` bytes of the text, or up to three fewer, so that no character is cut in two.
 absl::string_view utf8_prefix(absl::string_view text, std::size_t size);
 
 struct BadText {
   std::string field;       ///< "endpoints[2].locality.zone"
-  absl::string_view text;  ///< Within the bytes.
+  absl::string_view text;  ///< A view into the bytes of the message.
 };
 
-/// The first string field that is not UTF-8 in the bytes of a message of this type; nullopt: none
-/// was found before the bytes stopped to be a message.
+/// The first string field that is not UTF-8, in the bytes of a message of this type. nullopt: none
+/// was found before the end of the bytes or the first malformed field.
 std::optional<BadText> find_bad_text(absl::string_view bytes,
                                      const ::google::protobuf::Descriptor& type);
 

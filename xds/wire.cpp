@@ -16,10 +16,10 @@ namespace {
 namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
 
-// As deep as protobuf itself reads.
+// protobuf's own default depth limit.
 constexpr int kMaxDepth = 100;
 
-// The forms of a value on the wire.
+// The wire types.
 constexpr std::uint64_t kVarint = 0;
 constexpr std::uint64_t kFixed64 = 1;
 constexpr std::uint64_t kLengthDelimited = 2;
@@ -28,7 +28,8 @@ constexpr std::uint64_t kEndGroup = 4;
 constexpr std::uint64_t kFixed32 = 5;
 constexpr std::uint64_t kMaxTag = 0xFFFFFFFFU;
 
-// What an allocation takes beyond its size, and an entry of a list beyond its object.
+// Estimated overheads, in bytes: of an allocation beyond its size, of a list entry beyond its
+// object, of an unknown field, and of a number in a list.
 constexpr std::size_t kAllocation = 16;
 constexpr std::size_t kListEntry = 16;
 constexpr std::size_t kUnknownValue = 32;
@@ -40,20 +41,20 @@ std::size_t size_of_text(std::size_t length) {
   return length <= kInPlace ? object : object + length + kAllocation;
 }
 
-// What weigh() has to know of a message type.
+// The facts of a message type that weigh() needs.
 struct Shape {
   enum class Kind : std::uint8_t { kUnknown, kNumber, kNumbers, kText, kMessage };
 
   struct Field {
     Kind kind = Kind::kUnknown;
-    std::uint32_t message = 0;  ///< Of kMessage: the place of its Shape.
+    std::uint32_t message = 0;  ///< For kMessage: the place of its Shape in Shapes.
   };
 
-  std::size_t size = 0;  ///< Of an object without content.
+  std::size_t size = 0;  ///< Of an empty object, in bytes.
   std::vector<Field> fields;
 };
 
-// Of an object without content.
+// Size of an empty object, in bytes.
 std::size_t size_of(const protobuf::Descriptor& type) {
   constexpr std::size_t kMapNode = 128;
   if (type.options().map_entry()) return kMapNode;
@@ -72,7 +73,7 @@ Shape::Kind kind_of(const FieldDescriptor& field) {
   }
 }
 
-// The shapes of a type and of all types below it; the type's own is the first.
+// The shapes of a type and of all types that it contains. The type's own shape is at place 0.
 class Shapes {
  public:
   explicit Shapes(const protobuf::Descriptor& type) { place_of(type); }
@@ -136,7 +137,7 @@ class Weighing {
         add_unknown(value);
         return;
       case Shape::Kind::kNumber:
-        // A text in the place of a number is kept as an unknown value.
+        // protobuf keeps a length-delimited value for a number field as an unknown field.
         if (value.content) add_unknown(value);
         return;
       case Shape::Kind::kNumbers:
@@ -220,7 +221,7 @@ std::optional<WireValue> WireReader::next() {
   return std::nullopt;
 }
 
-// The shapes of the few types that are weighed are made once each per thread.
+// Shapes are cached per thread. Few types are weighed, so the cache stays small.
 std::size_t weigh(absl::string_view bytes, const protobuf::Descriptor& type, std::size_t most) {
   thread_local std::map<const protobuf::Descriptor*, std::unique_ptr<const Shapes>> known;
   auto& shapes = known[&type];

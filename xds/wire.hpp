@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serialised messages, read without being decoded: nothing is built for what they hold.
+// wire — reads serialised messages without decoding them: it builds no objects for their content.
 //
-//   bytes ─▶ [WireReader] ─▶ one value after the other, views into the bytes
-//   bytes ─▶ [weigh]      ─▶ how much memory the decoded message would take
+//   bytes ─▶ [WireReader] ─▶ one value after the other, as views into the bytes
+//   bytes ─▶ [weigh]      ─▶ an estimate of the decoded message's memory
 //
-// protobuf builds an object for every entry of a message, and an empty entry is two bytes long:
-// one byte can cost a hundred. So the parser weighs bytes before it decodes them, and reads what is
-// around resources (responses, wrappers) as views.
+// protobuf builds an object for every entry of a message, and an empty entry is two bytes long. One
+// byte on the wire can therefore cost a hundred bytes of memory. For that reason the parser
+// estimates the memory of a message before it decodes the message. The messages around resources
+// (responses, wrappers) are read as views.
 //
-// lb/session/envoy_cookie has a reader of its own: xds and lb include nothing of each other, and
-// messages, which both include, holds no logic.
+// lb/session/envoy_cookie has a reader of its own, because xds and lb do not include each other,
+// and messages, which both include, holds no logic.
 
 #pragma once
 
@@ -26,9 +27,9 @@ namespace signalbox::xds {
 /// One value of a message.
 struct WireValue {
   int field = 0;
-  /// Of a value that is length-delimited: a string, bytes, a message, packed numbers.
+  /// Set for length-delimited values: a string, bytes, a message, packed numbers.
   std::optional<absl::string_view> content;
-  /// The value is inside a group, which is nothing that the xDS API has.
+  /// The value is a group or is inside one. The xDS API has no groups.
   bool in_group = false;
 };
 
@@ -37,10 +38,10 @@ class WireReader {
  public:
   explicit WireReader(absl::string_view bytes) : rest_(bytes) {}
 
-  /// The next value; nothing at the end of the bytes, or where they stop to be a message.
+  /// The next value; nullopt at the end of the bytes, or at malformed bytes.
   std::optional<WireValue> next();
 
-  /// Once next() returned nothing: whether the bytes are a message.
+  /// Whether all bytes are well-formed. Valid once next() has returned nullopt.
   bool is_whole() const { return rest_.empty() && !broken_ && group_depth_ == 0; }
 
  private:
@@ -53,9 +54,9 @@ class WireReader {
   int group_depth_ = 0;
 };
 
-/// An estimate, in bytes, of what protobuf allocates to decode these bytes as a message of the
-/// type; what stands inside an Any is counted as bytes. Stops as soon as the estimate is greater
-/// than `most`.
+/// Estimates the memory, in bytes, that protobuf allocates to decode these bytes as a message of
+/// the type. The content of an Any is counted as bytes. Stops as soon as the estimate exceeds
+/// `most`.
 std::size_t weigh(absl::string_view bytes,
                   const ::google::protobuf::Descriptor& type,
                   std::size_t most);

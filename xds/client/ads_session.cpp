@@ -33,7 +33,7 @@ void AdsSession::on(const Subscribe& event, Instant now) {
     note_change(*live, event.type);
     ask(*live, event.type, now);
   } else if (event.names.empty()) {
-    versions_.erase(event.type);  // S6: there is no stream to say so on.
+    versions_.erase(event.type);  // S6: without a stream no request will unsubscribe.
   } else if (std::holds_alternative<Idle>(state_) && !wanted_.empty()) {
     open(now);
   }
@@ -72,7 +72,7 @@ void AdsSession::go_on_decoding(Instant now) {
   const auto end = std::move(decoded->end);
   decoded.reset();
   take(*std::move(response), now);
-  if (end) on(*end, now);  // Dropped where the response has ended the stream.
+  if (end) on(*end, now);  // Ignored if the response has ended the stream.
 }
 
 void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
@@ -81,13 +81,13 @@ void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != stream) return;
   for (auto& [type, asked] : live->asked)
-    asked.unseen.clear();  // The response was of one type; requests of the others were in time.
+    asked.unseen.clear();  // Requests of the other types had current nonces.
   effects_.emplace_back(ReadNext{stream});
 }
 
 void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
   auto* live = std::get_if<Live>(&state_);
-  if (absl::IsUnimplemented(response.status())) return;  // A type that is none of ours.
+  if (absl::IsUnimplemented(response.status())) return;  // The type is not supported.
   if (!response.ok()) {
     effects_.emplace_back(CloseStream{live->stream});
     report_lost(*live);
@@ -95,7 +95,7 @@ void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
     return;
   }
   note_answer(*live);
-  if (!live->asked.contains(response->received.type)) return;  // S4: nothing to answer with.
+  if (!live->asked.contains(response->received.type)) return;  // The type was never requested.
   answer(*live, *response, now);
   effects_.emplace_back(std::move(response->received));
 }
@@ -156,7 +156,7 @@ void AdsSession::open(Instant now) {
   effects_.emplace_back(OpenStream{streams_});
 }
 
-// The stream is over: into Waiting for as long as the server is to be left alone.
+// The stream has ended: enters Waiting if StreamPace demands a wait.
 void AdsSession::leave(StreamPace::Ending ending, Instant now) {
   const Duration wait = pace_.closed(ending, now);
   if (wait > Duration::zero()) {
@@ -167,7 +167,7 @@ void AdsSession::leave(StreamPace::Ending ending, Instant now) {
   if (!wanted_.empty()) open(now);
 }
 
-// S8: there is nothing to answer with, and whatever else the stream brings would hide the error.
+// S8: there is no nonce to answer with. Further responses on the stream would hide the error.
 void AdsSession::refuse(const absl::Status& why, Instant now) {
   effects_.emplace_back(ResponseRefused{absl::IsResourceExhausted(why) ? RejectionReason::kLimit
                                                                        : RejectionReason::kParse});
@@ -189,8 +189,8 @@ const std::set<std::string>& AdsSession::wanted(ResourceType type) const {
   return found == wanted_.end() ? none : found->second;
 }
 
-// What is wanted may be wanted as before by the next request: the server has to see that it was
-// not.
+// Records names that are unwanted now, even if they are wanted again before the next request: the
+// server must see that they were unwanted (S6, S10).
 void AdsSession::note_change(Live& live, ResourceType type) {
   const auto found = live.asked.find(type);
   if (found == live.asked.end()) return;
@@ -201,7 +201,7 @@ void AdsSession::note_change(Live& live, ResourceType type) {
   if (names.empty()) asked.was_empty = true;
 }
 
-// Sends what is due of `type`: an answer, and what has changed of the names.
+// Sends the request of `type` that is due, if any: an answer, changed names, or both.
 void AdsSession::ask(Live& live, ResourceType type, Instant now) {
   if (!live.asked.contains(type)) {
     if (wanted(type).empty()) return;  // S4.
@@ -213,8 +213,8 @@ void AdsSession::ask(Live& live, ResourceType type, Instant now) {
   if (asked.unwritten) return;
   std::set<std::string> names;  // S10.
   std::ranges::set_difference(wanted(type), asked.given_up, std::inserter(names, names.end()));
-  // S6: an ACK has its response's version, and what was not wanted for a while is asked for
-  // without.
+  // S6: an ACK carries the version of its response. Names that were all unwanted in between must be
+  // requested without a version, so the ACK unsubscribes first.
   if (asked.answer && asked.was_empty) names.clear();
   if (!asked.answer) {
     if (names == asked.names) {
@@ -255,7 +255,7 @@ void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now
   }
   const bool is_repeated = asked.refused && asked.refused->detail == response.nack_detail &&
                            asked.refused->version == response.received.version;
-  if (is_repeated && !asked.answer) {  // S7; one that waits already will carry the new nonce.
+  if (is_repeated && !asked.answer) {  // S7; a NACK already due will carry the new nonce.
     if (!asked.held) asked.held = start_timer("nack", asked.refused->brake.next());
     return ask(live, type, now);
   }
@@ -284,9 +284,9 @@ void AdsSession::timer_elapsed(Live& live, const TimerId& timer, Instant now) {
   }
 }
 
-// The request carries all that is due. A NACK that waits goes along with changed names: without it
-// the request would pass for an ACK; and the next response answers another question, and repeats
-// nothing.
+// The request carries all that is due. If names have changed, it also carries a waiting NACK (S7):
+// without the NACK the server would take the request for an ACK. The next response then answers
+// another subscription, so it is no repetition.
 void AdsSession::send(Live& live,
                       ResourceType type,
                       std::set<std::string> names,
@@ -313,7 +313,7 @@ void AdsSession::send(Live& live,
   request.names = names;
   request.node = node;
   request.rejection = std::move(rejection);
-  if (names.empty()) versions_.erase(type);  // S6: on the wire once more, and let go.
+  if (names.empty()) versions_.erase(type);  // S6: this request still carries it.
   asked.names = std::move(names);
   asked.given_up.clear();
   asked.was_empty = false;
@@ -326,7 +326,7 @@ void AdsSession::send(Live& live,
   effects_.emplace_back(SendBytes{live.stream, encode(request)});
 }
 
-// --- what the client is told ------------------------------------------------
+// --- reports to the client --------------------------------------------------
 
 void AdsSession::note_answer(Live& live) {
   live.answered = true;
@@ -335,10 +335,10 @@ void AdsSession::note_answer(Live& live) {
   effects_.emplace_back(ServerStatusChanged{absl::OkStatus()});
 }
 
-// Nothing is asked of any server while there is no stream.
+// Reports that no names are subscribed to any more, because the stream has ended.
 void AdsSession::report_lost(const Live& live) {
   for (const auto& [type, asked] : live.asked) {
-    if (asked.was_empty) versions_.erase(type);  // S6: no request will say so any more.
+    if (asked.was_empty) versions_.erase(type);  // S6: nothing can unsubscribe now.
     if (!asked.names.empty()) effects_.emplace_back(SubscriptionSent{type, {}});
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsSession — one ADS stream to one control plane, state of the world, re-opened for ever.
+// AdsSession — one ADS stream (state of the world) to one control plane. A closed stream is
+// re-opened as long as names are wanted.
 //
 //   client_core ─▶ Subscribe ─▶ [AdsSession] ─▶ ResourcesReceived, SubscriptionSent,
 //                                 ▲      │         ServerStatusChanged ─▶ client_core
@@ -14,43 +15,47 @@
 //     └──────────── Waiting ◀──────────────────┘
 //       nothing wanted
 //
-// A stream that closes is an error for all watchers only if it brought no response (A57), or one
-// that is of no use (B7). StreamPace says how long the server is left alone then.
+// A closed stream is an error for all watchers only if it brought no response (A57), or an
+// unusable response (B7, see S8). StreamPace decides how long to wait before the next stream.
 //
 // Invariants
-//   S1  Streams are opened at least `pace.min_interval` apart, always (B8).
-//   S2  Each response to what was asked is answered by one ACK or NACK that carries its nonce: at
-//       once, or, where a request of its type has not left yet (S9), when that one has; but for S7.
-//       The answer to a newer response takes the place of one that has not been sent.
-//   S3  A NACK keeps the last accepted version; versions outlive streams, nonces do not.
-//   S4  No request is a wildcard by accident: a type's first request on a stream names something.
+//   S1  Streams are always opened at least `pace.min_interval` apart (B8).
+//   S2  Each response of a requested type is answered by one ACK or NACK with the response's nonce.
+//       The answer is sent at once, unless an earlier request of the type is still unwritten (S9):
+//       then it is sent after that request. S7 is the exception. The answer to a newer response
+//       replaces an unsent answer.
+//   S3  A NACK carries the last accepted version. Versions outlive streams, nonces do not.
+//   S4  No request is a wildcard by accident: a type's first request on a stream names a resource.
 //       Later an empty list unsubscribes.
-//   S5  The node travels in the first request of each stream only.
-//   S6  Of a type of which nothing is wanted we have nothing, and so no version: who asks again
-//       with a version may be taken to have its resources still, and never be answered.
-//   S7  Where a response repeats a refused one (type, version and errors are equal, and the
-//       subscription is), its NACK waits for `nack_backoff`: there are servers that answer a NACK
-//       with the same response at once, for ever. The answer to a newer response takes its place,
-//       and a changed subscription takes it along. No other type is held up, nor another version:
-//       it may hold good news (A46).
-//   S8  A response beyond the limit, or that is no DiscoveryResponse, has no nonce to answer with:
-//       it ends its stream, is told and counted, and what was accepted before stays (B7).
-//   S9  Of a type at most one request is on its way: the next one is made when it has left, and
-//       carries all that has changed by then. A change waits for the answer to the request before,
-//       as long as RequestTurn says; each answer takes it along.
-//   S10 A name that was given up and is wanted again is missing in one request before it is asked
-//       for again: the server would take it for one that the client has. A response that brings it
-//       makes that unnecessary. The server passes over a request with an old nonce, so a request
-//       that is made while a response of its type is decoded does not count: what it gave up is
-//       missing in the answer to that response, too.
-//   S11 SubscriptionSent tells of names when their request has left, not when it was made.
-//   S12 A response is decoded part by part, with a timer of no length between two parts: other
-//       events, and other actors, have their turn. The stream's end waits meanwhile. The next
-//       response comes when this one is decoded (ReadNext): however much a server sends, one
-//       response of it is decoded and one waits in the transport.
+//   S5  Only the first request of each stream carries the node.
+//   S6  A type without wanted names has no version. Resources of the type are dropped with the last
+//       subscription. A later request with the old version would claim to still have them, and the
+//       server might never answer it.
+//   S7  A response repeats a refused response if type, version, errors and subscription are equal.
+//       The NACK of a repeated response waits for `nack_backoff`, because some servers answer each
+//       NACK at once with the same response, for ever. The answer to a newer response replaces the
+//       waiting NACK. A request with a changed subscription carries it. Other types and other
+//       versions do not wait, because they may have valid resources (A46).
+//   S8  A response beyond the limit, or one that is no DiscoveryResponse, has no nonce to answer
+//       with. It ends its stream, and is reported and counted. Resources that were accepted before
+//       stay (B7).
+//   S9  Each type has at most one unwritten request. The next request of the type is made when that
+//       request has been written, and carries all changes up to then. A change of names waits for
+//       the answer to the previous request, as long as RequestTurn says. An ACK or NACK carries a
+//       waiting change.
+//   S10 A name that was given up and is wanted again is left out of one request before it is
+//       requested again. Otherwise the server would assume that the client still has the resource.
+//       This is not needed after a response that has the resource. The server ignores a request
+//       with an old nonce. A request that is made while a response of its type is decoded has such
+//       a nonce, so the names that it gave up are left out of the answer to that response, too.
+//   S11 SubscriptionSent reports names when their request has been written, not when it was made.
+//   S12 A response is decoded part by part, with a timer of zero length between two parts, so that
+//       other events and other actors have their turn. The end of the stream waits until the
+//       response is decoded. ReadNext asks for the next response after that. However much a server
+//       sends, one response is being decoded and one waits in the transport.
 //
-// What is of a type that was never asked for on this stream, or that we do not know, is ignored, as
-// gRPC's own client does.
+// Responses of unknown types, and of types that were never requested on this stream, are ignored,
+// as gRPC's own client does.
 //
 // Source: gRFC A27, A46, A57, A88; the xDS transport protocol.
 
@@ -74,14 +79,14 @@
 namespace signalbox::xds {
 
 struct AdsSessionOptions {
-  std::string server;  ///< For the texts of errors.
-  std::string node;    ///< Serialised envoy.config.core.v3.Node.
+  std::string server;  ///< Named in error texts.
+  std::string node;    ///< A serialised envoy.config.core.v3.Node.
   std::uint64_t seed = 0;
   ResponseDecoder decode;
   StreamPaceOptions pace;
-  /// Of S7. Short at its longest: some servers send nothing new before the NACK has come.
+  /// The wait of S7. Its maximum is short: some servers send no new version before the NACK.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
-  RequestTurnOptions turn = {};  ///< Of S9.
+  RequestTurnOptions turn = {};  ///< The waits of S9.
 };
 
 class AdsSession {
@@ -91,31 +96,31 @@ class AdsSession {
   AdsSessionEffects step(const AdsSessionEvent& event, Instant now);
 
  private:
-  // The newest response of a type, where it was refused.
+  // The newest response of a type, if it was refused.
   struct Refused {
     std::string version;
     std::string detail;
     Backoff brake;
   };
 
-  // What this stream was asked for, of one type.
+  // The subscription of one type on this stream.
   struct Asked {
     explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
 
-    std::set<std::string> names;     // Of the last request.
-    std::set<std::string> given_up;  // Of these, the ones that were not wanted for a while (S10).
-    std::set<std::string> unseen;    // Given up in requests with an old nonce (S10).
-    bool was_empty = false;          // Nothing was wanted for a while since that request (S6).
+    std::set<std::string> names;     // The names of the last request.
+    std::set<std::string> given_up;  // Of `names`: unwanted since then (S10).
+    std::set<std::string> unseen;    // Names given up in requests with an old nonce (S10).
+    bool was_empty = false;          // No name was wanted at some time since that request (S6).
     std::string nonce;
     std::optional<Refused> refused;
-    std::optional<TimerId> held;        // Only with `refused`: its NACK waits for this timer.
-    std::optional<std::string> answer;  // Due: what is refused, or "" for an ACK.
-    bool answered = false;              // A response has come since that request was made.
-    bool unwritten = false;             // The last request has not left yet.
-    std::optional<RequestTurn::Change> change;  // Of names, by that request; not told yet (S11).
+    std::optional<TimerId> held;        // The NACK of `refused` waits for this timer (S7).
+    std::optional<std::string> answer;  // The answer due: errors of a NACK, or "" for an ACK.
+    bool answered = false;              // A response has come since the last request was made.
+    bool unwritten = false;             // The last request has not been written yet.
+    std::optional<RequestTurn::Change> change;  // The last request's change (S11).
     RequestTurn turn;
-    std::optional<TimerId> waits;  // A change of names waits for this timer,
-    bool has_waited = false;       // which has elapsed.
+    std::optional<TimerId> waits;  // A change of names waits for this timer.
+    bool has_waited = false;       // The timer of a waiting change has elapsed.
   };
 
   struct Idle {};
@@ -124,18 +129,18 @@ class AdsSession {
     std::uint64_t stream = 0;
   };
 
-  // S12: the response that is being decoded.
+  // The response that is being decoded (S12).
   struct Decoded {
     Decoding decoding;
     TimerId next_part;
-    std::optional<AdsStreamClosed> end;  // Of the stream; it came after the response.
+    std::optional<AdsStreamClosed> end;  // The end of the stream, which came after the response.
   };
 
   struct Live {
     std::uint64_t stream = 0;
     bool answered = false;
     std::map<ResourceType, Asked> asked;
-    std::deque<ResourceType> unwritten;  // Of the requests that have not left, the oldest first.
+    std::deque<ResourceType> unwritten;  // Types of unwritten requests, the oldest first.
     std::optional<Decoded> decoded;
   };
 
@@ -176,11 +181,11 @@ class AdsSession {
   AdsSessionOptions options_;
   StreamPace pace_;
   State state_;
-  std::map<ResourceType, std::set<std::string>> wanted_;  // No empty sets.
+  std::map<ResourceType, std::set<std::string>> wanted_;  // Has no empty sets.
   std::map<ResourceType, std::string> versions_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
-  bool failing_ = false;  // What was last reported.
+  bool failing_ = false;  // The last reported server status was an error.
   AdsSessionEffects effects_;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Authority — which of its servers an authority uses: the best, and after failures more (A71).
+// Authority — the servers that an authority uses: the best server, and more after failures (A71).
 //
 //   servers   primary ─▶ second ─▶ third
-//   in use    ├──────────────┤           the last of them is the active one
+//   in use    ├──────────────┤           the last server in use is the active server
 //
-// All servers in use are asked for everything that is watched. The better ones than the active
-// one have failed, and are asked so that it is known when they are back.
+// All servers in use are asked for all watched resources. The servers before the active server have
+// failed. They are still asked, to notice their recovery.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace signalbox::xds {
 
 class Authority {
  public:
-  /// Best first, each once, at least one.
+  /// `servers`: best first, without duplicates, not empty.
   explicit Authority(std::vector<ServerId> servers);
 
   absl::Span<const ServerId> in_use() const { return {servers_.data(), in_use_}; }
@@ -33,13 +33,14 @@ class Authority {
 
   bool has_next() const { return in_use_ < servers_.size(); }
 
-  /// Makes the next one active. Precondition: there is one.
+  /// Makes the next server active. Precondition: has_next().
   ServerId fall_back();
 
-  /// Makes `server`, which is in use, the active one; gives back those that are in use no longer.
+  /// Makes `server` the active server. Precondition: it is in use. Returns the servers that are no
+  /// longer in use.
   std::vector<ServerId> return_to(ServerId server);
 
-  /// What is wrong with its servers, as the watchers were told.
+  /// The error of its servers, as last reported to the watchers.
   absl::Status error;
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backoff — how long to wait before the next attempt: exponential, with a little chance.
+// Backoff — the wait before the next attempt: exponential, with jitter.
 //
 //   attempt n waits  min(initial × multiplier^n, max)  ±  jitter
 //
-// The chance comes from a seed, so that two equal cores wait equally long. Numbers as in gRPC's
-// connection backoff (A57).
+// The jitter comes from a seed, so that equal seeds give equal waits. The default numbers are those
+// of gRPC's connection backoff (A57).
 
 #pragma once
 
@@ -27,7 +27,7 @@ class Backoff {
  public:
   Backoff(const BackoffOptions& options, std::uint64_t seed);
 
-  /// The wait before the next attempt; each is longer than the one before, up to the maximum.
+  /// The wait before the next attempt. Waits grow up to the maximum, apart from jitter.
   Duration next();
 
   /// An attempt succeeded: the next wait is the initial one again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Watchers and resources. What concerns servers is in client_servers.cpp.
+// ClientCore: watchers and resources. client_servers.cpp has the servers.
 #include "xds/client/client_core.hpp"
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace signalbox::xds {
 namespace {
 
-// Whether a response names everything that exists of what was asked for: an absent one is gone.
+// Whether a response has every requested resource that exists: an absent resource is deleted.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
 }
@@ -24,7 +24,7 @@ bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
   return entry.value && same_content(*entry.value, *received.resource);
 }
 
-// The server had it, and its newest answer lacks it.
+// For a resource that the server sent before, and that its newest response lacks.
 absl::Status deleted(const ResourceKey& key) {
   return absl::NotFoundError(absl::StrCat(describe(key), " was deleted"));
 }
@@ -110,8 +110,8 @@ void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
   deserted_.insert(entry->state.key);
 }
 
-// At the end of a step: what one watcher leaves, another may have come for. An authority of which
-// nothing is watched any more begins anew with its best server.
+// Runs at the end of a step, because a later event of the step may watch the same resource. An
+// authority without watched resources returns to its best server.
 void ClientCore::forget_deserted() {
   if (deserted_.empty()) return;
   for (const ResourceKey& key : std::exchange(deserted_, {})) {
@@ -131,7 +131,7 @@ void ClientCore::forget_deserted() {
 
 // --- resources --------------------------------------------------------------
 
-// Nullptr where nobody watches it, or it is not this server's.
+// nullptr if the resource is not watched, or its authority does not use this server.
 CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
   CacheEntry* entry = cache_.find(canonical(key));
   const bool ours =
@@ -140,7 +140,8 @@ CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
 }
 
 void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
-  // Who sends is there: a session that took a dead one's place does not know what that one said.
+  // A response proves that the server is up. A restarted session cannot report the recovery,
+  // because it does not know the failures that the dead session reported.
   on_report(server, ServerStatusChanged{absl::OkStatus()});
   const Response response{server, received};
   return_by(response);
@@ -165,7 +166,7 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
     present.insert(canonical({received.type, error.name}).name);
     note_error(response, error);
   }
-  // One that could not be named may be any of those that are absent.
+  // A resource whose name could not be read may be any of the absent resources.
   if (is_full_state(received.type) && received.unnamed_errors.empty())
     note_absent(response, present);
   effects_.emplace_back(counts);
@@ -208,7 +209,7 @@ void ClientCore::refuse(const Response& response,
                   response.content.version);
 }
 
-// A server that says why something does not come need not be waited for (A88).
+// The does-not-exist timer need not run for a resource with an explicit error (A88).
 void ClientCore::note_error(const Response& response, const ResourceError& error) {
   const ResourceKey key{response.content.type, error.name};
   CacheEntry* entry = find_at(response.server, key);
@@ -222,7 +223,7 @@ void ClientCore::note_error(const Response& response, const ResourceError& error
                   "");
 }
 
-// K3: only what the server had can be seen to be gone from there.
+// K3: only a resource that this server sent before can be deleted by its absence.
 void ClientCore::note_absent(const Response& response, const std::set<std::string>& present) {
   for (auto& [key, entry] : cache_.entries()) {
     if (key.type != response.content.type || !entry.value || entry.origin != response.server)
@@ -233,11 +234,12 @@ void ClientCore::note_absent(const Response& response, const std::set<std::strin
   }
 }
 
-// By the server that sent it, or the one that is asked for it now: another one never had it.
+// Removes the value, if `server` has `fail_on_data_errors`. Only the origin of the value and the
+// active server may remove it: other servers never sent it.
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   const bool may_speak = server == entry.origin || server == entry.authority->active();
   if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
-  entry.data_error = absl::OkStatus();  // It was ambient: what is told next is a loss.
+  entry.data_error = absl::OkStatus();  // So that the same error is told again, as a loss.
   entry.value.reset();
   entry.state.version.clear();
   entry.state.updated.reset();
@@ -307,8 +309,8 @@ void ClientCore::on(const TimerFired& event) {
 
 // --- telling ----------------------------------------------------------------
 
-// All that is wrong: with the resource, with its servers, or both. What is not there has the
-// resource's own error first and last.
+// All errors of the entry: of the resource, of its servers, or both. An entry without a value shows
+// only the error of the resource, if there is one.
 absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
   absl::Status servers = entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
   if (entry.data_error.ok()) return servers;

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientCore — one cache for all watchers, whatever they watch, whichever servers have it.
+// ClientCore — one resource cache for all watchers, all resources and all servers.
 //
 //   watchers ─▶ WatchesChanged ─▶ [ClientCore] ─▶ AskServer ─▶ ads_session of that server
 //   watchers ◀─ NotifyWatcher                  ◀─ ServerReported
 //
-// A resource that was good once stays good: neither a NACK nor a deletion nor a lost server takes
-// it away; its watchers are told an ambient error beside it (A88). A server's feature
-// `fail_on_data_errors` turns the first two into a loss.
+// A valid resource stays in use after a NACK, a deletion or the loss of its server. Its watchers
+// are told an ambient error in addition (A88). With the server feature `fail_on_data_errors`, a
+// NACK or a deletion removes the resource.
 //
-// A resource's name says whose it is (A47): an authority's, or the bootstrap's own. Each has its
-// servers, of which it uses the first; the next one too when the active one has failed and
-// something is watched that did not come from anywhere yet (A71). When a better one sends a
-// resource, the lower ones are left, and then its response is used. Authorities share servers,
-// hence streams.
+// The name of a resource selects its authority (A47). Names without an authority have one too: the
+// bootstrap's own servers. An authority uses its first server. It uses the next server too if the
+// active server has failed and a watched resource has not come from any server yet (A71). When a
+// better server sends a resource, the lower servers are left before its response is used.
+// Authorities share servers, hence streams.
 //
 // Invariants
-//   K1  However many watch a resource, it is subscribed to once at each server in use (A37-10).
-//   K2  A new watcher is told at once what is known: the resource, then what is ambient.
-//   K3  The does-not-exist timer of a resource runs only while a live stream of the active server
-//       was asked for it and it is not cached (A57). Its absence from a response says nothing of
-//       one that this server never sent: the response may answer an earlier request. What the
-//       server says of it by name, counts, also if it is heard before SubscriptionSent: no timer
-//       runs for what this stream has answered.
-//   K4  A valid resource is used whether or not the rest of its response is (A46); an unchanged
-//       one is not told again.
-//   K5  A step tells each watcher once, and asks for each type once, however much happened.
-//   K6  Watchers hear of a server's failure only if no server is left to fall back to, or none is
+//   K1  A resource is subscribed to once at each server in use, however many watchers it has
+//       (A37-10).
+//   K2  A new watcher is told the known state at once: the resource, then its ambient error.
+//   K3  The does-not-exist timer of a resource runs only if a live stream of the active server was
+//       asked for the resource, and the resource is not cached (A57). The absence of a resource
+//       from a response means nothing if this server never sent the resource: the response may
+//       answer an earlier request. A resource or error that the server sends by name counts as an
+//       answer, even before SubscriptionSent. No timer runs for a resource that this stream has
+//       answered.
+//   K4  A valid resource is used even if other resources of its response are invalid (A46). An
+//       unchanged resource is not told again.
+//   K5  A step notifies each watcher once and asks each server for each type once, however many
+//       changes it makes.
+//   K6  Watchers are told a server's failure only if no server is left to fall back to, or none is
 //       needed (A71).
 //
 // Source: gRFC A27, A40, A46, A47, A57, A71, A88.
@@ -52,11 +55,11 @@ class ClientCore {
  public:
   explicit ClientCore(ClientOptions options);
 
-  // Entries point at their authorities.
+  // Not copyable: cache entries point at their authorities.
   ClientCore(const ClientCore&) = delete;
   ClientCore& operator=(const ClientCore&) = delete;
 
-  /// `wall` is what the dump tells; nothing is decided by it.
+  /// `wall` is only shown in the dump; no decision depends on it.
   ClientEffects step(const ClientEvent& event, Instant now, WallTime wall);
 
   ResourceDump dump() const;
@@ -65,11 +68,11 @@ class ClientCore {
   struct Server {
     ServerOptions options;
     absl::Status status;
-    std::set<ResourceType> asked;  // For something, by the last AskServer.
-    bool in_use = false;           // Since the first AskServer, until LeaveServer.
+    std::set<ResourceType> asked;  // Types with names in the last AskServer.
+    bool in_use = false;           // From the first AskServer until LeaveServer.
   };
 
-  // A response, and who sent it.
+  // A response and the server that sent it.
   struct Response {
     ServerId server;
     const ResourcesReceived& content;
@@ -130,11 +133,11 @@ class ClientCore {
   ResourceCache cache_;
   ResourceCache::Counts counted_;
   std::uint64_t timers_ = 0;
-  std::map<std::uint64_t, CacheEntry*> waiting_;  // By the generation of their timers.
+  std::map<std::uint64_t, CacheEntry*> waiting_;  // By the generation of their running timer.
 
-  // What this step did so far.
+  // The results of this step so far.
   WallTime wall_;
-  std::set<ResourceKey> deserted_;  // Some watcher left them; perhaps not the last.
+  std::set<ResourceKey> deserted_;  // A watcher left them; others may remain.
   std::set<std::pair<ServerId, ResourceType>> to_ask_;
   std::map<WatcherId, ResourcesChanged> told_;
   ClientEffects effects_;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientOptions — whom the client asks for what: the bootstrap, with its servers as numbers.
+// ClientOptions — the servers of each authority: the bootstrap, with its servers as numbers.
 //
 //   Bootstrap ─▶ [client_options] ─▶ client_core
 //           └──▶ distinct_servers ─▶ a transport for each, in the same order
 //
+// The server feature `ignore_resource_deletion` is accepted and changes nothing: a deletion removes
+// a resource only if the server has `fail_on_data_errors`.
+//
 // Source: gRFC A47 (authorities), A71 (order of servers), A81, A88 and A53 (server features).
-// `ignore_resource_deletion` is accepted: a deletion never takes a resource away unless the server
-// has `fail_on_data_errors`.
 
 #pragma once
 
@@ -23,26 +24,26 @@ namespace signalbox::xds {
 
 struct ServerOptions {
   std::string name;
-  /// A NACK or a deletion takes a cached resource away (A88).
+  /// A NACK or a deletion removes a cached resource (A88).
   bool fail_on_data_errors = false;
-  /// A resource that does not come in time is UNAVAILABLE rather than NOT_FOUND, and has twice the
-  /// time (A88).
+  /// A resource that does not come in time is UNAVAILABLE rather than NOT_FOUND, and its timeout is
+  /// doubled (A88).
   bool resource_timer_is_transient_error = false;
-  /// It may say what authority calls have (A81): trusted_xds_server. A resource file may.
+  /// Its resources may set the authority of calls (A81): trusted_xds_server, or a resource file.
   bool trusted = false;
 };
 
 struct ClientOptions {
   std::string node_id;
   Duration resource_timeout = std::chrono::seconds(15);
-  std::vector<ServerOptions> servers = {ServerOptions{}};  ///< By ServerId.
-  /// Of names without an authority; best first (A71).
+  std::vector<ServerOptions> servers = {ServerOptions{}};  ///< Indexed by ServerId.
+  /// The servers of names without an authority; best first (A71).
   std::vector<ServerId> default_servers = {0};
   std::map<std::string, std::vector<ServerId>> authorities = {};
 };
 
-/// A resource file is server 0, and the only one of whoever has none of their own. The servers of
-/// the bootstrap follow in the order of distinct_servers().
+/// A resource file is server 0. It serves the names without an authority, and every authority that
+/// lists no servers. The servers of the bootstrap follow in the order of distinct_servers().
 ClientOptions client_options(const Bootstrap& bootstrap);
 
 }  // namespace signalbox::xds

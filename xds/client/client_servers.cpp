@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientCore: which servers are asked for what, and what is known of them (A47, A71).
+// ClientCore: the subscriptions and the status of servers (A47, A71).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -39,7 +39,7 @@ absl::StatusOr<Authority*> ClientCore::authority_of(const ResourceKey& key) {
       absl::StrCat("the bootstrap has no authority ", quoted(*name->authority)));
 }
 
-// --- what the servers say ---------------------------------------------------
+// --- reports of the servers -------------------------------------------------
 
 void ClientCore::on(const ServerReported& event) {
   std::visit([&](const auto& what) { on_report(event.server, what); }, event.what);
@@ -58,7 +58,7 @@ void ClientCore::on_report(ServerId server, const SubscriptionSent& sent) {
 }
 
 void ClientCore::on_report(ServerId server, const ServerStatusChanged& changed) {
-  if (!servers_[server].in_use) return;  // It was left.
+  if (!servers_[server].in_use) return;  // A late report of a server that was left.
   if (std::exchange(servers_[server].status, changed.status) == changed.status) return;
   for (auto& [name, authority] : authorities_) {
     if (!authority.uses(server)) continue;
@@ -74,7 +74,7 @@ bool ClientCore::is_awaiting(const Authority& authority) const {
                              [](const CacheEntry* entry) { return entry->is_awaited(); });
 }
 
-// Better a server that has nothing yet than one that has failed.
+// A reachable server is better than a failed active server, even if it has sent no resource yet.
 void ClientCore::leave_failed(Authority& authority) {
   if (servers_[authority.active()].status.ok()) return;
   for (const ServerId server : authority.in_use()) {
@@ -82,7 +82,8 @@ void ClientCore::leave_failed(Authority& authority) {
   }
 }
 
-// A71: only for what is not cached; then for all that is watched.
+// A71: only a resource that is not cached causes a fallback. The new server is then asked for all
+// watched resources.
 void ClientCore::fall_back(Authority& authority) {
   while (authority.has_next() && !servers_[authority.active()].status.ok() &&
          is_awaiting(authority)) {
@@ -92,8 +93,8 @@ void ClientCore::fall_back(Authority& authority) {
   refresh_error(authority);
 }
 
-// A71: by the first resource of a better server than the active one, wherever it is in the
-// response: what comes before it is then that of the active server, too.
+// A71: the first valid resource from a better server makes that server active. This is done before
+// any resource of the response is used, so that all of them count as the active server's.
 void ClientCore::return_by(const Response& response) {
   const auto is_better = [&](const auto& named) {
     return named.second.uses(response.server) && named.second.active() != response.server;
@@ -106,7 +107,7 @@ void ClientCore::return_by(const Response& response) {
   }
 }
 
-// Makes `server` the active one, unless it is already, and leaves all below.
+// Makes `server` the active server, and leaves all servers after it.
 void ClientCore::return_to(ServerId server, Authority& authority) {
   if (authority.active() == server) return;
   for (const ServerId left : authority.return_to(server)) {
@@ -121,7 +122,7 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
   update_timers(authority);
 }
 
-// Of the active one, beside those that failed before it (K6).
+// The error of the active server, with the errors of the servers before it (K6).
 absl::Status ClientCore::error_of(const Authority& authority) const {
   if (servers_[authority.active()].status.ok()) return absl::OkStatus();
   std::string text;
@@ -151,8 +152,8 @@ void ClientCore::ask_all(ServerId server) {
     to_ask_.emplace(server, type);
 }
 
-// A server that no authority uses is left; one that was never asked for a type need not hear that
-// nothing is wanted of it.
+// Leaves servers that no authority uses. A server that was never asked for a type need not be told
+// that no names of the type are wanted.
 void ClientCore::ask_servers() {
   for (const auto& [id, type] : std::exchange(to_ask_, {})) {
     Server& server = servers_[id];

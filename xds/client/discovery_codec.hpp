@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// discovery_codec — the envelopes of an ADS stream: what we write, and what a decoder makes of
-// what we read.
+// discovery_codec — encodes the requests of an ADS stream, and declares the decoder of responses.
 //
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
-// The decoder is given from outside (decode_response of xds/parse, or what a test makes up), so
-// that the session knows no resource type.
+// The decoder is injected (decode_response of xds/parse, or a test's own), so that the session does
+// not depend on resource types.
 
 #pragma once
 
@@ -27,18 +26,19 @@ namespace signalbox::xds {
 /// One request: a subscription, an ACK (`nonce`) or a NACK (`nonce` and `rejection`).
 struct DiscoveryRequest {
   ResourceType type = ResourceType::kListener;
-  std::string version;  ///< The last one that was accepted; empty: none yet.
-  std::string nonce;    ///< Of the response that is answered; empty: none on this stream yet.
+  std::string version;  ///< The last accepted version; empty: none yet.
+  std::string nonce;    ///< Of the last response of the type; empty: none on this stream yet.
   std::set<std::string> names;
   std::string node;       ///< Serialised; only in the first request of a stream.
-  std::string rejection;  ///< Not empty: a NACK, and why (INVALID_ARGUMENT).
+  std::string rejection;  ///< Not empty: the request is a NACK (INVALID_ARGUMENT) with this text.
 };
 
 std::string encode(const DiscoveryRequest& request);
 
-/// Begins to decode a response, part by part, so that a long one holds nothing up. The result is an
-/// error where no ACK or NACK is possible: UNIMPLEMENTED for a type that we never ask for,
-/// RESOURCE_EXHAUSTED for too many bytes, any other code for what is no envelope.
+/// Begins to decode a response, part by part, so that a long response does not block other events.
+/// The result is an error if no ACK or NACK is possible: UNIMPLEMENTED for a type that is never
+/// requested, RESOURCE_EXHAUSTED for too many bytes, any other code for an invalid
+/// DiscoveryResponse.
 using ResponseDecoder = std::function<Decoding(std::string bytes)>;
 
 }  // namespace signalbox::xds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestTurn — whether a type's changed names may be asked for now, or wait for an answer.
+// RequestTurn — decides whether a change of a type's names is requested now or waits for an answer.
 //
 //   ads_session ─▶ asked, answered ─▶ [RequestTurn] ─▶ whether a change waits, and how long
 //
@@ -9,13 +9,16 @@
 //   only gave names up    goes at once                    waits
 //   added a name          waits                           waits
 //
-// A change that waits goes with the next answer, or alone after 100 ms, 400 ms, 1.6 s and then
-// every 5 s. Requests that are sent before a type's first response carry no nonce, and a server
-// answers each of them with everything: two hundred channels that open at once would have two
-// hundred full answers. The wait has an end because a server need not answer: not a request that
-// only gives names up, not one for names that do not exist, and a server that wants all its names
-// asked for together answers no request that lacks one. The wait grows because a server may be slow
-// instead.
+// A waiting change is sent with the next ACK or NACK, or alone after 100 ms, 400 ms, 1.6 s and then
+// every 5 s.
+//
+// Why changes wait: requests before a type's first response carry no nonce, and a server answers
+// each of them with all resources. Two hundred channels that open at once would cause two hundred
+// full responses.
+//
+// Why the wait ends: a server need not answer a request that only gives names up, or that names
+// resources that do not exist. A server that wants all its names requested together answers no
+// request that lacks a name. The wait grows because the server may merely be slow.
 //
 // Source: the xDS transport protocol (state of the world).
 
@@ -32,7 +35,7 @@ namespace signalbox::xds {
 struct RequestTurnOptions {
   BackoffOptions wait{
       .initial = std::chrono::milliseconds(100), .multiplier = 4, .max = std::chrono::seconds(5)};
-  /// A request that was not answered for so long is not waited for: the time of a resource (A57).
+  /// Changes stop waiting for a request that is as old as this: the timeout of a resource (A57).
   Duration patience = std::chrono::seconds(15);
 };
 
@@ -42,7 +45,7 @@ class RequestTurn {
 
   RequestTurn(const RequestTurnOptions& options, std::uint64_t seed);
 
-  /// A request with changed names has left for the server.
+  /// A request with changed names has been written.
   void asked(Change change, Instant now);
 
   /// A response of the type has come.
@@ -50,8 +53,7 @@ class RequestTurn {
 
   bool must_wait(Change change, Instant now) const;
 
-  /// How long a change that must wait waits at most. Each wait is longer than the one before, until
-  /// a response comes.
+  /// The longest wait of a change that must wait. Waits grow until a response comes.
   Duration next_wait() { return waits_.next(); }
 
  private:

@@ -6,7 +6,7 @@
 namespace signalbox::xds {
 namespace {
 
-// Members are taken apart by name, so that a new one cannot be forgotten here.
+// Structured bindings make a new member a compile error here, so it cannot be forgotten.
 
 bool same(const Listener& left, const Listener& right) {
   const auto& [name, routes, max_stream_duration, filters] = left;

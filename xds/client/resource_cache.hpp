@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceCache — what is known of every watched resource, and who watches it.
+// ResourceCache — the known state and the watchers of every watched resource.
 //
 //   client_core ─▶ [ResourceCache]
 //
 // Invariants
-//   C1  There is an entry exactly for what somebody watches.
-//   C2  An entry without a value and without an error is one that we wait for.
-//   C3  Keys are canonical (resource_name.hpp): spellings of one name share an entry.
-//   C4  What concerns one authority costs what it has, and counting costs what has changed.
+//   C1  Exactly the watched resources have an entry.
+//   C2  A resource without a value and without an error is awaited.
+//   C3  Keys are canonical (resource_name.hpp): all spellings of one name share an entry.
+//   C4  Visiting the resources of one authority costs time in their number. Counting costs time in
+//       the number of changes.
 
 #pragma once
 
@@ -29,7 +30,7 @@
 
 namespace signalbox::xds {
 
-/// One watcher, and how it spells the name.
+/// One watcher, with its own spelling of the resource name.
 struct Watcher {
   WatcherId id = 0;
   std::string name;
@@ -38,24 +39,24 @@ struct Watcher {
 };
 
 struct CacheEntry {
-  /// As the dump tells it, but for the server.
+  /// The state that the dump shows, but for the server.
   ResourceState state;
   std::set<Watcher> watchers;
-  /// Whose servers have it; null: nobody's, by its name.
+  /// The authority whose servers are asked; null: the name has no valid authority.
   Authority* authority = nullptr;
-  /// The last good one, and where it came from.
+  /// The last valid resource, and the server that sent it.
   std::optional<Resource> value;
   ServerId origin = 0;
-  /// What is wrong with the resource itself: NACKed, deleted, does not exist. With a value it is
-  /// ambient; without one it is all that the watchers have.
+  /// The error of the resource itself: NACKed, deleted, does not exist. Beside a value the error is
+  /// ambient; without a value the watchers get the error alone.
   absl::Status data_error;
-  /// The servers whose live streams were asked for it.
+  /// The servers whose live streams were asked for the resource.
   std::set<ServerId> asked;
-  /// The servers that said something of it, by its name, on their live streams.
+  /// The servers that sent the resource, or an error with its name, on their live streams.
   std::set<ServerId> answered;
-  /// The does-not-exist timer, where it runs.
+  /// The does-not-exist timer, if it runs.
   std::optional<TimerId> timer;
-  /// The cache_state that the cache has counted it in; empty: none yet.
+  /// The cache_state under which the entry is counted; empty: not counted yet.
   absl::string_view counted;
 
   bool is_awaited() const { return !value && data_error.ok(); }
@@ -74,29 +75,29 @@ class ResourceCache {
   using OfAuthority = std::set<CacheEntry*, ByKey>;
   using Counts = std::map<std::pair<ResourceType, absl::string_view>, std::uint64_t>;
 
-  /// Nullptr where nobody watches it.
+  /// nullptr if the resource is not watched.
   CacheEntry* find(const ResourceKey& key);
 
-  /// Precondition: it is not there yet. The authority may be null, and must outlive the entry.
+  /// Precondition: there is no entry yet. `authority` may be null, and must outlive the entry.
   CacheEntry& insert(const ResourceKey& key, Authority* authority);
 
-  /// Precondition: it is there.
+  /// Precondition: there is an entry.
   void erase(const ResourceKey& key);
 
   Entries& entries() { return entries_; }
 
   const Entries& entries() const { return entries_; }
 
-  /// In the order of their keys.
+  /// The entries of the authority, in the order of their keys.
   const OfAuthority& of(const Authority& authority) const;
 
-  /// The names of all watched resources of a type that the server is to be asked for.
+  /// The names of all watched resources of the type to ask the server for.
   std::set<std::string> names_at(ServerId server, ResourceType type) const;
 
-  /// To be called whenever the state of an entry has changed.
+  /// Must be called after each change of an entry's state.
   void recount(CacheEntry& entry);
 
-  /// How many resources are in each cache_state, where there are any.
+  /// The number of resources in each cache_state. Numbers of zero are left out.
   const Counts& counts() const { return counts_; }
 
  private:
@@ -107,7 +108,7 @@ class ResourceCache {
   Counts counts_;
 };
 
-/// Equal in content: a watcher need not hear of the second after the first.
+/// Whether the contents are equal: a watcher that has one need not be told the other.
 bool same_content(const Resource& left, const Resource& right);
 
 }  // namespace signalbox::xds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resource_name — whose a resource is, by its name, and the one spelling that we know it by.
+// resource_name — the authority and the canonical spelling of a resource name.
 //
 //   orders                                                    no authority: the bootstrap's servers
 //   xdstp://east/envoy.config.listener.v3.Listener/orders?b=2&a=1
@@ -19,18 +19,18 @@
 
 namespace signalbox::xds {
 
-/// Nothing: of names that are not xdstp:. Empty: of xdstp: names without one.
+/// nullopt for names that are not xdstp:. Empty for xdstp: names without an authority.
 using AuthorityName = std::optional<std::string>;
 
 struct ResourceName {
   AuthorityName authority;
-  /// As it was written, but for the context parameters, which are in order.
+  /// As written, but with sorted context parameters and without a directive.
   std::string canonical;
 
   friend bool operator==(const ResourceName&, const ResourceName&) = default;
 };
 
-/// INVALID_ARGUMENT where an xdstp: name is none of its type.
+/// INVALID_ARGUMENT if an xdstp: name is malformed or names another resource type.
 absl::StatusOr<ResourceName> parse_resource_name(const ResourceKey& key);
 
 }  // namespace signalbox::xds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resource_text — how an error names the resource that it is about: once, and first.
+// resource_text — begins an error text with the name of its resource, exactly once.
 //
 //   CDS resource "orders": connection refused
 
@@ -14,10 +14,10 @@
 
 namespace signalbox::xds {
 
-/// `CDS resource "orders"`, as the validation errors of xds/parse begin.
+/// `CDS resource "orders"`: the prefix that validation errors of xds/parse have, too.
 std::string describe(const ResourceKey& key);
 
-/// The message with its resource before it, unless it begins with that already.
+/// Puts the resource before the message, unless the message begins with the resource already.
 std::string with_resource(const ResourceKey& key, absl::string_view message);
 
 }  // namespace signalbox::xds

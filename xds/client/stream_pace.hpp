@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamPace — how long a server is left alone after a stream to it has ended.
+// StreamPace — the wait between the end of a stream and the opening of the next stream.
 //
 //   ads_session ─▶ opened, answered, closed ─▶ [StreamPace] ─▶ the wait before the next stream
 //
-//   the stream ended               the next one is opened
-//   without a response             after the back-off of failures, which a response ends   (A57)
-//   answered, but within `lasting` after a back-off of its own, which only a stream that
-//   of its opening, or refused     lasts ends                                              (B8, B7)
+//   the stream ended               the next stream is opened
+//   without a response             after the back-off of failures, reset by a response     (A57)
+//   answered, but within `lasting` after a second back-off, reset only by an answered
+//   of its opening, or refused     stream that lasts                                       (B8, B7)
 //   answered, later                at once
 //
-// A57 alone leaves out the server that answers once and then closes, for ever: gRFC A88 notes that
-// such a server is asked as often as it can close. A routine end (of a connection's maximum age,
-// of a server that moves its load) comes later than that, and costs nobody a wait.
+// A57 alone does not slow down a server that answers once and then closes, again and again. gRFC
+// A88 notes that such a server is asked as often as it closes. A routine end (maximum age of a
+// connection, moved load) comes later than `lasting`, so the client need not wait.
 //
 // Invariant
-//   Whatever the server does, streams are opened at least `min_interval` apart (B8).
+//   Streams are opened at least `min_interval` apart, whatever the server does (B8).
 //
 // Source: gRFC A57, A88 (open issues).
 
@@ -32,15 +32,15 @@ namespace signalbox::xds {
 struct StreamPaceOptions {
   BackoffOptions backoff;
   Duration min_interval = std::chrono::seconds(1);
-  /// A stream that brought a response and is as old as this has proved its server.
+  /// An answered stream of this age counts as lasting, and its end causes no back-off.
   Duration lasting = std::chrono::seconds(10);
 };
 
 class StreamPace {
  public:
   enum class Ending {
-    kByServer,  ///< Or by the network.
-    kRefused,   ///< By us: what the server sent is of no use.
+    kByServer,  ///< The server or the network closed the stream.
+    kRefused,   ///< The client closed it, because the response is unusable.
   };
 
   StreamPace(const StreamPaceOptions& options, std::uint64_t seed);
@@ -50,13 +50,13 @@ class StreamPace {
   /// A response has come on the stream.
   void answered();
 
-  /// The wait before the next stream is opened; zero: none.
+  /// The wait before the next stream is opened; zero if there is none.
   Duration closed(Ending ending, Instant now);
 
  private:
   StreamPaceOptions options_;
-  Backoff failures_;     // Of streams without a response, in a row.
-  Backoff short_lived_;  // Of answered ones that did not last, in a row.
+  Backoff failures_;     // For consecutive streams without a response.
+  Backoff short_lived_;  // For consecutive refused or short answered streams.
   Instant opened_;
   bool answered_ = false;
 };

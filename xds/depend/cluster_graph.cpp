@@ -10,7 +10,7 @@
 namespace signalbox::xds {
 namespace {
 
-// Takes the leaves in turn. Stops at the first cluster that fails the root as a whole.
+// Collects the leaves in turn. Returns an error for a cluster that fails the whole root.
 class Flattening {
  public:
   explicit Flattening(MissingLeaf missing) : missing_(missing) {}
@@ -24,7 +24,7 @@ class Flattening {
 
   std::vector<ClusterName> take_leaves() { return std::move(leaves_); }
 
-  /// Why there are no leaves: what the first of those that are missing says, and how many more are.
+  /// Why there are no leaves: the error of the first missing leaf, and the number of further ones.
   std::string what_is_missing() const {
     if (missed_ == 0) return ": all that it leads to are aggregates";
     const std::string others = missed_ == 1 ? "" : absl::StrCat(", and ", missed_ - 1, " more");
@@ -72,8 +72,9 @@ absl::StatusOr<std::vector<ClusterName>> flatten(const ClusterName& root,
   return leaves;
 }
 
-// Level by level, so that each cluster is entered once for all roots, and by its shortest way. What
-// flatten() looks at is among what has a way that is short enough.
+// Breadth-first, so that each cluster is entered once for all roots, on its shortest path. All
+// clusters that flatten() looks up are reached, because they have a path of at most
+// kMaxClusterDepth clusters.
 ExploredClusters explore(const std::set<ClusterName>& roots, ClusterLookup lookup) {
   ExploredClusters found;
   std::vector<const ClusterName*> level;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_graph — aggregate clusters as what they stand for: one flat list of leaves.
+// cluster_graph — resolves an aggregate cluster into one flat list of leaf clusters.
 //
 //   A ─▶ [B, C], C ─▶ [D, E]      flatten(A) = [B, D, E]      explore(A) = {A, B, C, D, E}
 //
-// Pure functions over whatever is known of the clusters so far.
+// Pure functions over the clusters received so far.
 //
 // Invariants
-//   G1  Leaves come depth-first; one that is reached twice stands at its earliest place.
-//   G2  Every walk ends, whatever loops there are, and however many ways lead to a cluster: it is
-//       looked up once.
-//   G3  A path has at most kMaxClusterDepth clusters, root and leaf included. Every path counts,
-//       whatever other paths lead to its clusters, so the order of a list decides nothing. Loops:
-//       cluster_paths.
+//   G1  Leaves are in depth-first order. A leaf that is reached twice keeps its earliest place.
+//   G2  Each cluster is looked up once, however many paths lead to it. Every walk therefore ends,
+//       even with loops.
+//   G3  A path has at most kMaxClusterDepth clusters, root and leaf included. The limit applies to
+//       every path, even if a shorter path leads to the same cluster. The order of a list therefore
+//       does not matter. cluster_paths defines the depth of loops.
 //
 // Source: gRFC A37 (A37-7 to A37-13, A37-51), A74 (a missing leaf is skipped), A75-9 (flat, not
 // nested).
@@ -36,24 +36,24 @@ inline constexpr std::size_t kMaxClusterDepth = 16;
 
 using ClusterPtr = std::shared_ptr<const Cluster>;
 
-/// What is known of a cluster: the resource, why there is none, or nullptr: not answered yet.
+/// Returns the cluster's resource or its error; nullptr: not answered yet.
 using ClusterLookup = absl::FunctionRef<const absl::StatusOr<ClusterPtr>*(const ClusterName& name)>;
 
 enum class MissingLeaf : std::uint8_t {
-  kSkip,           ///< A74: the others serve.
-  kFailAggregate,  ///< A37-13 to the letter: one that is missing fails the whole aggregate.
+  kSkip,           ///< A74: the other leaves serve.
+  kFailAggregate,  ///< A37-13: a missing leaf fails the whole aggregate.
 };
 
-/// The leaves that a cluster stands for; a leaf stands for itself. UNAVAILABLE where there are
-/// none to use or the graph is too deep. Unanswered clusters count as missing: call it once
-/// explore() says that the graph is complete.
+/// The leaves of a cluster; a leaf's only leaf is itself. UNAVAILABLE if there is no usable leaf or
+/// the graph is too deep. Unanswered clusters count as missing, so call flatten() only after
+/// explore() has found no unanswered cluster.
 absl::StatusOr<std::vector<ClusterName>> flatten(const ClusterName& root,
                                                  ClusterLookup lookup,
                                                  MissingLeaf missing);
 
 struct ExploredClusters {
-  std::set<ClusterName> reached;     ///< All that have to be watched, the roots included.
-  std::set<ClusterName> unanswered;  ///< Those of them of which nothing is known yet.
+  std::set<ClusterName> reached;     ///< All clusters to watch, the roots included.
+  std::set<ClusterName> unanswered;  ///< Reached clusters without an answer yet.
 };
 
 ExploredClusters explore(const std::set<ClusterName>& roots, ClusterLookup lookup);

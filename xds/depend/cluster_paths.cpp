@@ -9,9 +9,10 @@ namespace signalbox::xds {
 
 // --- depth-first ----------------------------------------------------------------
 
-// Tarjan's algorithm, with a path in place of recursion: a ring is closed at the first of its nodes
-// that was entered, when all that this node leads to has been entered. So a ring's number is higher
-// than those of the rings that it leads to. Numbers begin at 1.
+// Tarjan's algorithm for strongly connected components ("rings"), with a path in place of
+// recursion. A ring is closed at its first entered node, after all nodes that this node leads to
+// have been entered. A ring's number is therefore higher than the numbers of the rings that it
+// leads to. Numbers begin at 1.
 class ClusterPaths::Walk {
  public:
   explicit Walk(ClusterPaths& graph)
@@ -65,9 +66,9 @@ class ClusterPaths::Walk {
   }
 
   ClusterPaths& graph_;
-  std::vector<std::size_t> turns_;   ///< When a node was entered.
+  std::vector<std::size_t> turns_;   ///< The turn in which each node was entered.
   std::vector<std::size_t> lowest_;  ///< The earliest turn, still open, that a node leads back to.
-  std::vector<Place> open_;          ///< Entered, and of no ring yet.
+  std::vector<Place> open_;          ///< Nodes that are entered, but in no ring yet.
   std::vector<Step> path_;
   std::size_t rings_ = 0;
 };
@@ -104,8 +105,8 @@ void ClusterPaths::expand(Place place, ClusterLookup lookup) {
   nodes_[place].children = std::move(children);
 }
 
-// The steps that count lead to a lower ring or to a higher level of the same ring. So they make no
-// loop, and a node's depth is final when its turn comes.
+// Steps that count lead to a lower ring or to a higher level of the same ring. They make no loop,
+// so a node's depth is final when its turn comes.
 void ClusterPaths::measure() {
   std::vector<Place> turns(nodes_.size());
   std::iota(turns.begin(), turns.end(), Place{0});

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_paths — every cluster that one cluster leads to: in which order, and how deep.
+// cluster_paths — the clusters that can be reached from a root cluster, with their order and depth.
 //
 //   A ─▶ [B, C], B ─▶ [D], D ─▶ [C]      nodes A, B, D, C      depths 1, 2, 3, 4
 //
 // Invariants
-//   P1  Nodes come depth-first, as the aggregates list them; each at its earliest place.
-//   P2  A node's depth is the number of clusters on the longest path that counts. A path counts by
-//       what the graph is, never by the order of a list.
-//   P3  A path through a loop could be of any length. Between clusters that reach each other, a
-//       step counts only if it leads to a cluster that is farther from the root by the shortest
-//       path.
-//   P4  Each cluster is looked up once, no cluster farther than kMaxClusterDepth is, and nothing
-//       recurses.
+//   P1  Nodes are in depth-first order, as the aggregates list them. Each node has its earliest
+//       place.
+//   P2  A node's depth is the number of clusters on the longest path that counts (P3). The depth
+//       depends on the graph alone, never on the order of a list.
+//   P3  A path through a loop could have any length. A step between clusters that reach each other
+//       therefore counts only if it leads farther from the root, by the lengths of shortest paths.
+//   P4  Each cluster is looked up once. No cluster farther from the root than kMaxClusterDepth is
+//       looked up. Nothing recurses.
 //
 // Source: gRFC A37 (A37-7 to A37-12, A37-51).
 
@@ -31,12 +31,12 @@ class ClusterPaths {
  public:
   struct Node {
     ClusterName name;
-    const absl::StatusOr<ClusterPtr>* known = nullptr;  ///< As ClusterLookup has it.
+    const absl::StatusOr<ClusterPtr>* known = nullptr;  ///< The result of the ClusterLookup.
   };
 
   ClusterPaths(const ClusterName& root, ClusterLookup lookup);
 
-  /// A cluster that a path of more than kMaxClusterDepth clusters leads to; null: there is none.
+  /// A cluster at the end of a path of more than kMaxClusterDepth clusters; null: there is none.
   const ClusterName* too_deep() const;
 
   std::size_t size() const { return order_.size(); }
@@ -51,8 +51,8 @@ class ClusterPaths {
     Node node;
     std::vector<Place> children;
     std::size_t level;      ///< The number of clusters on the shortest path.
-    std::size_t depth = 1;  ///< As P2 has it.
-    std::size_t ring = 0;   ///< The same for clusters that reach each other; P3.
+    std::size_t depth = 1;  ///< See P2.
+    std::size_t ring = 0;   ///< Equal for clusters that reach each other; see P3.
   };
 
   class Walk;
@@ -63,7 +63,7 @@ class ClusterPaths {
 
   std::vector<Entry> nodes_;  ///< By level; the root is the first.
   absl::flat_hash_map<ClusterName, Place> places_;
-  std::vector<Place> order_;  ///< As P1 has it.
+  std::vector<Place> order_;  ///< See P1.
 };
 
 }  // namespace signalbox::xds

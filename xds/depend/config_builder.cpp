@@ -45,7 +45,7 @@ class Builder {
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters() const {
     std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> built;
     for (const ClusterName& name : explored_.reached) {
-      // An aggregate within an aggregate is flattened away; only its leaves are in the picture.
+      // An aggregate inside another aggregate has no entry: flatten() replaces it by its leaves.
       const auto& cluster = *find(name);
       if (cluster.ok() && is_aggregate(**cluster) && !roots_.contains(name)) continue;
       built.emplace_hint(built.end(), name, build(name, cluster));
@@ -53,7 +53,7 @@ class Builder {
     return built;
   }
 
-  /// What is wrong with the roots although they have a value. Precondition: is_complete().
+  /// The ambient errors of roots with a value. Precondition: is_complete().
   std::map<ClusterName, std::string> notes(const XdsConfig& config) const {
     std::map<ClusterName, std::string> notes;
     for (const ClusterName& name : roots_) {
@@ -111,7 +111,7 @@ class Builder {
                       cluster.discovery);
   }
 
-  // Whatever was there before: an error that is not ambient takes the endpoints away (A37-24).
+  // An error that is not ambient removes endpoints that were there before (A37-24).
   LeafEndpoints from_eds(const std::string& service_name) const {
     const auto& value = *arguments_.known.endpoints(service_name).value;
     if (value.ok()) return {*value, ""};
@@ -139,7 +139,7 @@ class Builder {
                                      [&](const DnsDiscovery& dns) {
                                        const auto& resolution = arguments_.known.name(dns.name);
                                        return resolution.endpoints() == nullptr
-                                                  ? std::string()  // No more than that is known.
+                                                  ? std::string()  // Reported by from_dns().
                                                   : resolution.error();
                                      },
                                      [](const AggregateDiscovery&) { return std::string(); },

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// build_config — one XdsConfig out of what is known, or nothing while something is missing.
+// build_config — builds one XdsConfig from the known resources, once they are complete.
 //
 //   WatchedResources, Routes ─▶ [build_config] ─▶ dependency manager ─▶ EmitConfig
 //
-// Pure. It keeps X1 to X3 of messages/xds_config.hpp: what is as it was in `before` is the same
-// pointer.
+// Pure. It keeps X1 to X3 of messages/xds_config.hpp: parts that are unchanged since `before` keep
+// their pointers.
 
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace signalbox::xds {
 
-/// A virtual host, and where it comes from.
+/// A virtual host, with its listener and its route configuration.
 struct Routes {
   std::shared_ptr<const Listener> listener;
   std::shared_ptr<const RouteConfig> route_config;
@@ -33,27 +33,26 @@ struct Routes {
 struct BuildArguments {
   const WatchedResources& known;
   const ErrorText& text;
-  /// Clusters beside those that the routes name.
+  /// Clusters in addition to those that the routes name.
   const std::set<ClusterName>& referenced;
-  /// Null: there is none.
+  /// The configuration before; null: there is none.
   const XdsConfig* before = nullptr;
   MissingLeaf missing_leaf = MissingLeaf::kSkip;
 };
 
-/// Of an aggregate's leaves with something wrong, this many are in its note; the others are
-/// counted.
+/// The number of leaves whose errors an aggregate's note lists. Further leaves are only counted.
 inline constexpr std::size_t kMaxLeafNotes = 3;
 
 struct BuiltConfig {
   XdsConfig config;
-  /// ResolutionNotes::clusters.
+  /// Becomes ResolutionNotes::clusters.
   std::map<ClusterName, std::string> notes;
 };
 
-/// Nothing while something is missing.
+/// nullopt while a needed resource has no answer.
 std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments);
 
-/// The same pointers and the same errors throughout.
+/// Whether all pointers and all errors are equal.
 bool is_unchanged(const XdsConfig& fresh, const XdsConfig& before);
 
 }  // namespace signalbox::xds

@@ -31,7 +31,7 @@ DependencyEffects DependencyManager::step(const DependencyEvent& event, Instant 
 
 // --- events -----------------------------------------------------------------
 
-// However much changed, what follows from it follows once.
+// Returns the greatest change, so that the consequences of many changes are computed once.
 Changed DependencyManager::on(const ResourcesChanged& event, Instant /*now*/) {
   Changed most = Changed::kNothing;
   const Overloaded record{
@@ -103,7 +103,8 @@ DependencyManager::RoutesToCome DependencyManager::routes_in(
     const std::shared_ptr<const RouteConfig>& route_config) const {
   const VirtualHost* host = find_virtual_host(*route_config, authority_);
   if (host != nullptr) return Routes{listener, route_config, host};
-  // A server that deletes a listener often empties its route configuration, too: the first is why.
+  // A server that deletes a listener often empties the route configuration, too. The deletion of
+  // the listener is then the cause to report.
   if (absl::IsNotFound(known_.listener().ambient)) {
     const ResourceKey key{ResourceType::kListener, known_.listener_name()};
     return NoRoutes{text_.unavailable(key, known_.listener().ambient)};
@@ -112,8 +113,9 @@ DependencyManager::RoutesToCome DependencyManager::routes_in(
       "no virtual host for ", authority_, " in route configuration ", route_config->name))};
 }
 
-// A74: without data, or where it does not exist. A listener that moved on to a route configuration
-// that only cannot be had for the moment leaves us with the routes that we have.
+// A74: an error of the route configuration fails the target if nothing is emitted, or if the route
+// configuration does not exist. If the listener has moved to another route configuration that is
+// only unavailable for the moment, the emitted routes stay in use.
 bool DependencyManager::is_revoked(const absl::Status& route_error) const {
   if (absl::IsNotFound(route_error) || emitted_ == nullptr) return true;
   const auto* in_use = std::get_if<RdsName>(&emitted_->listener->routes);
@@ -129,7 +131,7 @@ std::string DependencyManager::target_note() const {
       note({ResourceType::kRouteConfig, known_.route_name()}, known_.route_config().ambient));
 }
 
-// --- what follows from an event ---------------------------------------------
+// --- consequences of events -------------------------------------------------
 
 void DependencyManager::refresh(Changed changed) {
   if (changed == Changed::kNothing) return;
@@ -140,7 +142,7 @@ void DependencyManager::refresh(Changed changed) {
   if (changed == Changed::kGraph) follow(to_come);
 
   if (emitted_ != nullptr) return settle_soon();
-  // While nothing is out, all that is watched is needed.
+  // Before the first configuration, every watched resource is needed.
   const auto* routes = std::get_if<Routes>(&to_come);
   if (routes != nullptr && known_.all_answered()) try_emit(*routes, target_note());
 }
@@ -152,8 +154,8 @@ void DependencyManager::settle_soon() {
   effects_.emplace_back(StartTimer{*settling_, Duration::zero()});
 }
 
-// The successor of what is out: by the routes to come, or, while they are incomplete, by the same
-// routes again (M4).
+// Emits the successor of the emitted configuration: from the routes to come, or, while they are
+// incomplete, from the emitted routes (M4).
 void DependencyManager::settle() {
   settling_.reset();
   if (emitted_ == nullptr) return;
@@ -164,7 +166,7 @@ void DependencyManager::settle() {
   if (const auto* routes = std::get_if<Routes>(&to_come)) {
     const bool replaces = emitted_->virtual_host != routes->virtual_host;
     if (try_emit(*routes, note)) {
-      if (replaces) follow(to_come);  // What only the old routes needed.
+      if (replaces) follow(to_come);  // Unwatches resources that only the old routes needed.
       return;
     }
   }
@@ -181,7 +183,7 @@ void DependencyManager::follow(const RoutesToCome& to_come) {
   known_.follow_clusters(roots, effects_);
 }
 
-// False: it is not complete.
+// False: the configuration is not complete.
 bool DependencyManager::try_emit(const Routes& routes, std::string target_note) {
   auto built = build_config(
       routes, BuildArguments{known_, text_, referenced_, emitted_.get(), missing_leaf_});

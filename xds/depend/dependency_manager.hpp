@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyManager — everything that one target depends on, as one configuration (gRFC A74).
+// DependencyManager — combines all resources of one target into one configuration (gRFC A74).
 //
 //   client_core, dns ─▶ [DependencyManager] ─▶ EmitConfig{XdsConfig} ─▶ channel
 //
 //   Listener ─▶ RouteConfig ─▶ virtual host ─▶ clusters ─▶ … aggregates … ─▶ EDS or DNS
-//   (target)    (inline, RDS)  (authority)     ∪ those that calls still refer to
+//   (target)    (inline, RDS)  (authority)     ∪ clusters that calls still refer to
+//
+// "Routes to come": the virtual host by the newest listener and route configuration. It is not
+// emitted before all its clusters have answered.
 //
 // Invariants
-//   M1  A configuration goes out only when all that it needs has answered, with a value or with an
-//       error (A37-6), and only when it differs from the last one.
-//   M2  What cannot be used fails alone: clusters hold their own errors. Only a listener, route
-//       configuration or virtual host that is not there fails the target.
-//   M3  Watched is what can be reached: from the routes to come, from the configuration that is
-//       out until they replace it, and from the clusters that calls refer to (A37-15).
-//   M4  A configuration that is out keeps being updated while the routes to come are incomplete.
-//   M5  Bursts are answered once: while a configuration is out, its successor is put together
-//       behind the events that wait now (a timer without delay). Watches, errors and the first
+//   M1  A configuration is emitted only after all resources that it needs have answered, with a
+//       value or with an error (A37-6), and only if it differs from the last configuration.
+//   M2  An unusable cluster fails alone: it holds its own error. Only a missing listener, route
+//       configuration or virtual host fails the target.
+//   M3  A cluster is watched if it can be reached from the routes to come, from the emitted
+//       configuration until the routes to come replace it, or from the clusters that calls refer
+//       to (A37-15).
+//   M4  The emitted configuration is still updated while the routes to come are incomplete.
+//   M5  A burst of events causes one update. After the first configuration, an update is built once
+//       the waiting events are handled (a timer of zero length). Watches, errors and the first
 //       configuration do not wait.
-//   M6  What is wrong beside what is out is its note. A note that changes alone goes out with the
-//       same configuration.
+//   M6  An error beside the emitted configuration becomes its note. If only the note changes, it is
+//       emitted with the same configuration.
 //   M7  Codes of the control plane never reach a call: every error is UNAVAILABLE.
 //
 // Source: gRFC A74, A37, A88 (ambient errors become notes).
@@ -40,9 +44,9 @@
 namespace signalbox::xds {
 
 struct DependencyOptions {
-  std::string target;     ///< For the texts of errors: "xds:///orders".
+  std::string target;     ///< Named in error texts: "xds:///orders".
   std::string listener;   ///< The name of the LDS resource.
-  std::string authority;  ///< What the virtual hosts' domains are compared with.
+  std::string authority;  ///< Compared with the domains of virtual hosts.
   std::string node_id;
   std::uint64_t seed = 0;
   MissingLeaf missing_leaf = MissingLeaf::kSkip;
@@ -62,8 +66,8 @@ class DependencyManager {
   struct Unanswered {};
 
   struct NoRoutes {
-    absl::Status error;    ///< As the calls see it.
-    bool is_final = true;  ///< False: what is out may go on, with the error as its note.
+    absl::Status error;    ///< The status for calls.
+    bool is_final = true;  ///< False: the emitted configuration stays; the error is its note.
   };
 
   using RoutesToCome = std::variant<Unanswered, NoRoutes, Routes>;
@@ -79,7 +83,7 @@ class DependencyManager {
   RoutesToCome routes_in(const std::shared_ptr<const Listener>& listener,
                          const std::shared_ptr<const RouteConfig>& route_config) const;
   bool is_revoked(const absl::Status& route_error) const;
-  /// What is wrong with listener and routes although they have a value.
+  /// The ambient errors of the listener and of the route configuration.
   std::string target_note() const;
 
   void refresh(Changed changed);
@@ -95,7 +99,7 @@ class DependencyManager {
   WatchedResources known_;
   std::set<ClusterName> referenced_;
 
-  XdsConfigPtr emitted_;  // Null: none yet, or an error came after it.
+  XdsConfigPtr emitted_;  // Null: none yet, or an error was emitted after it.
   ResolutionNotesPtr emitted_notes_;
   std::optional<absl::Status> emitted_error_;
   std::optional<TimerId> settling_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ErrorText — what a failed call says of the control plane: target, resource, reason, node.
+// ErrorText — builds the error texts of failed calls: target, resource, reason, node.
 //
 // Codes of the control plane never reach a call: every status made here is UNAVAILABLE (A74, A88).
 
@@ -19,12 +19,12 @@ class ErrorText {
  public:
   ErrorText(std::string target, std::string node_id);
 
-  /// `xds:///orders: EDS resource "e": connection refused (node ID: n)`; without the brackets where
-  /// the node has no ID.
+  /// `xds:///orders: EDS resource "e": connection refused (node ID: n)`. Without a node ID the
+  /// brackets are left out.
   std::string explain(const ResourceKey& key, const absl::Status& error) const;
   std::string explain(absl::string_view reason) const;
 
-  /// `node ID: n`, for texts that name it by themselves; empty where the node has none.
+  /// `node ID: n`, for texts that are not built here; empty if the node has no ID.
   std::string node() const;
 
   absl::Status unavailable(const ResourceKey& key, const absl::Status& error) const;
@@ -35,7 +35,7 @@ class ErrorText {
   std::string node_id_;
 };
 
-/// Both, where neither is empty.
+/// Joins the notes by "; ". Empty notes are left out.
 std::string join_notes(absl::string_view left, absl::string_view right);
 
 }  // namespace signalbox::xds

@@ -12,7 +12,7 @@ namespace {
 
 using KnownLocalities = std::multimap<LocalityName, LocalityPtr>;
 
-// Of all lists of a priority.
+// Visits the localities of all lists of all priorities.
 template <typename Endpoints, typename Visit>
 void for_each_locality(Endpoints& endpoints, const Visit& visit) {
   for (auto& priority : endpoints.priorities) {
@@ -21,7 +21,7 @@ void for_each_locality(Endpoints& endpoints, const Visit& visit) {
   }
 }
 
-// A locality that moved to another priority is found as well.
+// Keyed by name alone, so that a locality is also found after it moved to another priority.
 KnownLocalities localities_of(const Endpoints& endpoints) {
   KnownLocalities known;
   for_each_locality(endpoints,

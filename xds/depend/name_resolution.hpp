@@ -11,8 +11,8 @@
 //     │ └──────────────────┘                                     │
 //     └──────────────────────────────────────────────────────────┘
 //
-// A failed look-up keeps the answer before it. While a wait runs, its end is the earliest next
-// look-up, whoever asks (as in gRPC's own DNS resolver).
+// A failed look-up keeps the previous answer. While a wait runs, no request for re-resolution
+// starts a look-up before its end (as in gRPC's own DNS resolver).
 //
 // Source: gRFC A37 (A37-20, A37-23), A61, A74 (re-resolution).
 
@@ -30,13 +30,13 @@ namespace signalbox::xds {
 
 struct ResolutionOptions {
   BackoffOptions backoff;
-  /// Between a success and the next look-up.
+  /// The least time between a successful look-up and the next look-up.
   Duration min_interval = std::chrono::seconds(30);
 };
 
 class NameResolution {
  public:
-  /// `serial` differs for each that was ever made by one owner: it tells their timers apart.
+  /// `serial` is unique among all NameResolutions of one owner: it is part of their timers' names.
   NameResolution(DnsName name,
                  const ResolutionOptions& options,
                  std::uint64_t seed,
@@ -48,13 +48,13 @@ class NameResolution {
   void ask_again(Instant now, DependencyEffects& effects);
   void timer_fired(const TimerId& timer, DependencyEffects& effects);
 
-  /// There was an answer or an error.
+  /// Whether a look-up has ended, with an answer or an error.
   bool answered() const { return answered_; }
 
-  /// The last good answer; null: there was none.
+  /// The last successful answer; null: there was none.
   const EndpointsPtr& endpoints() const { return endpoints_; }
 
-  /// Why the last look-up failed; empty: it did not, or is the first and under way.
+  /// The error of the last look-up; empty: it succeeded, or the first look-up still runs.
   const std::string& error() const { return error_; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 enum class DomainKind : std::uint8_t { kAny, kPrefix, kSuffix, kExact };
 
-// How specific a match is: first by kind, then by length.
+// The specificity of a match: first by kind, then by length.
 struct Rank {
   DomainKind kind = DomainKind::kAny;
   std::size_t length = 0;

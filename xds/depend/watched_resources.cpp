@@ -17,7 +17,7 @@ void replace_value(Watched<T>& watched, const absl::StatusOr<Resource>& resource
     watched.ambient = resource.status();
     return;
   }
-  // What the new client may find wrong beside the value, it says after it.
+  // The new client reports its own ambient error after the value.
   if (std::exchange(watched.inherited, false)) watched.ambient = absl::OkStatus();
   if (!resource.ok()) {
     watched.value = resource.status();
@@ -34,7 +34,7 @@ void replace_value(Watched<T>& watched, const absl::StatusOr<Resource>& resource
   }
 }
 
-// Makes the keys of `known` those in `wanted`.
+// Adds and removes entries until the keys of `known` are those in `wanted`.
 template <typename Map, typename Set, typename Add, typename Remove>
 void reconcile(Map& known, const Set& wanted, Add add, Remove remove) {
   for (const auto& key : wanted) {

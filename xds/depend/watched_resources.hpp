@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WatchedResources — all that one target watches, and what is known of it.
+// WatchedResources — all resources that one target watches, with their last values and errors.
 //
 //   events ─▶ record… ─▶ [WatchedResources] ◀─ follow… ─▶ Watch, Unwatch, ResolveName
 //                                 └─▶ config_builder
 //
 // Invariants
-//   W1  One watch for each resource, however many ways lead to it (A37-10).
-//   W2  What is followed no longer is forgotten in the same step; what arrives late is dropped.
+//   W1  Each resource has one watch, however many paths lead to it (A37-10).
+//   W2  A resource that is no longer needed is unwatched and dropped in the same step. Its late
+//       events are ignored.
 
 #pragma once
 
@@ -29,12 +30,12 @@ namespace signalbox::xds {
 template <typename T>
 struct Watched {
   std::optional<absl::StatusOr<std::shared_ptr<const T>>> value;  ///< Unset: not answered yet.
-  absl::Status ambient;    ///< Something is wrong, but the value stays valid.
-  bool inherited = false;  ///< The value is a former client's, and the present one has none.
+  absl::Status ambient;    ///< An error beside a value that stays valid.
+  bool inherited = false;  ///< From a former client; the present client has sent none.
 };
 
-/// What an event can have changed: nothing that is watched, what is known, or also what is
-/// reached.
+/// The greatest possible effect of an event: none; on values; on values and on the set of reachable
+/// resources.
 enum class Changed : std::uint8_t { kNothing, kValues, kGraph };
 
 class WatchedResources {
@@ -43,8 +44,9 @@ class WatchedResources {
 
   // --- events ---
 
-  /// Watches the endpoints of a leaf that answers for the first time: that alone does not change
-  /// what is reached, and a start has many of them.
+  /// On the first answer of a leaf cluster this watches its endpoints and returns kValues. The set
+  /// of reachable clusters stays the same then, and need not be explored for each of the many first
+  /// answers at a start.
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
@@ -55,9 +57,10 @@ class WatchedResources {
   // --- what to watch ---
 
   void watch_listener(DependencyEffects& effects);
-  /// Watches the RDS resource that the listener names, and no other.
+  /// Watches the RDS resource that the listener names, and unwatches any other RDS resource.
   void follow_listener(DependencyEffects& effects);
-  /// Watches all that can be reached from these clusters, and nothing else below the routes.
+  /// Watches the clusters that can be reached from `roots`, and their endpoints. Unwatches all other
+  /// clusters and endpoints.
   void follow_clusters(const std::set<ClusterName>& roots, DependencyEffects& effects);
 
   // --- what is known ---
@@ -66,7 +69,7 @@ class WatchedResources {
 
   const Watched<Listener>& listener() const { return listener_; }
 
-  /// Empty: the listener holds its routes itself, or is not there.
+  /// Empty: the listener has inline routes, or there is no listener.
   const std::string& route_name() const { return route_name_; }
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }
@@ -78,10 +81,10 @@ class WatchedResources {
 
   const NameResolution& name(const DnsName& name) const { return names_.at(name); }
 
-  /// For cluster_graph: nullptr where there is no answer.
+  /// A ClusterLookup for cluster_graph: nullptr if there is no answer yet.
   const absl::StatusOr<ClusterPtr>* find_cluster(const ClusterName& name) const;
 
-  /// Nothing is missing of what is watched.
+  /// All watched clusters, EDS resources and DNS names have answered.
   bool all_answered() const;
 
  private:
@@ -96,7 +99,7 @@ class WatchedResources {
   std::string listener_name_;
   ResolutionOptions resolution_;
   std::uint64_t seed_;
-  std::uint64_t resolutions_ = 0;  // Ever made: their serial numbers.
+  std::uint64_t resolutions_ = 0;  // Number ever made; the last serial number.
 
   Watched<Listener> listener_;
   std::string route_name_;

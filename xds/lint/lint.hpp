@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lint — what looks wrong in a file of resources although each resource is valid.
+// lint — warns of probable mistakes in a file of resources that are each valid.
 //
 //   parse_resources_text ─▶ [lint] ─▶ warnings ─▶ `signalbox check`
 //
-// Two questions, one file each:
-//   unread_fields  which fields are set that signalbox does not read, though Envoy would do
-//                  something else because of them?
-//   loose_ends     does the file hang together: does each name lead to a resource, does each
-//                  cluster have endpoints, does each domain have a target?
+// Two checks, one source file each:
+//   unread_fields  fields that are set, that signalbox does not read, and that change the behaviour
+//                  of Envoy
+//   loose_ends     names without a resource, clusters without endpoints, domains without a target
 //
-// A file is taken for a whole world, as the bootstrap's "signalbox.resources" takes it. Nothing
-// here refuses anything: a warning says what calls will meet.
+// The file is assumed to be the complete configuration, as with the bootstrap's
+// "signalbox.resources". A warning never refuses a resource: it says what will happen to calls.
 
 #pragma once
 
@@ -26,18 +25,18 @@
 namespace signalbox::xds {
 
 struct LintWarning {
-  std::size_t resource = 0;  ///< The index in the file's list.
-  std::string text;  ///< The type, the name, the path of the field, and what is to be known.
+  std::size_t resource = 0;  ///< The index of the resource in the file's list.
+  std::string text;          ///< Type, name, path of the field, and the warning.
 
   friend bool operator==(const LintWarning&, const LintWarning&) = default;
 };
 
-/// In the order of the resources. `resources` are those of one file, each of them valid.
+/// `resources`: the resources of one file, all valid. Warnings are in the order of the resources.
 std::vector<LintWarning> lint(const std::vector<ResourceBytes>& resources);
 
-// --- the two questions -----------------------------------------------------
+// --- the two checks --------------------------------------------------------
 
-/// What was found in one resource: the path of the field, and what is to be known.
+/// One finding in a resource: the path of the field, and the warning.
 struct LintFinding {
   std::string path;
   std::string what;
@@ -45,7 +44,7 @@ struct LintFinding {
 
 std::vector<LintFinding> unread_fields(const ResourceBytes& resource);
 
-/// One list for each resource.
+/// Returns one list for each resource.
 std::vector<std::vector<LintFinding>> loose_ends(const std::vector<ResourceBytes>& resources);
 
 }  // namespace signalbox::xds

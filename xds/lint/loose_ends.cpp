@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the resources of a file lead to each other.
+// Checks that the resources of a file refer to each other without gaps.
 //
 //   listener ─▶ routes ─▶ cluster ─▶ leaves ─▶ endpoints
-//      │           └─ domains: those of the targets, which are the listeners' names
-//      └─ session cookie: its path
+//      │           └─ domains must match a target, which is the name of a listener
+//      └─ the path of a session cookie must cover a route
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -52,16 +52,16 @@ std::optional<Message> unpacked(const ::google::protobuf::Any& any) {
 template <typename Message>
 Message decoded(const ResourceBytes& resource) {
   Message message;
-  message.ParseFromString(resource.bytes);  // The file's reader made the bytes.
+  message.ParseFromString(resource.bytes);  // Cannot fail: read_resources() made the bytes.
   return message;
 }
 
-// A route configuration, wherever it stands: a resource of its own, or within a listener.
+// A route configuration: a resource of its own, or inline in a listener.
 struct Routes {
   std::size_t resource = 0;
-  std::string path;  // Of the fields below; ends with a dot, or is empty.
+  std::string path;  // The prefix of the fields' paths; ends with a dot, or is empty.
   RoutesProto proto;
-  std::vector<std::string> targets = {};  // The listeners that lead here.
+  std::vector<std::string> targets = {};  // The listeners that use this configuration.
 };
 
 struct Session {
@@ -71,7 +71,7 @@ struct Session {
   std::size_t routes = 0;  // An index in `routes_`.
 };
 
-// Whether some call that the route may take has a path that the cookie covers (RFC 6265 5.1.4).
+// Whether the route can match a path that the cookie's path covers (RFC 6265 5.1.4).
 bool may_cover(const std::string& cookie_path, const RouteProto& route) {
   const auto& match = route.match();
   const auto is_below = [](const std::string& path, const std::string& prefix) {
@@ -80,7 +80,7 @@ bool may_cover(const std::string& cookie_path, const RouteProto& route) {
   };
   if (cookie_path.empty()) return true;
   if (match.has_path()) return is_below(match.path(), cookie_path);
-  if (!match.has_prefix()) return true;  // An expression may take anything.
+  if (!match.has_prefix()) return true;  // A regular expression may match any path.
   return is_below(match.prefix(), cookie_path) || absl::StartsWith(cookie_path, match.prefix());
 }
 
@@ -186,7 +186,8 @@ class World {
     }
   }
 
-  // The authority of a target is its listener's name, but for one with an authority (A47).
+  // A target's authority is the name of its listener, except for listeners with xdstp: names (A47).
+  // Domains for those are not checked.
   void look_at_domain(const Routes& routes, const std::string& domain, const std::string& path) {
     const bool is_asked_for = std::ranges::any_of(routes.targets, [&](const std::string& target) {
       return absl::StartsWith(target, "xdstp:") || domain_matches(domain, target);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields that are set, that signalbox knows and does not read, and that change what Envoy does. A
-// field that signalbox does not know at all is an error of the file (xds/resource_file).
+// Finds fields that are set, that signalbox's messages have but signalbox does not read, and that
+// change the behaviour of Envoy. A field that the messages lack is an error of the file
+// (xds/resource_file).
 #include <memory>
 
 #include "absl/strings/ascii.h"
@@ -24,7 +25,7 @@ namespace protobuf = ::google::protobuf;
 using RetryProto = envoy::config::route::v3::RetryPolicy;
 
 struct UnreadField {
-  absl::string_view message;  // Below envoy.config.
+  absl::string_view message;  // The message's name below envoy.config.
   absl::string_view field;
   absl::string_view what;
 };

@@ -69,7 +69,7 @@ DnsName parse_dns_name(const AddressProto& proto, const Field& field) {
         .add(absl::StrCat("must not be set, found ", quoted(socket.resolver_name())));
   }
   require_name(socket.address(), place.at("address"));
-  // A37 asks only that the port is set.
+  // A37 only requires that the port is set, so 0 is valid.
   require_port(socket, 0, place);
   return DnsName{join(socket.address(), socket.port_value())};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// envoy.config.core.v3.Address as an address to connect to (EDS) or a name to resolve (CDS).
+// Parses envoy.config.core.v3.Address as an address to connect to (EDS) or a name to resolve (CDS).
 //
 //   xds/parse/endpoints ─▶ [parse_address] ─▶ "1.2.3.4:80", "[::1]:80"
 //   xds/parse/cluster ─▶ [parse_dns_name] ─▶ "orders.example:443"
@@ -15,7 +15,7 @@
 
 namespace signalbox::xds {
 
-/// An IP literal and a port, in canonical form: one address has one text.
+/// An IP literal and a port, in canonical form, so that equal addresses have equal texts.
 Address parse_address(const envoy::config::core::v3::Address& proto, const Field& field);
 
 /// A host and a port, to be resolved by DNS.

@@ -61,7 +61,7 @@ void parse_upstream_config(const ClusterProto& proto, Cluster& cluster, const Fi
   }
 }
 
-// A55-3 to A55-5: what a session cannot stay in is ignored.
+// A55-3 to A55-5: health statuses in which a session cannot stay on its host are ignored.
 void parse_override_host_status(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (!top.options().session_affinity) return;
   if (!proto.common_lb_config().has_override_host_status()) return;
@@ -83,8 +83,7 @@ void parse_override_host_status(const ClusterProto& proto, Cluster& cluster, con
   }
 }
 
-// ENV-31. A value that is no percentage is refused wherever it stands, as Envoy does. Fractions are
-// cut off, as there.
+// ENV-31. As in Envoy, values outside of 0 to 100 are refused, and fractions are truncated.
 void parse_panic_threshold(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (!proto.common_lb_config().has_healthy_panic_threshold()) return;
   const double percent = proto.common_lb_config().healthy_panic_threshold().value();
@@ -96,7 +95,7 @@ void parse_panic_threshold(const ClusterProto& proto, Cluster& cluster, const Fi
   }
 }
 
-// A32: the first entry of its priority counts, whether or not it says how many.
+// A32: the first entry of the DEFAULT priority is used, even if its max_requests is not set.
 void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   for (const auto& threshold : proto.circuit_breakers().thresholds()) {
     if (threshold.priority() != envoy::config::core::v3::DEFAULT) continue;
@@ -106,13 +105,13 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-// Load is not reported; what A27 refuses is refused all the same.
+// Load is not reported, but lrs_server is validated as A27 demands.
 void check_load_reports(const ClusterProto& proto, const Field& top) {
   if (proto.has_lrs_server() && !proto.lrs_server().has_self())
     top.at("lrs_server").add("must be self, found another server");
 }
 
-// D1: an aggregate says itself how its calls are spread.
+// D1: the metadata of an aggregate selects how its calls are spread over priorities.
 void parse_aggregate_mode(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   constexpr absl::string_view kOurs = "signalbox";
   const auto& all = proto.metadata().filter_metadata();
@@ -162,7 +161,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   }
   if (proto.has_transport_socket())
     parse_transport_socket(proto.transport_socket(), *cluster, top.at("transport_socket"));
-  // Those of an aggregate are its leaves'.
+  // The health checks of an aggregate are those of its leaves.
   if (!is_aggregate)
     cluster->health_checks =
         parse_health_checks(proto.health_checks(), cluster->tls.has_value(), top);

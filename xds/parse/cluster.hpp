@@ -4,10 +4,10 @@
 //
 //   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
 //
-// All that a cluster has beside its discovery is validated whatever its type, and is a leaf's.
-//
-// An aggregate's own LB policy is not looked at: each leaf brings its own (A75), unless
-// ParseOptions keep it for the leaves.
+// All fields beside the discovery are validated for every type of cluster, but only leaf clusters
+// use them. Exceptions for aggregates: health_checks are not read. The LB policy is not read
+// either, because each leaf has its own (A75), unless ParseOptions::keep_aggregate_lb_policy is
+// set.
 //
 // Source: gRFC A27 (CDS), A37 (validation), A32 (circuit breaker), A50 (outlier
 // detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout).
@@ -21,7 +21,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty where it could not be read.
+/// The name is empty if it could not be read.
 ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

@@ -32,7 +32,7 @@ EdsDiscovery parse_eds(const ClusterProto& proto, const Field& top) {
     require_name(config.service_name(), service_name);
     return EdsDiscovery{config.service_name()};
   }
-  // The cluster's own name would be taken for EDS, and an xdstp name says that it is CDS.
+  // EDS would use the cluster's own name, but an xdstp: name contains the type Cluster.
   if (absl::StartsWith(proto.name(), "xdstp:")) {
     service_name.add(absl::StrCat("must be set where the cluster has an xdstp name, found none"));
   }
@@ -110,7 +110,7 @@ AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto,
 
 }  // namespace
 
-// `type` comes before `cluster_type` (A37-48).
+// `type` takes precedence over `cluster_type` (A37-48).
 void parse_discovery(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (proto.has_type() && proto.type() == ClusterProto::EDS) {
     cluster.discovery = parse_eds(proto, top);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a cluster's endpoints come from.
+// Parses the discovery of a cluster: the source of its endpoints.
 //
 //   xds/parse/cluster ─▶ [parse_discovery] ─▶ Cluster::discovery
 //

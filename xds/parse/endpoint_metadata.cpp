@@ -31,7 +31,7 @@ void check_http_proxy(const Metadata& proto, const Field& field) {
   if (found == proto.typed_filter_metadata().end()) return;
   const Field entry = field.at_key("typed_filter_metadata", kProxyAddress);
   const auto extension = read_extension(found->second, entry);
-  // Another type is other metadata.
+  // A value of another type is metadata for another purpose.
   if (!extension.has_value() || extension->type != api_name(type_url_of<AddressProto>())) return;
   const Field value = entry.at("value");
   AddressProto address;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an endpoint or a locality says of itself in its metadata.
+// Reads the metadata of an endpoint or of a locality.
 //
 //   xds/parse/endpoints ─┬▶ [hash_key_of] ─▶ Endpoint
-//                        └▶ [check_http_proxy] ─▶ errors; signalbox connects through no proxy
+//                        └▶ [check_http_proxy] ─▶ errors only: signalbox does not use proxies
 //
 //   filter_metadata        envoy.lb                                            hash_key (A76)
 //   typed_filter_metadata  envoy.http11_proxy_transport_socket.proxy_address   an Address (A86)
 //
-// Where ParseOptions do not ask for one of them, it is not looked at. All other metadata is
-// ignored.
+// Each of the two is read only if ParseOptions enable it. All other metadata is ignored.
 
 #pragma once
 
@@ -20,10 +19,10 @@
 
 namespace signalbox::xds {
 
-/// Empty: there is none.
+/// Empty: there is no hash key.
 std::string hash_key_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
-/// Adds an error if the address of a proxy is none. `field` is the metadata.
+/// Adds an error if the address of a proxy is invalid. `field` is the metadata.
 void check_http_proxy(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
 }  // namespace signalbox::xds

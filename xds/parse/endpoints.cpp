@@ -32,7 +32,7 @@ using PriorityMap = std::map<std::uint32_t, Priority>;
 
 constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
 
-// nullopt: calls must not be sent there.
+// nullopt: the endpoint must not get calls.
 std::optional<HealthStatus> usable_health(const EndpointProto& proto, const ParseOptions& options) {
   switch (proto.health_status()) {
     case envoy::config::core::v3::UNKNOWN:
@@ -40,7 +40,7 @@ std::optional<HealthStatus> usable_health(const EndpointProto& proto, const Pars
     case envoy::config::core::v3::HEALTHY:
       return HealthStatus::kHealthy;
     case envoy::config::core::v3::DRAINING:
-      // A55-40: only sessions have a use for it.
+      // A55-40: only sessions use draining endpoints.
       if (!options.session_affinity) return std::nullopt;
       return HealthStatus::kDraining;
     default:
@@ -58,7 +58,7 @@ void check_weights(const Locality& locality, const Field& field) {
           "the sum of endpoint weights must be at most ", kMaxWeightSum, ", found ", sum));
 }
 
-/// What is known of a locality before its endpoints are.
+/// The fields of a locality that are read before its endpoints.
 struct LocalityTerms {
   LocalityName name;
   std::uint32_t weight = 0;
@@ -71,7 +71,7 @@ std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
   return locality;
 }
 
-/// Endpoints that get no calls are read behind all others.
+/// A locality with unfit endpoints, which get no calls. They are read after all fit endpoints.
 struct Unfit {
   const LocalityProto* proto = nullptr;
   LocalityTerms terms;
@@ -84,7 +84,7 @@ void parse_locality(const LocalityProto& proto,
                     const Field& field) {
   LocalityTerms terms;
   terms.weight = proto.load_balancing_weight().value();
-  // Without a weight, no call goes there (A27).
+  // A locality without a weight gets no calls (A27).
   if (terms.weight == 0) return;
   const Field name = field.at("locality");
   if (!proto.has_locality()) name.add("must be set, found none");
@@ -107,7 +107,7 @@ void parse_locality(const LocalityProto& proto,
   if (!all_fit) unfit.push_back({&proto, std::move(terms)});
 }
 
-// Which of the two lists; null: neither.
+// The list for unfit endpoints of this health; null: such endpoints are dropped.
 std::vector<LocalityPtr>* unfit_list(HealthStatus health, Priority& priority) {
   if (health == HealthStatus::kDegraded) return &priority.degraded;
   const bool is_unhealthy = health == HealthStatus::kUnhealthy || health == HealthStatus::kTimeout;
@@ -127,8 +127,8 @@ HealthStatus health_of(const EndpointProto& proto) {
   }
 }
 
-// For A27 they are not there, so they are no reason to refuse anything: those that are wrong, or
-// have an address of another one, are left out.
+// A27 ignores unfit endpoints, so they must not cause a rejection. Invalid unfit endpoints are left
+// out, and so are those with an address of another endpoint.
 void read_unfit(const Unfit& unfit,
                 Priority& priority,
                 EndpointsSoFar& so_far,
@@ -158,8 +158,7 @@ Limits no_lower_than_by_default(Limits limits) {
   return limits;
 }
 
-// A limit says what is refused, and nothing of what is not: here nothing is. A lower one leaves out
-// nobody; by a higher one more are right.
+// Unfit endpoints never cause a rejection, so lowered limits are ignored here. Raised limits apply.
 void read_all_unfit(const std::vector<Unfit>& unfit,
                     PriorityMap& priorities,
                     EndpointsSoFar& so_far,
@@ -169,7 +168,7 @@ void read_all_unfit(const std::vector<Unfit>& unfit,
     read_unfit(of, priorities[of.proto->priority()], so_far, options);
 }
 
-// Within one priority, each locality stands once, and the weights fit into 32 bits.
+// Within one priority, localities must be unique, and the sum of weights must fit into 32 bits.
 void check_localities(std::uint32_t priority,
                       const std::vector<LocalityPtr>& localities,
                       const Field& field) {
@@ -281,7 +280,7 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
 }  // namespace
 
 ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options) {
-  // The one resource that is large: an arena halves what decoding costs.
+  // ClusterLoadAssignments can be large. An arena halves the cost of decoding.
   ::google::protobuf::Arena arena;
   auto* proto = ::google::protobuf::Arena::CreateMessage<AssignmentProto>(&arena);
   const bool decoded = decode(bytes, *proto);

@@ -4,11 +4,11 @@
 //
 //   bytes ─▶ [parse_endpoints] ─▶ Endpoints ─▶ dependency manager
 //
-//   locality without weight     left out, before anything else is looked at        (A27)
-//   endpoint neither HEALTHY, UNKNOWN nor DRAINING        no part of `localities`  (A55)
-//     DEGRADED                  into Priority::degraded; UNHEALTHY and TIMEOUT into
-//                               Priority::unhealthy; what is wrong with them is said by nobody,
-//                               it is left out                                       (ENV-9)
+//   locality without weight     left out, without validation                       (A27)
+//   endpoint neither HEALTHY, UNKNOWN nor DRAINING     not in Priority::localities (A55)
+//     DEGRADED                  into Priority::degraded                            (ENV-9)
+//     UNHEALTHY, TIMEOUT        into Priority::unhealthy                           (ENV-9)
+//     invalid                   left out without an error, if it is one of the three above
 //   priorities                  those with a weighted locality, without gaps       (A27)
 //
 //   health_check_config         Endpoints::probe_exceptions
@@ -26,7 +26,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty where it could not be read.
+/// The name is empty if it could not be read.
 ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

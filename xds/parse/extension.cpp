@@ -25,7 +25,7 @@ using TypedStruct = signalbox::xds::type::v3::TypedStruct;
 
 Json to_json(const protobuf::Struct& structure);
 
-// No deeper than the message was that it came from, and protobuf reads a hundred levels.
+// Recursion is bounded: protobuf has parsed the value with at most a hundred levels.
 Json to_json(const protobuf::Value& value) {
   switch (value.kind_case()) {
     case protobuf::Value::kNumberValue:
@@ -82,7 +82,7 @@ bool is_typed_struct(absl::string_view type_url) {
          type_url == type_url_of<udpa::type::v1::TypedStruct>();
 }
 
-// The user's own words, in a form that may be sent, and stays on one line.
+// The message of a user's parser: as UTF-8, on one line, at most kMaxBytes long.
 std::string in_a_message(absl::string_view words) {
   constexpr std::size_t kMaxBytes = 1000;
   const absl::string_view kept = utf8_prefix(words, kMaxBytes);
@@ -97,7 +97,7 @@ std::optional<Extension> read_extension(const protobuf::Any& any, const Field& f
   Extension extension;
   extension.type = std::string(api_name(any.type_url()));
   if (extension.type.empty()) {
-    // A std::string would find std::quoted, too.
+    // string_view, because for a std::string ADL would also find std::quoted.
     const absl::string_view found = any.type_url();
     field.at("type_url").add(absl::StrCat("must name a type, found ", quoted(found)));
     return std::nullopt;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extension — a typed configuration: the name of its type, and its message or structure.
+// Extension — a typed configuration: the name of its type, and its message or JSON structure.
 //
 //   Any ─▶ [read_extension] ─▶ registry row of that type ─▶ [decode] ─▶ message
 //
-// An Any holds either a message of the type itself or a TypedStruct (xds or udpa), which names the
-// type and gives its fields as a JSON structure. Both read the same (A39): a structure is turned
-// into the message by the rules of protobuf's JSON, fields that we do not have left aside.
+// An Any holds either a message of the type itself or a TypedStruct (xds or udpa). A TypedStruct
+// names the type and has its fields as a JSON structure. decode() treats both alike (A39): it turns
+// a structure into the message by protobuf's JSON rules, and ignores unknown fields.
 //
-// Of a type that the user registered, a parser of his own makes something.
+// Types that the user registered are read by the user's parsers, without decode().
 //
 // Source: gRFC A39 (filters), A52 (custom LB policies).
 
@@ -30,7 +30,7 @@ namespace signalbox::xds {
 struct Extension {
   std::string type;  ///< As the API spells it, without the type URL's prefix.
   std::optional<::google::protobuf::Struct> structure;
-  absl::string_view bytes;  ///< Of the Any, which must outlive this; without a structure.
+  absl::string_view bytes;  ///< View into the Any; empty with a structure.
 };
 
 /// `field` is the Any. nullopt: an error was added.
@@ -41,11 +41,11 @@ std::optional<Extension> read_extension(const ::google::protobuf::Any& any, cons
                           ::google::protobuf::Message& message,
                           const Field& field);
 
-/// The parser of an extension of the user's own refused it: the error has its words, at most 1000
-/// bytes of them.
+/// Adds the error of a user's parser that refused the configuration. At most 1000 bytes of its
+/// message are kept.
 void add_refused(const Extension& extension, const absl::Status& why, const Field& field);
 
-/// As JSON: equal structures have equal texts.
+/// JSON text. Equal structures have equal texts.
 std::string json_text(const ::google::protobuf::Struct& structure);
 std::string json_text(const ::google::protobuf::Value& value);
 

@@ -30,9 +30,9 @@ std::uint32_t denominator_of(const FractionalPercent& proto) {
   }
 }
 
-// Not set: none of the calls.
+// An unset percentage selects no calls.
 FaultShare parse_share(const FractionalPercent& proto, const Field& field) {
-  parse_fraction(proto, field);  // Its denominator must be one that we know.
+  parse_fraction(proto, field);  // Adds an error if the denominator is unknown.
   const std::uint32_t denominator = denominator_of(proto);
   return {std::min(proto.numerator(), denominator), denominator};
 }

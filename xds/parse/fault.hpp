@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of the filter fault: which calls are delayed or aborted on purpose.
+// Parses the configuration of the fault filter, which delays or aborts calls on purpose.
 //
 //   xds/parse/http_filter ─▶ [parse_fault] ─▶ FaultFilter
 //
-//   abort  grpc_status, or http_status by gRPC's mapping (200 is UNKNOWN), or told by a header
-//   delay  fixed_delay, or told by a header
+//   abort  grpc_status, or http_status by gRPC's mapping (200 is UNKNOWN), or from a header
+//   delay  fixed_delay, or from a header
 //
-// Choosing calls by cluster, node or headers, and response rate limits, are ignored: gRPC defers
-// them. An override is of the same type.
+// The selection of calls by cluster, node or headers is ignored, and so are response rate limits:
+// gRPC defers them. An override has the same type as the configuration.
 //
 // Source: gRFC A33.
 

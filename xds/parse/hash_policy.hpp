@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RouteAction.hash_policy: of what a call's place on the ring is made.
+// RouteAction.hash_policy: the inputs of a call's hash.
 //
 //   xds/parse/route_action ─▶ [parse_hash_policies] ─▶ ForwardAction::hash_policies
 //
-//   header                                a value of the call, perhaps rewritten
+//   header                                a header of the call, optionally rewritten
 //   filter_state io.grpc.channel_id       the same for all calls of a channel
 //   anything else                         left out
 //
@@ -20,7 +20,7 @@
 
 namespace signalbox::xds {
 
-/// In their order. `field` is the route action.
+/// The policies in their order. `field` is the route action.
 std::vector<HashPolicy> parse_hash_policies(const envoy::config::route::v3::RouteAction& proto,
                                             const Field& field);
 

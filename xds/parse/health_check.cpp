@@ -49,7 +49,7 @@ std::uint32_t parse_threshold(bool is_set,
   return proto.value();
 }
 
-// Bytes of a header or a request line.
+// For texts that are written into a header or a request line.
 void require_printable(const std::string& text, const Field& field) {
   const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
   if (std::ranges::any_of(text, is_control))
@@ -120,7 +120,7 @@ HealthCheck::Tcp parse_tcp(const CheckProto::TcpHealthCheck& proto, const Field&
 HealthCheck::Grpc parse_grpc(const CheckProto::GrpcHealthCheck& proto, const Field& field) {
   require_name_length(proto.service_name(), field.at("service_name"));
   require_name_length(proto.authority(), field.at("authority"));
-  // gRPC would not send others.
+  // gRPC does not send other characters in an authority.
   if (!is_header_value("", proto.authority())) {
     field.at("authority")
         .add(absl::StrCat("must be printable ASCII, found ", quoted(proto.authority())));
@@ -137,7 +137,7 @@ bool is_plain_get(const HttpProto& proto) {
          !proto.has_service_name_matcher();
 }
 
-// Our own sockets speak no TLS: where the cluster does, they can but connect.
+// The prober's own sockets have no TLS. For a cluster with TLS they can only test the connection.
 bool can_do(const CheckProto& proto, bool has_tls) {
   switch (proto.health_checker_case()) {
     case CheckProto::kGrpcHealthCheck:
@@ -147,7 +147,7 @@ bool can_do(const CheckProto& proto, bool has_tls) {
     case CheckProto::kTcpHealthCheck:
       return !has_tls ||
              (!proto.tcp_health_check().has_send() && proto.tcp_health_check().receive().empty());
-    default:  // CustomHealthCheck, and what a newer API has.
+    default:  // CustomHealthCheck, and checks of newer APIs.
       return false;
   }
 }

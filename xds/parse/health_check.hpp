@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CDS health_checks: how the endpoints of a cluster are probed.
+// CDS health_checks: the active health checks of a cluster's endpoints.
 //
 //   Cluster.health_checks ─▶ [parse_health_checks] ─▶ HealthChecks ─┬▶ subchannel map
 //                                                                   └▶ health_checker
 //
-// All are validated. A check that we cannot do as it is asked for is then left out, so that it
-// makes no cluster unusable that gRPC, which reads none of them, would take (decision 62).
+// All checks are validated. A valid check that signalbox cannot perform as configured is then left
+// out. gRPC reads no health checks, so such a check must not make a cluster unusable that gRPC
+// accepts (decision 62).
 //
-// Source: Envoy's health_check.proto; its validation rules are ours.
+// Source: Envoy's health_check.proto, with its validation rules.
 
 #pragma once
 
@@ -23,8 +24,8 @@ namespace signalbox::xds {
 using HealthCheckProtos =
     ::google::protobuf::RepeatedPtrField<envoy::config::core::v3::HealthCheck>;
 
-/// Null where nothing is to be probed. `top` is the cluster. With `has_tls`, connections to its
-/// endpoints are secured.
+/// Null if there are no usable checks. `top` is the cluster. `has_tls`: connections to its
+/// endpoints use TLS.
 HealthChecksPtr parse_health_checks(const HealthCheckProtos& protos,
                                     bool has_tls,
                                     const Field& top);

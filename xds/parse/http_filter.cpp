@@ -29,15 +29,15 @@ std::optional<HttpFilterConfig> parse_router(const Extension& extension, const F
   return RouterFilter{};
 }
 
-// The registry (A39): a row for each filter that we have.
+// The registry (A39): a row for each built-in filter.
 struct KnownFilter {
   using Parse = std::optional<HttpFilterConfig> (*)(const Extension& extension, const Field& field);
 
   absl::string_view type;
-  absl::string_view name;  ///< In ParseOptions::http_filters.
+  absl::string_view name;  ///< The name in ParseOptions::http_filters.
   bool terminal;
   Parse parse;
-  absl::string_view override_type;  ///< Empty: it has no overrides.
+  absl::string_view override_type;  ///< Empty: the filter has no overrides.
   Parse parse_override;
 };
 
@@ -71,7 +71,7 @@ const KnownFilter* find_filter(absl::string_view type,
   return nullptr;
 }
 
-// The user's filter of this type, or with overrides of it; null: there is none.
+// The user's filter with this type of configuration, or of overrides; null: there is none.
 const CustomFilters::value_type* find_custom(absl::string_view type,
                                              bool as_override,
                                              const ParseOptions& options) {
@@ -103,12 +103,12 @@ std::optional<HttpFilterConfig> parse_custom(const std::string& type,
   return custom;
 }
 
-// `remedy`: which configuration to take out, as seen from where the error is.
+// `remedy`: the advice in the error text.
 void add_unknown(absl::string_view type, absl::string_view remedy, const Field& field) {
   field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type), remedy));
 }
 
-// The filter that one entry configures; nullopt where it is left out or wrong.
+// The filter of one entry; nullopt if the entry is left out or invalid.
 std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& field) {
   const Field config = field.at("typed_config");
   if (!proto.has_typed_config()) {
@@ -136,7 +136,7 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
   return HttpFilter{proto.name(), extension->type, *std::move(parsed), proto.disabled()};
 }
 
-// The last filter answers the call; no other does.
+// The last filter, and no other, must be terminal.
 void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& field) {
   for (const HttpFilter& filter : filters) {
     const bool last = &filter == &filters.back();
@@ -154,7 +154,7 @@ void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& 
   }
 }
 
-// An override without the FilterConfigs around it.
+// An override without the FilterConfigs that wrap it.
 struct Unwrapped {
   ::google::protobuf::Any config;
   bool has_config = true;
@@ -189,7 +189,7 @@ void add_override(const std::string& name,
                   const Field& field) {
   const auto unwrapped = unwrap(any, field);
   if (!unwrapped.has_value()) return;
-  // What is only switched off needs no configuration.
+  // A disabled filter needs no configuration.
   if (unwrapped->disabled) overrides.emplace(name, std::nullopt);
   if (!unwrapped->has_config) {
     if (!unwrapped->disabled) field.at("config").add("must be set, found none");
@@ -247,7 +247,7 @@ FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent) {
   FilterOverrides parsed;
-  // protobuf's own order differs between two readings of the same bytes: so would their errors.
+  // protobuf's map order differs between two parses of the same bytes. Sorting keeps errors equal.
   std::map<absl::string_view, const ::google::protobuf::Any*> in_order;
   for (const auto& [name, config] : overrides)
     in_order.emplace(name, &config);

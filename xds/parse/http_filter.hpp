@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HTTP filters: the chain of a listener, and what virtual hosts, routes and weighted clusters
-// override in it.
+// HTTP filters: the chain of a listener, and its overrides by virtual hosts, routes and weighted
+// clusters.
 //
 //   xds/parse/listener ─────▶ [parse_http_filters] ────▶ Listener::filters
 //   xds/parse/route_config ─▶ [parse_filter_overrides] ─▶ filter_overrides of host, route, cluster
 //
-// A new filter is one row of the registry in the .cpp, and a name in ParseOptions::http_filters
-// once the runtime runs it. Those that the user registered are ParseOptions::custom_http_filters.
+// A new filter needs one row of the registry in the .cpp, and a name in ParseOptions::http_filters
+// once the runtime supports it. Filters that the user registered are in
+// ParseOptions::custom_http_filters.
 //
 // Source: gRFC A39.
 
@@ -26,15 +27,15 @@
 
 namespace signalbox::xds {
 
-/// The chain, in order, without the optional filters that we do not know. `parent` is the message
-/// whose field `http_filters` this is.
+/// The chain, in order, without unknown optional filters. `parent` is the message that has the
+/// field `http_filters`.
 std::vector<HttpFilter> parse_http_filters(
     const ::google::protobuf::RepeatedPtrField<
         envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter>& protos,
     const Field& parent);
 
-/// `parent` is the message whose field `typed_per_filter_config` this is. A key that names no
-/// filter of the listener is no error (A39).
+/// `parent` is the message that has the field `typed_per_filter_config`. A key that names no filter
+/// of the listener is no error (A39).
 FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent);

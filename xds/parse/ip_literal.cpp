@@ -19,7 +19,7 @@ constexpr std::size_t kGroups = 8;
 using Groups = std::array<std::uint16_t, kGroups>;
 using Quad = std::array<std::uint8_t, 4>;
 
-// Digits of one IPv4 part: no sign, no leading zero (which some would read as octal).
+// Digits of one IPv4 part: no sign, no leading zero (which some parsers read as octal).
 bool parse_part(absl::string_view text, std::uint8_t& part) {
   if (text.empty() || text.size() > 3 || (text.size() > 1 && text[0] == '0')) return false;
   int value = 0;
@@ -56,7 +56,7 @@ bool parse_group(absl::string_view text, std::uint16_t& group) {
   return true;
 }
 
-// Groups between colons; the last may be an IPv4 address, which is two. `text` may be empty.
+// Groups between colons. The last may be an IPv4 address, which counts as two. `text` may be empty.
 bool parse_groups(absl::string_view text, bool v4_allowed, std::vector<std::uint16_t>& groups) {
   if (text.empty()) return true;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
@@ -76,9 +76,9 @@ bool parse_groups(absl::string_view text, bool v4_allowed, std::vector<std::uint
   return true;
 }
 
-// Eight groups, or fewer and one "::" for the zeros that are left out (at least one).
+// Eight groups, or fewer groups and one "::", which stands for at least one zero group.
 std::optional<Groups> parse_v6(absl::string_view text) {
-  // The longest is 45 bytes; what is much longer need not be cut into pieces.
+  // The longest IPv6 address has 45 bytes. Longer texts are refused before they are split.
   if (text.size() > 45) return std::nullopt;
   std::vector<std::uint16_t> front;
   std::vector<std::uint16_t> back;
@@ -99,7 +99,7 @@ struct Run {
   std::size_t length = 0;
 };
 
-// The zeros that "::" stands for: the first longest run of two or more (RFC 5952, 4.2).
+// The zeros to replace by "::": the first of the longest runs of two or more (RFC 5952, 4.2).
 Run longest_zeros(const Groups& groups) {
   Run best;
   Run run;
@@ -143,7 +143,7 @@ std::string to_text(const Groups& groups) {
 }  // namespace
 
 std::optional<std::string> canonical_ip(absl::string_view text) {
-  // The only spelling of an IPv4 address is its canonical one.
+  // parse_v4() accepts only the canonical form.
   if (parse_v4(text).has_value()) return std::string(text);
   if (const auto groups = parse_v6(text)) return to_text(*groups);
   return std::nullopt;

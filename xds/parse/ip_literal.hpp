@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IP addresses as text, in one spelling: what is one address compares equal as text.
+// Canonical text of IP addresses, so that equal addresses have equal texts.
 //
 //   xds/parse/address ─▶ [canonical_ip] ─▶ "1.2.3.4", "2001:db8::1"
 //
-// Ours, because the operating system's own functions stop at actors/io.
+// It does not use the operating system's functions, because only actors/io may call those.
 //
-// Source: RFC 4291 section 2.2 (forms), RFC 5952 (the one spelling).
+// Source: RFC 4291 section 2.2 (forms), RFC 5952 (canonical form).
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace signalbox::xds {
 
-/// The address in its canonical spelling, without brackets; nullopt where the text is none. An
-/// IPv6 zone ("%eth0") is none.
+/// The address in canonical form, without brackets; nullopt if the text is no address. An address
+/// with an IPv6 zone ("%eth0") counts as no address.
 std::optional<std::string> canonical_ip(absl::string_view text);
 
 }  // namespace signalbox::xds

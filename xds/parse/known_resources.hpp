@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KnownResources — what a server sent last, so that what it repeats is not parsed again.
+// KnownResources — the last response of each type, so that repeated resources are not parsed again.
 //
 //   decode_response ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
 //                   ─▶ keep(response)
 //
-// A response names everything of its type that was asked for, though mostly one resource of a
-// thousand has changed. Equal bytes mean an equal resource: an unchanged one costs a look-up, and
-// those behind the parser see by its pointer that it is the same.
+// A response has all requested resources of its type, though usually one of a thousand has changed.
+// Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up, and code
+// behind the parser recognises it by its pointer.
 //
 // Invariants
-//   R1  Only what parsed without an error is known: an error is found again, and told again.
-//   R2  Of each type, what the last response held is known, and nothing else: so it is never more
-//       than one message.
+//   R1  Only valid resources are kept. An invalid resource is parsed again, and its error is
+//       reported again.
+//   R2  For each type, only the resources of the last response are kept, so the memory is that of
+//       one response.
 //
-// A plain value; one for each session, since options and servers differ.
+// A plain value. Each session has its own, because options and servers differ.
 
 #pragma once
 
@@ -33,22 +34,22 @@ namespace signalbox::xds {
 
 class KnownResources {
  public:
-  /// Under other options than before nothing is known.
+  /// Drops all resources if the options differ from the options before.
   void parse_with(const ParseOptions& options);
 
-  /// Null where these bytes were not in the last response of the type.
+  /// Null if these bytes were not in the last response of the type.
   const ReceivedResource* find(ResourceType type, absl::string_view bytes) const;
 
   /// The valid patterns of the last response of the type: they need not be compiled again.
   RegexBudget::Patterns patterns(ResourceType type) const;
 
-  /// The next last response of its type, and its patterns.
+  /// Replaces the last response of its type, and its patterns.
   void keep(const ResourcesReceived& received, RegexBudget::Patterns patterns = {});
 
  private:
   struct OfType {
     std::vector<ReceivedResource> resources;
-    absl::flat_hash_map<absl::string_view, std::size_t> places;  ///< By what ::bytes point to.
+    absl::flat_hash_map<absl::string_view, std::size_t> places;  ///< Keys: `*bytes`.
     RegexBudget::Patterns patterns;
   };
 

@@ -32,7 +32,7 @@ void add_address(const envoy::config::core::v3::Address& proto,
   endpoint.addresses.push_back(std::move(address));
 }
 
-// Of an endpoint that is wrong nothing is kept: it may be left out, and its address be another's.
+// Keeps no exception of an invalid endpoint: its address may belong to another, valid endpoint.
 void parse_probe_exception(const HealthCheckConfigProto& proto,
                            const Endpoint& endpoint,
                            EndpointsSoFar& so_far,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One endpoint of EDS.
+// Parses one endpoint of EDS.
 //
 //   xds/parse/endpoints ─▶ LbEndpoint, its health ─▶ [parse_lb_endpoint] ─▶ Endpoint
 //
@@ -18,14 +18,14 @@
 
 namespace signalbox::xds {
 
-/// What the endpoints of one cluster have between them.
+/// The addresses and probe exceptions of all endpoints of one cluster so far.
 struct EndpointsSoFar {
   absl::flat_hash_set<std::string> addresses;
   ProbeExceptions exceptions;
 };
 
-/// Its addresses are its own, in the whole cluster: they join those so far. What is wrong with it
-/// is an error at `field`.
+/// An address must be unique in the whole cluster: it is checked against `so_far`, and added there.
+/// Errors of the endpoint are added at `field`.
 Endpoint parse_lb_endpoint(const envoy::config::endpoint::v3::LbEndpoint& proto,
                            HealthStatus health,
                            EndpointsSoFar& so_far,

@@ -45,7 +45,7 @@ LbConfigPtr leaf(const Extension& extension, std::size_t, const Field& field) {
 // The registry (A52): a row for each policy that a cluster may name.
 struct KnownPolicy {
   absl::string_view type;
-  absl::string_view name;  ///< In ParseOptions::lb_policies.
+  absl::string_view name;  ///< The name in ParseOptions::lb_policies.
   LbConfigPtr (*parse)(const Extension& extension, std::size_t depth, const Field& field);
 };
 
@@ -57,7 +57,8 @@ constexpr KnownPolicy kKnownPolicies[] = {
     {"wrr_locality.v3.WrrLocality", WrrLocalityConfig::kName, parse_wrr_locality},
 };
 
-// Under the name that gRPC knows a policy by: structures, for what its message cannot say.
+// Policies that are configured by a JSON structure under gRPC's own name, for settings that the
+// policy's message lacks.
 constexpr KnownPolicy kStructures[] = {
     {"ring_hash_experimental", RingHashConfig::kName, leaf<parse_ring_hash_structure>},
 };
@@ -83,7 +84,7 @@ const KnownPolicy* find_policy(const Extension& extension, const Field& field) {
   return extension.structure.has_value() ? find_in(kStructures, type, field) : nullptr;
 }
 
-// A structure under the name of a policy that the user registered; null: it is none.
+// The parser of a policy that the user registered; null: the extension is no such policy.
 const CustomPolicyParser* find_custom(const Extension& extension, const Field& field) {
   const auto& known = field.options().custom_lb_policies;
   if (known == nullptr || !extension.structure.has_value()) return nullptr;
@@ -106,7 +107,7 @@ LbConfigPtr parse_custom(const Extension& extension,
   return make_lb_config(std::move(config));
 }
 
-// Ours, then the user's.
+// The built-in policies, then the user's.
 std::string supported_policies(const ParseOptions& options) {
   std::string names = absl::StrJoin(options.lb_policies, ", ");
   if (options.custom_lb_policies == nullptr) return names;
@@ -153,7 +154,7 @@ LbConfigPtr under_localities(LbConfigPtr policy) {
   return make_lb_config(WrrLocalityConfig{std::move(policy)});
 }
 
-// The old field knows no list; what it cannot have is an error (A27).
+// The old field is no list with fallbacks, so an unsupported value is an error (A27).
 LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
   if (proto.lb_policy() == Cluster::ROUND_ROBIN)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LB policy of a leaf cluster: load_balancing_policy where it is set, else lb_policy.
+// The LB policy of a leaf cluster: load_balancing_policy if it is set, else lb_policy.
 //
 //   xds/parse/cluster ─▶ [parse_lb_policy] ─▶ Cluster::lb_policy ─▶ lb/tree/cluster_tree
 //
 //   lb_policy ROUND_ROBIN     wrr_locality ─▶ round_robin
 //             LEAST_REQUEST   wrr_locality ─▶ least_request
 //             RING_HASH       ring_hash
-//   load_balancing_policy     the first entry of its list that we support
+//   load_balancing_policy     the first supported entry of its list
 //
-// We support what both the registry in the .cpp and ParseOptions::lb_policies name (by default what
-// the registry says that the runtime has), and, as a
-// TypedStruct, the policies that the user registered (their own parsers judge what is in it) and
+// A policy is supported if both the registry in the .cpp and ParseOptions::lb_policies have it; by
+// default ParseOptions::lb_policies has all policies of the registry. As a TypedStruct, two more
+// kinds are supported: policies that the user registered, which the user's parsers validate, and
 // gRPC's ring_hash_experimental (A76).
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
@@ -26,7 +26,7 @@
 
 namespace signalbox::xds {
 
-/// `top` is the cluster's field. Null only where an error was added.
+/// `top` is the cluster's field. Null only if an error was added.
 LbConfigPtr parse_lb_policy(const envoy::config::cluster::v3::Cluster& proto, const Field& top);
 
 }  // namespace signalbox::xds

@@ -47,7 +47,8 @@ void check_order(const RingHashConfig& config,
                            has_minimum ? "" : " (its default)"));
 }
 
-// The policy's own message and the cluster's ring_hash_lb_config have the sizes in common (A42).
+// A template, because the policy's own message and the cluster's ring_hash_lb_config share the
+// fields for sizes (A42).
 template <typename Proto>
 LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field) {
   RingHashConfig config;
@@ -65,7 +66,7 @@ LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field
   return make_lb_config(config);
 }
 
-// A structure's field, where it has one.
+// A field of a structure; null: it is not set.
 const ::google::protobuf::Value* find(const ::google::protobuf::Struct& structure,
                                       const char* name) {
   const auto found = structure.fields().find(name);
@@ -108,7 +109,7 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
   return name;
 }
 
-// As above: the policy's own message, and the cluster's least_request_lb_config (A48).
+// A template for the policy's own message and the cluster's least_request_lb_config (A48).
 template <typename Proto>
 LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
   LeastRequestConfig config;

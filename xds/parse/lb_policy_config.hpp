@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of each LB policy that has no other inside.
+// Parses the configurations of LB policies without child policies.
 //
 //   registry of lb_policy ─▶ [parse_<policy>] ─▶ LbConfig
 //
-// `field` is the configuration. A value that must not be used comes with an error; null, too.
+// `field` is the configuration. If an error was added, the returned value must not be used, and may
+// be null.
 //
 // Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A62 (pick_first).
 
@@ -22,11 +23,11 @@ LbConfigPtr parse_pick_first(const Extension& extension, const Field& field);
 LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field);
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field);
 
-/// gRPC's own form of ring_hash, a structure: {"minRingSize": …, "maxRingSize": …,
-/// "requestHashHeader": …}. It alone can name a header (A76).
+/// gRPC's own form of ring_hash, a JSON structure: {"minRingSize": …, "maxRingSize": …,
+/// "requestHashHeader": …}. Only this form can name a header (A76).
 LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field);
 
-/// Cluster.ring_hash_lb_config and least_request_lb_config: beside the enum lb_policy.
+/// Cluster.ring_hash_lb_config and least_request_lb_config, which belong to the enum lb_policy.
 LbConfigPtr parse_ring_hash(const envoy::config::cluster::v3::Cluster::RingHashLbConfig& proto,
                             const Field& field);
 LbConfigPtr parse_least_request(

@@ -57,7 +57,7 @@ void parse_connection_manager(const HttpConnectionManager& proto,
         parse_duration(proto.common_http_protocol_options().max_stream_duration(),
                        field.at("common_http_protocol_options.max_stream_duration"));
   }
-  // A41: routing by the address of a caller is nothing that we do.
+  // A41: must be 0, because calls are not routed by the address of their caller.
   if (proto.xff_num_trusted_hops() != 0) {
     field.at("xff_num_trusted_hops")
         .add(absl::StrCat("must be 0, found ", proto.xff_num_trusted_hops()));

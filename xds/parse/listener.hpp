@@ -4,8 +4,8 @@
 //
 //   bytes ─▶ [parse_listener] ─▶ Listener ─▶ dependency manager
 //
-// A client's listener is an API listener. One that listens on a socket is a server's: it is valid,
-// and what servers make of it is not looked at, but calls fail with it (A36).
+// Clients use API listeners. A listener on a socket is meant for servers. It is valid, and its
+// server-side fields are not validated, but calls through it fail (A36).
 //
 // Source: gRFC A27 (LDS), A31 (max_stream_duration), A36, A39 (filters), A41 (fields that must not
 // be set).
@@ -19,7 +19,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty where it could not be read.
+/// The name is empty if it could not be read.
 ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

@@ -59,7 +59,7 @@ OutlierDetection parse_outlier_detection(const DetectionProto& proto, const Fiel
     detection.max_ejection_time =
         parse_duration(proto.max_ejection_time(), field.at("max_ejection_time"));
   }
-  // Set or not: nothing is ejected for longer than the larger of the two.
+  // A max_ejection_time below base_ejection_time is raised to it, even if it is only the default.
   detection.max_ejection_time = std::max(detection.max_ejection_time, detection.base_ejection_time);
   if (proto.has_max_ejection_percent()) {
     detection.max_ejection_percent =

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cluster.outlier_detection: when an endpoint that answers badly is set aside.
+// Cluster.outlier_detection: the conditions for the ejection of an endpoint.
 //
 //   xds/parse/cluster ─▶ [parse_outlier_detection] ─▶ Cluster::outlier_detection
 //
-//   enforcing_success_rate         0: no such algorithm; not set: 100
-//   enforcing_failure_percentage   0 or not set: no such algorithm
+//   enforcing_success_rate         0: the algorithm is off; not set: 100
+//   enforcing_failure_percentage   0 or not set: the algorithm is off
 //
-// The fields of an algorithm that is off are not looked at; the algorithms that gRPC does not have
-// (consecutive 5xx and the like) count as off.
+// The fields of an algorithm that is off are not validated. Algorithms that gRPC does not have
+// (consecutive 5xx and the like) are ignored.
 //
 // Source: gRFC A50 (xDS integration, validation).
 

@@ -8,7 +8,7 @@ namespace signalbox::xds {
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
                                 bool trusted_server,
                                 ParseOptions options) {
-  // Any other value leaves a variable's default.
+  // Any other value of a variable leaves the default.
   const auto is = [&](const char* variable, absl::string_view wanted) {
     const char* value = get(variable);
     return value != nullptr && value == wanted;

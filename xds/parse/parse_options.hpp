@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseOptions — what a process may change about parsing: its environment, what its runtime can
-// run, its bootstrap, its limits. Made anew for each response, as gRPC asks its environment.
+// ParseOptions — the inputs of parsing beside the bytes: environment variables, the features of the
+// runtime, the bootstrap, and the limits. They are made anew for each response, because gRPC also
+// reads its environment each time.
 //
 //   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ decode_response, parse_resource
 //
-// What the runtime cannot run is to the parser what it does not know: an LB policy is passed over
-// for the next one of its list (A52), a filter is refused unless it is optional (A39). A new filter
-// is one more name here; a new policy's row in the registry of lb_policy says whether it runs.
+// The parser treats a feature that the runtime lacks as unknown. An unknown LB policy is skipped
+// for the next entry of its list (A52). An unknown filter is refused unless it is optional (A39). A
+// new filter needs a name in `http_filters`. A new policy needs a row in the registry of lb_policy.
 
 #pragma once
 
@@ -30,70 +31,70 @@ class RegexBudget;
 
 using NameSet = std::set<std::string, std::less<>>;
 
-/// Reads the JSON of a policy that the user registered; its error goes to who sent it. Never
-/// throws. Empty: every JSON object is taken, and nothing is made of it.
+/// Reads the JSON of a policy that the user registered. Its error goes into the NACK. Must not
+/// throw. Empty: every JSON object is valid, and has no parsed configuration.
 using CustomPolicyParser =
     std::function<absl::StatusOr<CustomPolicyConfigPtr>(const std::string& json)>;
-/// By the last segment of their TypedStruct's type URL (A52).
+/// Keys: the last segment of the TypedStruct's type URL (A52).
 using CustomPolicyParsers = std::map<std::string, CustomPolicyParser, std::less<>>;
 
-/// Reads a configuration of a filter that the user registered; as CustomPolicyParser.
+/// Reads a configuration of a filter that the user registered. Otherwise as CustomPolicyParser.
 using CustomFilterParser =
     std::function<absl::StatusOr<CallFilterPtr>(const RawFilterConfig& config)>;
 
-/// A filter that the user registered (A39). It is never terminal.
+/// A filter that the user registered (A39). Such filters are never terminal.
 struct CustomFilterParsers {
   CustomFilterParser parse;
-  std::string override_type;  ///< Empty: it has no overrides.
+  std::string override_type;  ///< Empty: the filter has no overrides.
   CustomFilterParser parse_override;
 };
 
-/// By the full name of their configuration's type: what stands behind the slash of the type URL, of
-/// the Any itself or of the TypedStruct in it.
+/// Keys: the full name of the configuration's type. It is the part of the type URL after the slash.
+/// The type URL is that of the Any, or that of a TypedStruct in the Any.
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 
 /// The names of the policies in the registry of lb_policy.cpp.
 NameSet lb_policy_names();
 
 struct ParseOptions {
-  /// LB policies that the runtime has, by the name of LbConfig.
+  /// The names (as in LbConfig) of the LB policies that the runtime has.
   NameSet lb_policies = lb_policy_names();
-  /// LB policies registered by the user; null: none. Options are equal where this is the same map.
+  /// LB policies registered by the user; null: none. operator== compares pointers, not maps.
   std::shared_ptr<const CustomPolicyParsers> custom_lb_policies;
-  /// HTTP filters that the runtime has.
+  /// The names of the HTTP filters that the runtime has.
   NameSet http_filters = {"fault", "router", "stateful_session"};
-  /// HTTP filters registered by the user; null: none. As custom_lb_policies.
+  /// HTTP filters registered by the user; null: none. Compared as custom_lb_policies are.
   std::shared_ptr<const CustomFilters> custom_http_filters;
   /// The instances of the bootstrap's certificate_providers (A29).
   NameSet certificate_providers;
-  /// Connections can be checked against the system's root certificates (A82). Where they cannot, a
-  /// cluster that asks for it is refused: it must not be reached in plaintext.
+  /// The runtime can verify connections with the system's root certificates (A82). If it cannot, a
+  /// cluster that needs them is refused: it must not be reached in plaintext.
   bool system_roots = false;
   Limits limits;
-  /// What the regular expressions of the response may cost; null: each is judged by itself. Set by
-  /// the parser.
+  /// The budget for the regular expressions of the response; null: each expression has its own
+  /// budget. Set by the parser.
   RegexBudget* regexes = nullptr;
-  /// Once it is true, parsing ends as soon as it can, and nothing comes of it: the runtime ends. It
-  /// never becomes false again. Null: parsing is never abandoned.
+  /// Set to true when the runtime ends. Parsing then stops as soon as it can, without a usable
+  /// result. It never becomes false again. Null: parsing is never abandoned.
   std::shared_ptr<const std::atomic<bool>> abandoned;
 
-  /// An aggregate's LB policy is read, and takes the place of its leaves' own (A75-8). A temporary
-  /// mechanism.
+  /// The LB policy of an aggregate is read, and replaces the policies of its leaves (A75-8). This
+  /// compatibility option is temporary.
   bool keep_aggregate_lb_policy = false;
-  /// The filter stateful_session, override_host_status, and endpoints that are DRAINING (A55-40).
+  /// Reads the filter stateful_session, override_host_status, and DRAINING endpoints (A55-40).
   bool session_affinity = true;
-  /// Endpoint.additional_addresses (A61).
+  /// Reads Endpoint.additional_addresses (A61).
   bool dualstack_endpoints = true;
-  /// The metadata envoy.lb hash_key of an endpoint (A76).
+  /// Reads the metadata envoy.lb hash_key of an endpoint (A76).
   bool endpoint_hash_key = true;
-  /// A cluster's health_checks.
+  /// Reads the health_checks of a cluster.
   bool health_checks = true;
-  /// Http11ProxyUpstreamTransport and the addresses of proxies in metadata (A86).
+  /// Validates the addresses of proxies in metadata (A86).
   bool http_connect = false;
-  /// auto_host_rewrite, which only servers that the bootstrap trusts may ask for (A81).
+  /// Reads auto_host_rewrite. Only servers that the bootstrap trusts may set it (A81).
   bool authority_rewrite = false;
-  /// All calls have gRPC's paths: a route that matches none of these is left out, so that no
-  /// configuration waits for its clusters. Other data planes have other paths.
+  /// All calls have gRPC's paths ("/service/method"). A route that cannot match such a path is left
+  /// out, so that no configuration waits for its clusters. False for data planes with other paths.
   bool grpc_paths_only = true;
 
   friend bool operator==(const ParseOptions&, const ParseOptions&) = default;
@@ -103,8 +104,9 @@ inline bool is_abandoned(const ParseOptions& options) {
   return options.abandoned != nullptr && options.abandoned->load(std::memory_order_relaxed);
 }
 
-/// `options` with what the environment sets; `get` is as std::getenv. trusted_server: the server
-/// feature trusted_xds_server, without which authorities are never rewritten.
+/// Returns `options` with the settings of the environment. `get` behaves as std::getenv.
+/// `trusted_server`: the server has the feature trusted_xds_server. Without the feature authorities
+/// are never rewritten.
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
                                 bool trusted_server = false,
                                 ParseOptions options = {});

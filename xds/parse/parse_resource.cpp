@@ -62,15 +62,15 @@ ReceivedResource parse_unwrapped(ResourceType type,
   return {};
 }
 
-// What is left once every envoy.service.discovery.v3.Resource around it is taken away.
+// A resource without the envoy.service.discovery.v3.Resource messages that wrap it.
 struct Unwrapped {
   AnyView any;
   std::string wrapper_name;
-  bool is_broken = false;  ///< `any` is the wrapper that is none.
+  bool is_broken = false;  ///< `any` is a malformed wrapper.
   bool is_too_deep = false;
 };
 
-// Nothing where the bytes are no Resource.
+// Removes one wrapper; false if the bytes are no Resource.
 bool unwrap_once(Unwrapped& so_far) {
   AnyView inner;
   WireReader reader(so_far.any.value);
@@ -84,7 +84,7 @@ bool unwrap_once(Unwrapped& so_far) {
     } else if (value->field == ResourceWrapper::kResourceFieldNumber) {
       const auto any = read_any(*value->content);
       if (!any) return false;
-      // protobuf merges: what the later one lacks is the earlier one's.
+      // As protobuf, merges repeated occurrences of the field: later values replace earlier ones.
       if (!any->type_url.empty()) inner.type_url = any->type_url;
       if (!any->value.empty()) inner.value = any->value;
     }
@@ -106,7 +106,7 @@ Unwrapped unwrap(const AnyView& any, const Limits& limits) {
   return result;
 }
 
-// The name of every resource is its field 1. What follows it is not read.
+// The name of every resource type is field 1. The bytes after the name are not read.
 std::string name_in(absl::string_view bytes) {
   WireReader reader(bytes);
   while (const auto value = reader.next()) {
@@ -124,7 +124,7 @@ const ::google::protobuf::Descriptor& descriptor_of(ResourceType type) {
   return *descriptors.at(static_cast<std::size_t>(type));
 }
 
-// Takes the resource's weight from the budget; false where there is less left.
+// Takes the estimated memory of the resource from the budget; false if the budget is too small.
 bool take_weight(ResourceType type, absl::string_view bytes, ResponseBudget& budget) {
   const std::size_t weight = weigh(bytes, descriptor_of(type), budget.memory_left);
   if (weight > budget.memory_left) return false;
@@ -206,7 +206,7 @@ ReceivedResource parse_resource(ResourceType type,
   std::optional<ParseOptions> with_budget;
   if (options.regexes == nullptr) with_budget.emplace(options).regexes = &budget->regexes;
   ReceivedResource resource = parse_unwrapped(type, bytes, with_budget ? *with_budget : options);
-  if (is_abandoned(options)) {  // Perhaps it was not read to its end.
+  if (is_abandoned(options)) {  // The resource may be read only in part.
     resource = {std::move(resource.name), absl::CancelledError("the parsing was abandoned")};
   } else if (resource.resource.ok()) {
     resource.bytes = std::make_shared<const std::string>(bytes);

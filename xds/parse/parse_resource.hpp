@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gate of xds/parse: serialised responses and resources become values, or errors to be NACKed.
+// The entry points of xds/parse: turn serialised responses and resources into values, or into
+// errors to be NACKed.
 //
 //   DiscoveryResponse bytes ─▶ [decode_response] ─▶ ResourcesReceived ─▶ ads_session ─▶ ACK or NACK
 //   Any of a resource file ──▶ [parse_resource] ──▶ ReceivedResource
 //
-// What is wrong with one resource never spoils another: every valid one of a response is used,
+// An invalid resource does not affect other resources: all valid resources of a response are used,
 // even if the response is NACKed (A46).
 //
 // Source: gRFC A27, A46; the xDS transport protocol (Resource wrapper, error_detail).
@@ -29,16 +30,16 @@
 
 namespace signalbox::xds {
 
-/// An Any, not decoded: views into its bytes.
+/// An Any that is not decoded: views into its bytes.
 struct AnyView {
   absl::string_view type_url;
   absl::string_view value;
 };
 
-/// Nothing where the bytes are no Any.
+/// nullopt if the bytes are no Any.
 std::optional<AnyView> read_any(absl::string_view bytes);
 
-/// What the resources of one response may cost together.
+/// The memory and the regular expressions that the resources of one response may use together.
 struct ResponseBudget {
   explicit ResponseBudget(const Limits& limits, RegexBudget::Patterns known = {})
       : memory_left(limits.max_decoded_memory), regexes(limits, std::move(known)) {}
@@ -47,10 +48,11 @@ struct ResponseBudget {
   RegexBudget regexes;
 };
 
-/// `type_url` and `bytes` are those of the Any that holds the resource, itself or wrapped in an
-/// envoy.service.discovery.v3.Resource. The name is empty where none could be read; then the
-/// resource is an error. `budget`: of the response; null: the resource has one of its own.
-/// CANCELLED: the parsing was abandoned, and what the resource is is not known.
+/// `type_url` and `bytes`: the fields of the Any that holds the resource, either directly or
+/// wrapped in an envoy.service.discovery.v3.Resource. `budget`: the budget of the response; null:
+/// the resource has a budget of its own. The name is empty if it could not be read; the resource is
+/// an error then. CANCELLED: the parsing was abandoned, and the validity of the resource is
+/// unknown.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
@@ -58,19 +60,19 @@ ReceivedResource parse_resource(ResourceType type,
                                 const KnownResources* known = nullptr,
                                 ResponseBudget* budget = nullptr);
 
-/// The resource refused for what is beyond a limit; nothing of it is read but the name.
+/// Refuses a resource that is beyond a limit. Only its name is read.
 ReceivedResource refuse_unread(ResourceType type,
                                const AnyView& any,
                                const Limits& limits,
                                absl::string_view limit,
                                absl::string_view what);
 
-/// All of a response; ResponseParser does it part by part.
-/// `known`: what is in it is not parsed again, and then it knows this response's resources.
-/// An error where there is nothing to answer to: the bytes are too many (RESOURCE_EXHAUSTED), or no
-/// DiscoveryResponse (INVALID_ARGUMENT), or its type is none of the four (UNIMPLEMENTED); CANCELLED
-/// where the parsing was abandoned. Each name occurs once in the result; one that the response had
-/// twice is an error.
+/// Parses a whole response; ResponseParser parses it part by part.
+/// `known`: its resources are not parsed again. Afterwards it has the resources of this response.
+/// Errors, for which no ACK or NACK is possible: too many bytes (RESOURCE_EXHAUSTED), no
+/// DiscoveryResponse (INVALID_ARGUMENT), an unsupported type (UNIMPLEMENTED), or the parsing was
+/// abandoned (CANCELLED). Each name occurs once in the result. A name that occurs twice in the
+/// response is an error.
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
                                                 const ParseOptions& options = {},
                                                 KnownResources* known = nullptr);

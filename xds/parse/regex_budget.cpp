@@ -16,7 +16,7 @@
 namespace signalbox::xds {
 namespace {
 
-// Measured: what RE2 takes for a pattern, and for an instruction of its program.
+// Measured memory of RE2, in bytes: per pattern, and per instruction of its program.
 constexpr std::size_t kBytesPerRegex = 4096;
 constexpr std::size_t kBytesPerInstruction = 18;
 
@@ -82,16 +82,16 @@ RegexVerdict RegexBudget::judge(const std::string& pattern) {
     facts = known->second;
   else
     verdict = judge_alone(pattern, facts);
-  count(pattern, facts);  // A refused pattern counts too: it took its time.
+  count(pattern, facts);  // Refused patterns count too, because they took time.
   if (!verdict.what.empty()) return refused_.emplace(pattern, std::move(verdict)).first->second;
   valid_.emplace(pattern, facts);
   return {};
 }
 
-// RE2 wants a regular expression to judge by, and looks at nothing but the number of its groups.
+// RE2 checks a substitution against a regular expression, but uses only its number of groups.
 std::string RegexBudget::judge_substitution(const std::string& pattern,
                                             const std::string& substitution) const {
-  constexpr int kMostGroups = 9;  // A substitution has one digit for a group.
+  constexpr int kMostGroups = 9;  // A substitution refers to a group by one digit.
   std::string groups;
   for (int i = 0; i < std::min(valid_.at(pattern).groups, kMostGroups); ++i)
     groups += "()";
@@ -127,7 +127,7 @@ RegexVerdict RegexBudget::judge_alone(const std::string& pattern, RegexFacts& fa
   options.set_log_errors(false);
   const RE2 compiled(pattern, options);
   if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
-    facts.cost += memory;  // It took the time of a program of that size.
+    facts.cost += memory;  // RE2 used up to that much memory before it refused.
     return beyond("max_regex_memory",
                   absl::StrCat("must compile into ", memory, " bytes, found ", quoted(pattern)));
   }
@@ -141,8 +141,8 @@ RegexVerdict RegexBudget::judge_alone(const std::string& pattern, RegexFacts& fa
   return {};
 }
 
-// Whether there is room for one more. The memory is known only once a pattern is compiled, so the
-// sum may go beyond its limit by one pattern.
+// Whether the budget has room for one more pattern. A pattern's memory is known only after it is
+// compiled, so the sum may exceed its limit by one pattern.
 RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
   if (count_ >= limits_.max_regexes) {
     return beyond("max_regexes",

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RegexBudget — the regular expressions of one response: each text is compiled once, and all of
-// them together stay within limits.
+// RegexBudget — compiles each pattern of one response once, and limits all patterns together.
 //
-//   parse_regex ─▶ [RegexBudget::judge] ─▶ fine, or what is wrong with the pattern
+//   parse_regex ─▶ [RegexBudget::judge] ─▶ valid, or the error of the pattern
 //
-// A pattern is cheap, and thousands of them are not: each takes some 10 µs to compile and 5 KiB to
-// keep, and a snapshot keeps those of its routes. A snapshot's routes are of one response, so what
-// bounds a response bounds a snapshot.
+// One pattern is cheap, but thousands are not: each takes some 10 µs to compile and 5 KiB to keep.
+// A snapshot keeps the patterns of its routes. Its routes come from one response, so limits on a
+// response also limit a snapshot.
 //
 // Invariant: no pattern is compiled once a limit is reached.
 
@@ -25,21 +24,21 @@
 
 namespace signalbox::xds {
 
-/// What is wrong with a pattern; `what` is empty if nothing is.
+/// The error of a pattern; `what` is empty if the pattern is valid.
 struct RegexVerdict {
-  absl::string_view limit = {};  ///< Its name, where the pattern goes beyond one.
+  absl::string_view limit = {};  ///< The name of the limit that the pattern exceeds.
   std::string what = {};         ///< "must …, found …".
 };
 
-/// What is known of a valid pattern.
+/// The facts of a valid pattern.
 struct RegexFacts {
-  std::size_t cost = 0;  ///< In bytes, compiled.
-  int groups = 0;        ///< That a substitution can refer to.
+  std::size_t cost = 0;  ///< The memory of the compiled pattern, in bytes.
+  int groups = 0;        ///< The groups that a substitution can refer to.
 };
 
 class RegexBudget {
  public:
-  /// Valid patterns, by their texts.
+  /// Valid patterns. Keys: their texts.
   using Patterns = absl::flat_hash_map<std::string, RegexFacts>;
 
   /// Patterns that are in `known` are not compiled again.
@@ -48,13 +47,13 @@ class RegexBudget {
 
   RegexVerdict judge(const std::string& pattern);
 
-  /// Whether the substitution fits a pattern that was judged valid: what is wrong, or "".
+  /// The error of a substitution, or "". Precondition: the pattern was judged valid.
   std::string judge_substitution(const std::string& pattern, const std::string& substitution) const;
 
-  /// The patterns of a resource that was parsed before, which are valid.
+  /// Adds the patterns of a resource that was parsed before. All of them are valid.
   void add_parsed(const Resource& resource);
 
-  /// The valid ones of the patterns that were judged or added.
+  /// The valid patterns among those judged or added.
   Patterns take_patterns() { return std::move(valid_); }
 
  private:

@@ -18,9 +18,9 @@ namespace {
 
 using envoy::service::discovery::v3::DiscoveryResponse;
 
-// What each resource of a part costs, whatever its size.
+// The fixed cost of each resource, in bytes, that counts towards the size of a part.
 constexpr std::size_t kEntrySize = 512;
-// Of an envelope, between two looks at whether it is abandoned.
+// Fields of the envelope that are read between two checks of ParseOptions::abandoned.
 constexpr std::size_t kFieldsBetweenLooks = 4096;
 
 void count(const Rejection& rejection, ResourcesReceived& received) {
@@ -124,7 +124,7 @@ absl::Status ResponseParser::read_envelope() {
   return absl::OkStatus();
 }
 
-// An error without a name, or one that says that all is well, says nothing.
+// Ignores errors without a name, and errors with the code OK.
 void ResponseParser::read_error(absl::string_view bytes) {
   constexpr std::size_t kMostMemory = std::size_t{4} << 20U;
   envoy::service::discovery::v3::ResourceError error;
@@ -162,7 +162,7 @@ ReceivedResource ResponseParser::parse_entry(const AnyView& any, std::size_t ind
       absl::StrCat("a response must have at most ", most, " clusters, found ", entry_count_));
 }
 
-// Of two resources with one name neither is used: which one was meant?
+// Of two resources with the same name neither is used: the intended one is unknown.
 void ResponseParser::add(ReceivedResource resource) {
   ResourcesReceived& received = response_.received;
   const auto [place, is_new] = places_.emplace(resource.name, received.resources.size());
@@ -199,7 +199,7 @@ void ResponseParser::add_unnamed(absl::string_view error) {
     ++received.more_unnamed;
 }
 
-// P1: of these not even the names are read.
+// P1: the names of resources beyond max_resources are not read.
 void ResponseParser::refuse_rest() {
   const std::size_t rest = entry_count_ - entries_.size();
   if (rest == 0) return;
@@ -213,7 +213,7 @@ void ResponseParser::refuse_rest() {
   received.rejected.at(static_cast<std::size_t>(RejectionReason::kLimit)) += rest;
 }
 
-// P3: the first errors, as long as they fit into a request; the rest is counted.
+// P3: the first errors, as long as they fit into a request; further errors are only counted.
 std::string ResponseParser::nack_detail() const {
   const ResourcesReceived& received = response_.received;
   std::vector<absl::string_view> errors;
@@ -245,7 +245,7 @@ DecodedResponse ResponseParser::take() {
   return std::move(response_);
 }
 
-// --- the doors --------------------------------------------------------------
+// --- entry points -----------------------------------------------------------
 
 absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
                                                 const ParseOptions& options,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResponseParser — one DiscoveryResponse, part by part.
+// ResponseParser — parses one DiscoveryResponse part by part.
 //
 //   bytes ─▶ [ResponseParser] ─▶ go_on() … go_on() ─▶ DecodedResponse ─▶ ads_session
-//              │  the envelope is read as views: nothing is built for an entry that is not parsed
+//              │  the envelope is read as views: unparsed entries cost no objects
 //              └▶ parse_resource, one resource after the other
 //
-// A response of many megabytes is parsed for seconds. Whoever parses it goes on with other work
-// between two parts. A part ends with a resource: the largest resource bounds it.
+// A response of many megabytes takes seconds to parse. The caller can do other work between two
+// parts. A part ends at the end of a resource, so the largest resource bounds its size.
 //
 // Invariants
-//   P1  Counts and weights are limited before anything is built: max_resources, max_clusters,
-//       max_decoded_memory.
-//   P2  What is beyond a limit is refused by its name where the name can be read: a resource that
-//       the client has is kept, not gone.
-//   P3  Errors are few: the first ones are kept, the others are counted.
+//   P1  The limits on counts and memory are applied before objects are built: max_resources,
+//       max_clusters, max_decoded_memory.
+//   P2  A resource beyond a limit is refused by name if its name can be read. The client then keeps
+//       its old resource of that name, instead of treating it as deleted.
+//   P3  The number of errors is limited: the first errors are kept, further errors are counted.
 //   P4  Once ParseOptions::abandoned is set, no list of a resource is read further.
 
 #pragma once
@@ -51,9 +51,9 @@ class ResponseParser {
   ResponseParser(const ResponseParser&) = delete;
   ResponseParser& operator=(const ResponseParser&) = delete;
 
-  /// Parses resources of `part_size` bytes, or some more. The result comes with the last of them;
-  /// see decode_response() for its errors. Once the parsing was abandoned there is no result any
-  /// more.
+  /// Parses resources of `part_size` bytes, or some more. The call that parses the last resource
+  /// returns the result; see decode_response() for its errors. There is no result after the parsing
+  /// was abandoned.
   std::optional<absl::StatusOr<DecodedResponse>> go_on();
 
  private:
@@ -81,14 +81,14 @@ class ResponseParser {
   std::vector<AnyView> entries_;  ///< At most max_resources.
   std::size_t entry_count_ = 0;
   std::size_t next_ = 0;
-  std::vector<absl::string_view> errors_;  ///< The server's own; at most max_resources.
+  std::vector<absl::string_view> errors_;  ///< The resource_errors; at most max_resources.
 
   DecodedResponse response_;
   absl::flat_hash_map<std::string, std::size_t> places_;
   std::size_t kept_text_ = 0;
 };
 
-/// As ResponseParser, with all that it needs. `known` may be null.
+/// A ResponseParser that owns all its arguments. `known` may be null.
 Decoding decode_in_parts(std::string bytes,
                          ParseOptions options,
                          std::shared_ptr<KnownResources> known,

@@ -19,7 +19,7 @@ namespace {
 using RetryProto = envoy::config::route::v3::RetryPolicy;
 
 constexpr Duration kShortestInterval = std::chrono::milliseconds(1);
-constexpr int kIntervalGrowth = 10;  // Of max_interval over base_interval, where it is not set.
+constexpr int kIntervalGrowth = 10;  // Default of max_interval / base_interval.
 
 constexpr absl::string_view kPreviousHosts = "envoy.retry_host_predicates.previous_hosts";
 constexpr absl::string_view kPreviousHostsType =
@@ -70,8 +70,8 @@ void parse_back_off(const RetryProto::RetryBackOff& proto,
   policy.max_interval = std::max(policy.max_interval, kShortestInterval);
 }
 
-// Istio sends the name and the type, older control planes the name alone. What other predicates
-// want is passed over, as gRPC passes over all of them (A44).
+// Istio sends the name and the type, older control planes the name alone. Other predicates are
+// ignored; gRPC ignores all predicates (A44).
 bool has_previous_hosts(const RetryProto& proto) {
   return std::ranges::any_of(proto.retry_host_predicate(), [](const auto& predicate) {
     if (!predicate.has_typed_config()) return predicate.name() == kPreviousHosts;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetryPolicy of a route or a virtual host.
+// Parses the RetryPolicy of a route or of a virtual host.
 //
 //   xds/parse/route_config, route_action ─▶ [parse_retry_policy] ─▶ ForwardAction::retry
 //
-// Of retry_on, the five conditions that gRPC has count, the others are ignored; with none left
-// there is no policy. Everything but retry_on, num_retries and retry_back_off is ignored.
+// Only the five retry_on conditions that gRPC has are used. Without one of them there is no policy.
+// Fields other than retry_on, num_retries, retry_back_off and retry_host_predicate are ignored. The
+// only predicate used is previous_hosts.
 //
 // Source: gRFC A44; A6 (at most five attempts).
 
@@ -22,10 +23,10 @@
 
 namespace signalbox::xds {
 
-/// More of num_retries counts as so many: five attempts in all (A6).
+/// The greatest number of retries used; a greater num_retries is lowered to it: five attempts (A6).
 inline constexpr std::uint32_t kMostRetries = 4;
 
-/// One of the five words of retry_on that gRPC has.
+/// Whether it is one of the five retry_on conditions that gRPC has.
 bool is_retry_condition(absl::string_view condition);
 
 /// nullopt: calls are not retried, or an error was added.

@@ -20,7 +20,7 @@ using ActionProto = envoy::config::route::v3::RouteAction;
 using RouteProto = envoy::config::route::v3::Route;
 using WeightedProto = envoy::config::route::v3::WeightedCluster;
 
-// Entries of weight 0 stay: a session's cookie may name them (A60; messages/named_clusters.hpp).
+// Clusters of weight 0 stay: a session's cookie may name them (A60; messages/named_clusters.hpp).
 std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Field& field) {
   std::vector<WeightedCluster> clusters;
   std::uint64_t sum = 0;
@@ -55,8 +55,8 @@ std::vector<WeightedCluster> parse_weighted(const WeightedProto& proto, const Fi
   return clusters;
 }
 
-// RouteAction.timeout is not used (A31-23), and still has to be a duration: a negative one is a
-// mistake of the control plane.
+// RouteAction.timeout is not used (A31-23), but it must be valid: a negative duration is a mistake
+// of the control plane.
 void parse_timeouts(const ActionProto& proto, ForwardAction& action, const Field& route) {
   if (proto.has_timeout()) parse_duration(proto.timeout(), route.at("timeout"));
   const Field field = route.at("max_stream_duration");
@@ -84,7 +84,7 @@ std::optional<ForwardAction> parse_forward(const ActionProto& proto,
     return std::nullopt;
   }
   parse_timeouts(proto, action, field);
-  // A route's own policy takes the place of its host's, even if it comes to nothing (A44).
+  // A route's retry policy replaces its virtual host's, even if it has no usable condition (A44).
   action.retry = proto.has_retry_policy()
                      ? parse_retry_policy(proto.retry_policy(), field.at("retry_policy"))
                      : host_retry;

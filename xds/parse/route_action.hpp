@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a route sends its calls, and how long they may take.
+// Parses the action of a route: its clusters, timeouts, retries and hash policies.
 //
 //   xds/parse/route_config ─▶ [parse_route_action] ─▶ Route::action
 //
@@ -19,8 +19,8 @@
 
 namespace signalbox::xds {
 
-/// nullopt: the route is ignored, because its cluster specifier is none that we support, or an
-/// error was added. `field` is the route's. `host_retry`: where the route has no retry policy.
+/// nullopt: the route is left out, because its cluster specifier is not supported. `field` is the
+/// route. `host_retry`: the virtual host's retry policy, used if the route has none.
 std::optional<std::variant<ForwardAction, UnsupportedAction>> parse_route_action(
     const envoy::config::route::v3::Route& proto,
     const std::optional<RetryPolicy>& host_retry,

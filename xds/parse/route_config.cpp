@@ -32,7 +32,7 @@ bool is_domain_pattern(absl::string_view domain) {
   return single && (star == 0 || star == domain.size() - 1);
 }
 
-// Domains are compared without case, and each may stand but once in the whole resource.
+// Domains are compared without case, and must be unique in the whole resource.
 void parse_domains(const VirtualHostProto& proto,
                    VirtualHost& host,
                    absl::flat_hash_set<std::string>& seen,
@@ -52,7 +52,7 @@ void parse_domains(const VirtualHostProto& proto,
   }
 }
 
-// nullopt: the route is ignored, or an error was added.
+// nullopt: the route is left out, or an error was added.
 std::optional<Route> parse_route(const RouteProto& proto,
                                  const std::optional<RetryPolicy>& host_retry,
                                  const Field& field) {
@@ -62,7 +62,7 @@ std::optional<Route> parse_route(const RouteProto& proto,
   }
   // Query parameters never match a gRPC call (A28).
   if (proto.match().query_parameters_size() > 0) return std::nullopt;
-  // No cluster is watched, and waited for, that no call can go to.
+  // Otherwise clusters that no call can use would be watched and waited for.
   if (field.options().grpc_paths_only && !can_match_grpc(proto.match())) return std::nullopt;
   Route route;
   require_name_length(proto.name(), field.at("name"));

@@ -5,9 +5,9 @@
 //   bytes ─▶ [parse_route_config] ─▶ RouteConfig ─▶ dependency manager
 //   parse_listener, inline route_config ─▶ [to_route_config] ─▶ Listener::routes
 //
-// A route that asks for what we cannot do is left out (query_parameters, other cluster
-// specifiers), and so is a route whose path no gRPC call has; one that is wrong is an error. That
-// no route is left is fine.
+// Routes with unsupported features (query_parameters, other cluster specifiers) are left out, and
+// so are routes that no gRPC call can match. An invalid route is an error. A configuration without
+// any route left is valid.
 //
 // Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39
 // (overrides), A44 (a host's retry policy).
@@ -27,10 +27,10 @@ class RouteConfiguration;
 
 namespace signalbox::xds {
 
-/// The name is empty where it could not be read.
+/// The name is empty if it could not be read.
 ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options = {});
 
-/// To be used only if no error was added. An inline configuration need not have a name.
+/// The result must be used only if no error was added. An inline configuration needs no name.
 RouteConfig to_route_config(const envoy::config::route::v3::RouteConfiguration& proto,
                             const Field& field);
 

@@ -91,7 +91,7 @@ HeaderMatcher parse_header(const HeaderProto& proto, const Field& field) {
 
 }  // namespace
 
-// "/service/method": two parts, both of them not empty.
+// "/service/method" has two parts, and neither is empty.
 bool can_match_grpc(const MatchProto& proto) {
   const bool is_prefix = proto.path_specifier_case() == MatchProto::kPrefix;
   if (!is_prefix && proto.path_specifier_case() != MatchProto::kPath) return true;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which calls a route takes: path, headers, fraction.
+// Parses the match of a route: path, headers, fraction of calls.
 //
 //   xds/parse/route_config ─▶ [parse_route_match] ─▶ Route::match
 //
-// The matchers grpc and tls_context are ignored, runtime_fraction counts by its default alone.
+// The matchers grpc and tls_context are ignored. Only the default value of runtime_fraction is
+// used.
 //
 // Source: gRFC A28, A63 (string_match).
 
@@ -16,8 +17,8 @@
 
 namespace signalbox::xds {
 
-/// Whether some path of a gRPC call, "/service/method", may match, as far as its path or prefix
-/// tells.
+/// Whether the path of a gRPC call, "/service/method", can match. Only path and prefix matchers are
+/// examined; any other matcher counts as true.
 bool can_match_grpc(const envoy::config::route::v3::RouteMatch& proto);
 
 RouteMatch parse_route_match(const envoy::config::route::v3::RouteMatch& proto, const Field& field);

@@ -20,14 +20,14 @@ using envoy::extensions::filters::http::stateful_session::v3::StatefulSessionPer
 using envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState;
 using envoy::type::http::v3::Cookie;
 
-// RFC 2616's token: printable ASCII but separators.
+// RFC 2616's token: printable ASCII without separators.
 bool is_token_character(char c) {
   constexpr absl::string_view kSeparators = "()<>@,;:\\\"/[]?={} \t";
   return absl::ascii_isgraph(static_cast<unsigned char>(c)) &&
          kSeparators.find(c) == absl::string_view::npos;
 }
 
-// RFC 6265's path-value: no control characters, no ';'. Beyond ASCII, agents differ.
+// RFC 6265's path-value: no control characters, no ';'. Not beyond ASCII, where agents differ.
 bool is_path_character(char c) {
   return absl::ascii_isprint(static_cast<unsigned char>(c)) && c != ';';
 }
@@ -92,7 +92,7 @@ std::optional<HttpFilterConfig> parse_stateful_session_override(const Extension&
                                                                 const Field& field) {
   StatefulSessionPerRoute proto;
   if (!decode(extension, proto, field)) return std::nullopt;
-  // A oneof: what is disabled has no session either.
+  // `disabled` is in the same oneof, so a disabled override has no session_state.
   return to_filter(proto.stateful_session(), field.at("stateful_session"));
 }
 

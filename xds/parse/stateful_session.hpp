@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of the filter stateful_session, and what takes its place for a route.
+// Parses the configuration of the filter stateful_session, and its overrides.
 //
 //   xds/parse/http_filter ─▶ [parse_stateful_session] ─▶ StatefulSessionFilter
 //
@@ -8,7 +8,8 @@
 //   session_state of another type      an error                                 (A55-7)
 //   override: disabled, or nothing     the filter does nothing there            (A55-12)
 //
-// A cookie's name and path go into headers as they are, so what would break out of one is an error.
+// A cookie's name and path are written into headers unescaped, so characters that could end the
+// cookie or the header are errors.
 //
 // Source: gRFC A55, A60; RFC 6265 section 4.1.1 (name, path).
 

@@ -27,7 +27,8 @@ void refuse(bool is_set, const Field& field) {
   if (is_set) field.add("must not be set: it is not supported, found a value");
 }
 
-// The provider's two spellings, the older of which is deprecated, have the same fields.
+// A template, because the two messages for a provider (one of them deprecated) have the same
+// fields.
 template <typename Instance>
 CertificateProvider parse_provider(const Instance& proto, const Field& field) {
   const Field name = field.at("instance_name");
@@ -42,7 +43,8 @@ CertificateProvider parse_provider(const Instance& proto, const Field& field) {
   return {proto.instance_name(), proto.certificate_name()};
 }
 
-// Names by type alone would be names unchecked: we have the untyped matchers only.
+// Typed matchers are not supported. A context that has only typed matchers is refused, because the
+// server's name would not be checked at all.
 void require_checked_names(const CertificateValidationContext& proto, const Field& field) {
   if (proto.match_typed_subject_alt_names().empty()) return;
   if (!proto.match_subject_alt_names().empty()) return;
@@ -117,7 +119,7 @@ Roots parse_roots(const CommonTlsContext& proto, UpstreamTls& result, const Fiel
   return std::nullopt;
 }
 
-// Other ways to come by a certificate are looked at only without a provider.
+// Other sources of a certificate are refused only if there is no provider.
 std::optional<CertificateProvider> parse_identity(const CommonTlsContext& proto,
                                                   const Field& field) {
   if (proto.has_tls_certificate_provider_instance()) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UpstreamTlsContext: whose roots are trusted, which certificate is shown, which names the server
-// must have.
+// Parses UpstreamTlsContext: the trusted roots, the client's certificate, and the allowed names of
+// the server.
 //
 //   xds/parse/transport_socket ─▶ [parse_tls] ─▶ Cluster::tls
 //
-//   roots     the provider of the validation context, else the system's; one must be named
-//   identity  the provider of our own certificate; may be absent
+//   roots     the provider of the validation context, else the system's roots; one must be set
+//   identity  the provider of the client's certificate; may be absent
 //
-// Providers are instances of the bootstrap's certificate_providers; any other name is an error, as
-// is every other way to come by certificates (inline, SDS) and every check that we cannot make. A
-// text with a NUL in it is an error: names in certificates were forged with them.
+// Providers must be instances of the bootstrap's certificate_providers. Other sources of
+// certificates (inline, SDS) are errors, and so are checks that signalbox cannot make. A text with
+// a NUL is an error, because names in certificates have been forged with NULs.
 //
 // Source: gRFC A29 (CommonTlsContext), A82 (system roots).
 
@@ -22,7 +22,7 @@
 
 namespace signalbox::xds {
 
-/// To be used only if no error was added.
+/// The result must be used only if no error was added.
 UpstreamTls parse_tls(
     const envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext& proto,
     const Field& field);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cluster.transport_socket: how connections are secured.
+// Cluster.transport_socket: the security of connections to the cluster's endpoints.
 //
 //   xds/parse/cluster ─▶ [parse_transport_socket] ─▶ Cluster::tls
 //
 //   UpstreamTlsContext             TLS, with certificates of the bootstrap's providers     (A29)
-//   Http11ProxyUpstreamTransport   an error, whatever the environment allows: a connection that
-//                                  is to go through a proxy must not go straight          (A86)
-//   anything else                  an error: never plaintext instead of what was asked for
+//   Http11ProxyUpstreamTransport   an error, whatever the environment allows: a connection
+//                                  must not bypass its proxy                              (A86)
+//   anything else                  an error: plaintext must not replace another transport
 //
-// The fields of CommonTlsContext that gRPC has no meaning for are ignored, but those that would
-// make a connection safer than we can are errors, so that none is less safe than it was meant to
-// be.
+// Fields of CommonTlsContext without a meaning in gRPC are ignored. Fields that demand a check or a
+// setting that signalbox does not support are errors, so that no connection is less safe than
+// configured.
 //
 // Source: gRFC A29, A82 (system roots), A86.
 

@@ -65,7 +65,7 @@ ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string re
 }
 
 std::string quoted(absl::string_view text) {
-  // What is quoted goes into messages, which must be UTF-8.
+  // Quoted texts go into protobuf messages, which must be UTF-8.
   const absl::string_view shown = utf8_prefix(text, kMaxQuotedLength);
   const char* rest = shown.size() < text.size() ? "…" : "";
   const auto escaped = is_utf8(shown) ? absl::Utf8SafeCEscape(shown) : absl::CEscape(shown);

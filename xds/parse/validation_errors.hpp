@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ValidationErrors — all that is wrong with one resource, each error with the path of its field.
+// ValidationErrors — collects all errors of one resource, each with the path of its field.
 //
 //   parser ─▶ errors.at("load_assignment").add("must be set") ─▶ status ─▶ NACK
 //
-// A Field is a place in the resource. It is made on the way down, as an argument or a local, and
-// costs nothing until an error is added: it refers to its parent and to the name it was given, so
-// both must outlive it. at() on a temporary therefore does not compile; a path of several steps
-// is one name: at("load_assignment.endpoints"). It knows the options that hold for the resource.
+// A Field is a place in the resource. Parsers create it as an argument or a local, at no cost until
+// an error is added. It refers to its parent and to its name, so both must outlive it. For that
+// reason at() on a temporary does not compile. A path of several steps is given as one name:
+// at("load_assignment.endpoints"). A Field also gives access to the ParseOptions.
 
 #pragma once
 
@@ -25,7 +25,7 @@ namespace signalbox::xds {
 
 class ValidationErrors;
 
-/// One place in a resource, and the way to say what is wrong there.
+/// One place in a resource. Errors are added at a place.
 class Field {
  public:
   /// The field below this one.
@@ -45,13 +45,14 @@ class Field {
   Field at(absl::string_view name, std::size_t index) const&& = delete;
   Field at_key(absl::string_view name, absl::string_view key) const&& = delete;
 
-  /// `what` says what must be and what was found: "must have one entry, found 2".
+  /// `what` names the rule and the value found: "must have one entry, found 2".
   void add(absl::string_view what) const;
 
-  /// As add(), for bytes that are not what they must be.
+  /// As add(), for bytes that cannot be decoded.
   void add_undecodable(absl::string_view what) const;
 
-  /// As add(), for what goes beyond a limit; `limit` is its name in Limits, and is added.
+  /// As add(), for a value beyond a limit. The text also gets `limit`, the name of the member of
+  /// Limits.
   void add_over_limit(absl::string_view limit, absl::string_view what) const;
 
   const ParseOptions& options() const;
@@ -59,11 +60,11 @@ class Field {
   /// "load_assignment.endpoints[0].locality"; empty at the top.
   std::string path() const;
 
-  /// Lists are not read to their end: the resource has so many errors that more of them say
-  /// nothing, or the parsing was abandoned.
+  /// Whether to stop reading lists: the resource has too many errors already, or the parsing was
+  /// abandoned.
   bool is_enough() const;
 
-  /// Errors of the whole resource so far: a caller sees whether what it called added some.
+  /// The number of errors of the whole resource so far. A change shows that a callee added an error.
   std::size_t errors_so_far() const;
 
  private:
@@ -85,7 +86,7 @@ class Field {
 
 class ValidationErrors {
  public:
-  /// `options` must outlive it.
+  /// `options` must outlive this object.
   explicit ValidationErrors(const ParseOptions& options)
       : options_(&options), top_(*this, nullptr, "", {}, {}) {}
 
@@ -97,7 +98,7 @@ class ValidationErrors {
 
   bool empty() const { return count_ == 0; }
 
-  /// The resource refused. INVALID_ARGUMENT: `CDS resource "orders": first error; second error`.
+  /// The refused resource, INVALID_ARGUMENT: `CDS resource "orders": first error; second error`.
   ReceivedResource refuse(absl::string_view type, std::string resource_name) const;
 
  private:
@@ -112,7 +113,7 @@ class ValidationErrors {
   std::size_t count_ = 0;
 };
 
-/// `"text"` for an error message: shortened where long, what is not printable escaped.
+/// `"text"` for an error message: long texts are shortened, unprintable characters escaped.
 std::string quoted(absl::string_view text);
 
 }  // namespace signalbox::xds
