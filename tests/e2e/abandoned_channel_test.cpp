@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections whose attempts are given up while they are made: none is left behind, neither here
-// nor at the server.
+// Connection attempts that are given up while they run: no connection is left, neither here nor at
+// the server.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -53,7 +53,7 @@ class Taken {
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
 
-  /// Reads until the client has said `what`. From then on the client has a transport.
+  /// Reads until the client has sent `what`. From then on the client has a transport.
   void hear(const std::string& what) {
     std::string heard;
     while (!absl::StrContains(heard, what)) {
@@ -63,7 +63,7 @@ class Taken {
     }
   }
 
-  /// The client may have gone.
+  /// The client may be gone, so errors are ignored.
   void say(const std::string& frames) const {
     ::send(socket_, frames.data(), frames.size(), MSG_NOSIGNAL);
   }
@@ -76,7 +76,7 @@ class Taken {
   }
 
  private:
-  // Empty: the connection is over, or nothing came in time.
+  // Returns "" when the connection is over, or when nothing came in time.
   std::string read() {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(socket_, bytes.data(), bytes.size(), 0);
@@ -107,7 +107,7 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
     connection.hear("PRI * HTTP/2.0");
     attempt.reset();
     if (ends_first) connector.reset();
-    // While somebody serves the sockets.
+    // A second connector serves the sockets when the first one is gone.
     if (ends_first) connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
     connection.say(kSettings);
     REQUIRE(connection.is_closed());
@@ -129,7 +129,7 @@ TEST_CASE("grpc_connector: an attempt that is given up and never answered ends w
   CHECK(connection.is_closed());
 }
 
-/// A server that says its SETTINGS late: after a time that is drawn for each connection.
+/// A server that sends its SETTINGS late: after a random time for each connection.
 class LateServer {
  public:
   static constexpr std::chrono::milliseconds kLatest{2};
@@ -191,18 +191,18 @@ class LateServer {
 
   MuteSocket socket_;
   std::mt19937 dice_{kSeed};
-  std::vector<Open> open_;  ///< The thread's, while there is one.
+  std::vector<Open> open_;  ///< Used by the thread alone while it runs.
   std::atomic<bool> is_ending_ = false;
   std::thread thread_;
 };
 
-// Of TCP connections in /proc/net/tcp with a port of `ports` on either side; those that listen, and
-// those that are over and only waited for, are none.
+// The number of TCP connections in /proc/net/tcp with a port of `ports` on either side. Listening
+// sockets and sockets in TIME_WAIT do not count.
 int open_connections(const std::set<int>& ports) {
   std::ifstream table("/proc/net/tcp");
   REQUIRE(table.good());
   std::string line;
-  std::getline(table, line);  // The heading.
+  std::getline(table, line);  // Skips the heading.
   int count = 0;
   const auto is_meant = [&](const std::string& address) {
     return ports.contains(std::stoi(address.substr(address.find(':') + 1), nullptr, 16));
@@ -220,8 +220,8 @@ int open_connections(const std::set<int>& ports) {
   return count;
 }
 
-// Comes and goes 3,000 times, each time for another part of `longest`, and returns how many
-// connections are left.
+// Connects and gives up 3,000 times, each time after another part of `longest`. Returns the number
+// of connections left.
 int left_after_comings_and_goings(const Address& server, Duration longest) {
   constexpr int kGoings = 3'000;
   const std::set<int> ports{std::stoi(server.str().substr(server.str().find(':') + 1))};
@@ -250,7 +250,7 @@ TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
   Graveyard graveyard;
   EchoServer server;
   GrpcConnector connector(connector_options(graveyard));
-  // What a connection takes, at best.
+  // The shortest time in which a connection is made.
   Duration life = 3ms;
   for (int i = 0; i < 5; ++i) {
     const auto begun = std::chrono::steady_clock::now();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both ends of an ADS stream, of bytes alone, for tests of the transport between them.
+// Both ends of an ADS stream that carries arbitrary bytes, for tests of the transport between them.
 //
 //   [AdsEnd] ─▶ AdsTransport ─▶ a real gRPC stream ─▶ [AdsPeer], which answers each message
 //
-// Nothing here sleeps; whoever waits has kPatience.
+// No code here sleeps; each wait takes at most kPatience.
 
 #pragma once
 
@@ -35,7 +35,7 @@ class AdsPeer {
     std::string answer = "answer";
     std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
     std::function<void(grpc::ServerBuilder&)> more = [](grpc::ServerBuilder&) {};
-    /// Each message, on a thread of gRPC's.
+    /// Gets each message, on a gRPC thread.
     std::function<void(std::string bytes)> hear = [](const std::string&) {};
   };
 
@@ -99,7 +99,7 @@ class AdsPeer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// One stream of a transport, which sends `request` at once, and what became of it.
+/// One stream of a transport: sends `request` at once, and records its events.
 class AdsEnd {
  public:
   explicit AdsEnd(actors::AdsTransport& transport, const std::string& request = "request") {
@@ -121,7 +121,7 @@ class AdsEnd {
            !news_->received.empty();
   }
 
-  /// Whether so many messages came, at least.
+  /// Whether at least `count` messages came.
   bool has_received(std::size_t count) {
     return news_->wait([&] { return news_->received.size() >= count; });
   }
@@ -135,7 +135,7 @@ class AdsEnd {
 
   void read_next() { stream_->read_next(); }
 
-  /// Why the stream was closed; OK where it was not.
+  /// The status that the stream was closed with; OK if it was not closed.
   absl::Status closed() {
     news_->wait([&] { return news_->closed.has_value(); });
     return news_->closed.value_or(absl::OkStatus());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the control plane: who is trusted, who we are, and both exchanged while we run.
+// TLS to the control plane: trusted authorities, the client's identity, and the exchange of both
+// while the runtime runs.
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace signalbox::test {
 namespace {
 
-// A server that asks for certificates of `clients`, where it is given one.
+// A server that asks for certificates of `clients`, if `clients` is set.
 std::shared_ptr<grpc::ServerCredentials> server_of(const Authority& own,
                                                    const Authority* clients = nullptr) {
   const Issued issued = own.issue("server");
@@ -125,7 +126,7 @@ TEST_CASE("ads tls: a rotated certificate is shown with the next connection", "[
   client.be(new_clients.issue("client"));
   CHECK(AdsEnd(client.transport()).is_answered());
 
-  // What cannot be read changes nothing but that it is told.
+  // An unreadable file changes nothing; it is only reported.
   client.spoil();
   CHECK(AdsEnd(client.transport()).is_answered());
   REQUIRE(client.complaints.size() == 1);
@@ -140,7 +141,7 @@ TEST_CASE("ads tls: files that were never good are the stream's error", "[e2e][a
   const absl::Status why = AdsEnd(client.transport()).closed();
   CHECK_THAT(std::string(why.message()),
              Catch::StartsWith("ca_certificate_file ") && Catch::EndsWith("cannot be read"));
-  // They may come later.
+  // The files may come later.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }

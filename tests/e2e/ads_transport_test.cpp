@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ADS transport over real sockets: what is too large, what does not answer any more.
+// The ADS transport over real sockets: messages that are too large, and servers that stop
+// answering.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -62,7 +63,7 @@ TEST_CASE("ads transport: a message comes when it is asked for, however many wer
   for (int i = 0; i < 50; ++i)
     end->send("request");
   REQUIRE(end->has_received(1));
-  // The second answer has been written when the third request is heard.
+  // The second answer has been written when the third request arrives.
   REQUIRE(eventually([&] { return heard >= 3; }));
   for (std::size_t count = 1; count < 10; ++count) {
     CHECK(end->received() == count);
@@ -141,7 +142,7 @@ TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e
     REQUIRE(eventually([&] { return server.is_held_up(); }));
     const auto begun = std::chrono::steady_clock::now();
     transport.reset();
-    // 2 s are promised; without the bound it is the kernel's 20.
+    // The promise is 2 s; without the bound it is the kernel's 20 s.
     CHECK(std::chrono::steady_clock::now() - begun < 5s);
   }
 }
@@ -153,10 +154,11 @@ TEST_CASE("ads transport: a server that complains of pings is pinged half as oft
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
   }});
   actors::GrpcAdsOptions options = plaintext_to(strict.address());
-  options.keepalive_time = 1s;  // gRPC sends no pings that are closer.
+  options.keepalive_time = 1s;  // gRPC sends pings no more often.
   const auto transport = actors::make_grpc_ads_transport(options);
-  // One ping is suffered, and one strike: at least two intervals pass. That is a lower bound, which
-  // no slow machine breaks. Undoubled, the second stream would end after three seconds.
+  // The server tolerates one ping and one strike, so at least two intervals pass. That is a lower
+  // bound, which no slow machine breaks. Without doubling, the second stream would end after three
+  // seconds.
   for (const auto interval : {1s, 2s}) {
     const auto begun = std::chrono::steady_clock::now();
     AdsEnd end(*transport);

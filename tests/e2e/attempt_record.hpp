@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of connectors share: a record of what an attempt was told, a place where
-// connections go to die, a port that says nothing.
+// Shared parts of the tests of connectors: a record of an attempt's events, an owner of retired
+// connections, and a silent port.
 //
 //   MuteSocket ◀─ Connector ─▶ Record, Graveyard
 
@@ -27,7 +27,7 @@
 
 namespace signalbox::test {
 
-/// Everything that one attempt was told, in order.
+/// All events of one attempt, in order.
 class Record {
  public:
   actors::Connector::Events events() {
@@ -79,7 +79,7 @@ class Record {
   ConnectionPtr connection_;
 };
 
-/// Where connections go to die: destroyed when the test says so.
+/// Keeps retired connections, and destroys them when the test says so.
 class Graveyard {
  public:
   std::function<void(std::unique_ptr<const Tracked>)> retire() {
@@ -115,7 +115,7 @@ class Graveyard {
   std::vector<std::unique_ptr<const Tracked>> retired_;
 };
 
-/// Of a connector without TLS, whose connections go to the graveyard.
+/// Options without TLS; retired connections go to the graveyard.
 inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   actors::GrpcConnectorOptions options;
   options.credentials = grpc::InsecureChannelCredentials();
@@ -123,7 +123,7 @@ inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   return options;
 }
 
-/// A port that takes TCP connections and never says a word, or, closed, refuses them.
+/// A port that accepts TCP connections and never sends a byte. A closed one refuses connections.
 class MuteSocket {
  public:
   MuteSocket() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -142,7 +142,7 @@ class MuteSocket {
   MuteSocket(const MuteSocket&) = delete;
   MuteSocket& operator=(const MuteSocket&) = delete;
 
-  /// From now on connections are taken, without being looked at.
+  /// From now on the kernel accepts connections into the backlog.
   void listen() { REQUIRE(::listen(socket_, 16) == 0); }
 
   Address address() const { return Address("127.0.0.1:" + std::to_string(port_)); }
@@ -150,14 +150,14 @@ class MuteSocket {
   /// For poll(): readable when a connection can be taken.
   int descriptor() const { return socket_; }
 
-  /// Takes the next connection, and closes it.
+  /// Accepts the next connection, and closes it.
   void close_one() {
     const int taken = ::accept(socket_, nullptr, nullptr);
     REQUIRE(taken >= 0);
     ::close(taken);
   }
 
-  /// Takes the next connection.
+  /// Accepts the next connection.
   int take_one() { return ::accept(socket_, nullptr, nullptr); }
 
   /// From now on connections are refused.

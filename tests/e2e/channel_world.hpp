@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelWorld — a drop-in channel with a control plane of a few lines: the test publishes pickers,
-// and what they lead to are real connections to real servers.
+// ChannelWorld — a drop-in channel with a control plane of a few lines. The test publishes pickers
+// that lead to real connections to real servers.
 
 #pragma once
 
@@ -151,8 +151,8 @@ class ChannelWorld {
     return std::exchange(arrival->connection, nullptr);
   }
 
-  /// Puts a picker in the cell; null: there is no configuration, and calls wait. The old snapshot
-  /// is to be destroyed after wait_for_readers().
+  /// Puts a picker in the cell. Null: there is no configuration, and calls wait. The caller
+  /// destroys the old snapshot after wait_for_readers().
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
@@ -164,7 +164,7 @@ class ChannelWorld {
     return cell->exchange(std::move(snapshot));
   }
 
-  /// What the runtime does: exchange, reclaim, wake.
+  /// Does a publication as the runtime does: exchange, reclaim, wake.
   void publish(ScriptedPicker::Script script) {
     auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();
@@ -184,7 +184,7 @@ class ChannelWorld {
     });
   }
 
-  /// In turn over the connections.
+  /// Picks the connections in turn.
   static ScriptedPicker::Script ready(std::vector<ConnectionPtr> connections) {
     return [connections = std::move(connections),
             next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {
@@ -198,7 +198,7 @@ class ChannelWorld {
     publish(ready(std::move(connections)));
   }
 
-  /// Returns when that many calls wait.
+  /// Returns when `calls` calls wait.
   void wait_for_queue(std::size_t calls) const {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     while (waiting->size() != calls && std::chrono::steady_clock::now() < limit)
@@ -206,7 +206,7 @@ class ChannelWorld {
     REQUIRE(waiting->size() == calls);
   }
 
-  /// Returns when nothing of any call is left.
+  /// Returns when no call holds the cluster.
   void wait_for_no_uses() const {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     while (cluster->in_use() && std::chrono::steady_clock::now() < limit)
@@ -221,13 +221,13 @@ class ChannelWorld {
   std::shared_ptr<const CallStats> stats = std::make_shared<CallStats>();
   lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
   std::optional<Duration> timeout;
-  lb::FilterChainPtr filters;  ///< Of what is published from now on.
+  lb::FilterChainPtr filters;  ///< The filters of snapshots published from now on.
   lb::RetryRules retry;
   std::shared_ptr<grpc::ChannelInterface> channel;
   std::unique_ptr<Echo::Stub> stub;
 
  private:
-  // Connections are kept for the whole test: destroying them in time is the runtime's business.
+  // Keeps connections for the whole test. Destroying them in time is the runtime's task.
   actors::GrpcConnectorOptions connector_options() {
     actors::GrpcConnectorOptions options;
     options.credentials = credentials_;
@@ -247,7 +247,7 @@ class ChannelWorld {
   std::vector<std::unique_ptr<actors::Connector::Attempt>> attempts_;
 };
 
-/// The server is gone, and gRPC has noticed it; the snapshot has not.
+/// Stops the server and waits until gRPC has noticed; the snapshot still has the connection.
 inline void kill(EchoServer& server, const ConnectionPtr& connection) {
   server.stop();
   const auto is_ready = [&] {
@@ -259,7 +259,7 @@ inline void kill(EchoServer& server, const ConnectionPtr& connection) {
   REQUIRE_FALSE(is_ready());
 }
 
-/// Publishes as soon as a call waits. Some calls end before.
+/// Publishes as soon as a call waits. Some calls end before that.
 class LatePublisher {
  public:
   LatePublisher(ChannelWorld& world, std::function<void()> publish)
@@ -282,15 +282,15 @@ class LatePublisher {
   std::thread thread_;
 };
 
-/// How calls that raced ended.
+/// Counts of the ends of racing calls.
 struct RaceEnds {
   std::atomic<int> ok{0};
-  std::atomic<int> expected{0};  ///< By their deadline, or by being cancelled.
+  std::atomic<int> expected{0};  ///< Ended by deadline or cancellation.
   std::atomic<int> wrong{0};  ///< 100 times what a call was, and how it ended; 0: all were right.
 };
 
-/// Makes so many calls on each of four threads, and waits for their ends. One in eight has a
-/// deadline of two milliseconds at most, and one is cancelled by another thread meanwhile.
+/// Makes `calls_of_each` calls on each of four threads, and waits for their ends. One call in eight
+/// has a deadline of two milliseconds at most. Another one in eight is cancelled by another thread.
 inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
   std::vector<std::thread> callers;
   for (unsigned thread = 0; thread < 4; ++thread) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The `signalbox` command from outside: what it prints, how it ends.
+// The `signalbox` command from outside: its output and its exit status.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -62,7 +62,7 @@ nlohmann::json ready_line(tools::ChildProcess& process) {
 
 }  // namespace
 
-// What it says, on either stream, when it ends with this status.
+// The output on both streams, of a command that must end with this status.
 std::string refusal(const std::vector<std::string>& arguments, int status) {
   const Finished finished = run(arguments);
   CHECK(finished.status == status);
@@ -278,7 +278,7 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   const std::string nowhere = explained({"--method", "/nowhere/M"}, /*status=*/1);
   CHECK(
       contains(nowhere, "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
-  // A file has no node, and so no ID of one.
+  // A resource file has no node, and so no node ID.
   CHECK_FALSE(contains(nowhere, "node ID"));
 }
 
@@ -391,7 +391,7 @@ class ForeignFile {
  private:
   const TemporaryFolder folder_;
   const std::string resources_ = folder_.write("foreign.yaml", kForeign);
-  // Nothing listens at its server, and its certificates are not there: neither is asked for.
+  // Nothing listens at the file's server and its certificates do not exist: explain needs neither.
   const std::string bootstrap_ = folder_.write("bootstrap.json", R"json({
     "xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],
     "node": {"id": "node-of-the-bootstrap"},
@@ -414,7 +414,7 @@ TEST_CASE("signalbox explain: of a file with a bootstrap, custom policies and fi
   CHECK(contains(text, "com.example.Nearest: round_robin stands in its place"));
   CHECK(contains(text, ":1, in leaf near of cluster both.\n"));
 
-  // Without them it is refused, and says what is missing.
+  // Without these resources the command refuses, and names them.
   for (const char* option : {"--bootstrap", "--lb-policy", "--http-filter"}) {
     std::vector<std::string> without = file.arguments();
     const auto at = std::find(without.begin(), without.end(), option);

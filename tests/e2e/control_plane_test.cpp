@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our control plane against a raw ADS client: bytes over a real gRPC stream, no client of ours.
+// signalbox's control plane against a raw ADS client: bytes over a real gRPC stream, no signalbox
+// client.
 #include "tools/control_plane.hpp"
 
 #include <memory>

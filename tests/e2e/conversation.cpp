@@ -34,7 +34,7 @@ std::string metadata_text(const std::multimap<grpc::string_ref, grpc::string_ref
   return text;
 }
 
-// A queue whose events are awaited one by one, and which ends with the call.
+// A queue for events that are awaited one by one; it ends with the call.
 class Tags {
  public:
   ~Tags() {
@@ -46,7 +46,7 @@ class Tags {
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
-  /// The one tag: operations follow one another.
+  /// The only tag: operations follow one another.
   void* tag() { return this; }
 
   bool next() {
@@ -384,7 +384,7 @@ std::string Transcript::text(Agreement agreement) const {
   if (agreement == Agreement::kAll) absl::StrAppend(&text, " ", status.error_message());
   absl::StrAppend(&text, "\ndetails ", status.error_details());
   absl::StrAppend(&text, "\ninitial", initial, "\ntrailing", trailing, "\npeer ", peer);
-  // Of a call that fails, it is a race whether that came before the end.
+  // For a call that fails, it is a race whether the initial metadata came before the end.
   if (status.ok() && awaited) absl::StrAppend(&text, "\ninitial metadata apart");
   return text;
 }
@@ -436,7 +436,7 @@ Transcript converse(const Way& way,
   way.talk(channel, context, manner, transcript);
   if (interrupter.joinable()) interrupter.join();
   if (manner.talked) manner.talked();
-  // Asked for by every way at the latest with the status.
+  // Every way has the initial metadata at the latest with the status.
   transcript.initial = metadata_text(context.GetServerInitialMetadata());
   transcript.trailing = metadata_text(context.GetServerTrailingMetadata());
   transcript.peer = context.peer();

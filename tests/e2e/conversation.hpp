@@ -4,8 +4,8 @@
 //
 //   Way (API × kind of method) × Manner (what is said, and how) ─▶ converse ─▶ Transcript
 //
-// A transcript is all that the application learnt of a call. The same conversation over two
-// channels must give the same transcript: so gRPC's own channel is the oracle of ours.
+// A transcript is all that the application learns of a call. The same conversation over two
+// channels must give the same transcript, so gRPC's own channel is the oracle.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace signalbox::test {
 
-/// What two channels must agree on: where they word the error themselves, not on its text; where it
-/// is a race how far the call came, on its code alone.
+/// The parts of a transcript that must agree. The error text may differ where each channel words
+/// the error itself. Only the code must agree where the call's progress is a race.
 enum class Agreement { kAll, kAllButMessage, kCode };
 
 struct Transcript {
@@ -30,21 +30,22 @@ struct Transcript {
   std::string initial;  ///< Server metadata, as text.
   std::string trailing;
   std::string peer;
-  bool awaited = false;  ///< The initial metadata came apart, before anything else was asked for.
+  bool awaited = false;  ///< The initial metadata was awaited alone, before other operations.
 
   std::string text(Agreement agreement) const;
 };
 
-/// What is said; how each way says it is its own business. Those that send one message say the
-/// first.
+/// The content of a conversation. Methods with one request send only the first.
 struct Manner {
   std::string name;
   std::vector<EchoRequest> requests;
   std::function<void(grpc::ClientContext&)> prepare;  ///< May be empty.
-  bool corked = false;  ///< The first message goes out with the metadata, where it can.
+  /// The first message goes out together with the metadata, where the API can do that.
+  bool corked = false;
   Agreement agreement = Agreement::kAll;
-  bool is_interrupted = false;             ///< TryCancel() once the server has the call.
-  std::function<void()> talked = nullptr;  ///< The call is over, and its context still there.
+  bool is_interrupted = false;  ///< TryCancel() once the server has the call.
+  /// Called after the call's end, while its context still exists.
+  std::function<void()> talked = nullptr;
 };
 
 struct Way {
@@ -60,7 +61,7 @@ struct Way {
 /// Sync, async and callback API for the four kinds of method, and the generic stubs.
 const std::vector<Way>& ways();
 
-/// Makes the call, to its end. The service is the one that is led to.
+/// Makes the call, to its end. `service` is the service that `channel` leads to.
 Transcript converse(const Way& way,
                     const Manner& manner,
                     const std::shared_ptr<grpc::ChannelInterface>& channel,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The callback API's side of conversation.cpp: reactors that hold the whole of a conversation.
+// The callback API's side of conversation.cpp: each reactor has one whole conversation.
 
 #pragma once
 
@@ -31,7 +31,7 @@ class Ending {
   std::promise<grpc::Status> promise_;
 };
 
-/// What all reactors have in common. OnDone comes last, and then this may be gone.
+/// Shared parts of all reactors. OnDone comes last, and the reactor may be destroyed after it.
 template <typename Reactor>
 class Talk : public Reactor {
  public:
@@ -170,7 +170,7 @@ class ChatTalk final : public Talk<grpc::ClientBidiReactor<EchoRequest, EchoRepl
   const Manner& manner_;
   std::size_t next_ = 0;
   bool is_closing_ = false;
-  std::atomic<int> left_{0};  ///< Of a write and a read.
+  std::atomic<int> left_{0};  ///< The unfinished operations of a write and a read.
   EchoReply reply_;
 };
 

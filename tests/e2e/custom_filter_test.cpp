@@ -32,7 +32,7 @@ std::string canary_yaml() {
   return entry;
 }
 
-// The route names both clusters; as good as no call takes the second one by itself.
+// The route names both clusters, but almost no call takes the second one without the filter.
 std::string both_clusters_yaml() {
   return replaced(routes_yaml("orders", "unused"),
                   "route: {cluster: unused}",
@@ -79,7 +79,7 @@ struct CanaryWorld {
 
 TEST_CASE("custom filter: the documents' example sends calls to another cluster of their route",
           "[e2e][custom][A39][A60]") {
-  // What stands there is what this test configures.
+  // The documents' example has the values that this test expects.
   CHECK(absl::StrContains(canary_yaml(), absl::StrCat("value: ", kValue)));
   CHECK(absl::StrContains(canary_yaml(), "type_url: type.googleapis.com/com.example.Canary"));
   const CanaryWorld world;
@@ -129,7 +129,7 @@ TEST_CASE("custom filter: a configuration that it refuses is a NACK, and the las
 }
 
 TEST_CASE("custom filter: what it adds is sent, and it may delay", "[e2e][custom][A39]") {
-  // Fault, behind it, ends the call as the added header says.
+  // The fault filter behind it ends the call as the added header says.
   CustomHttpFilter adding = canary_filter();
   adding.parse = [](const RawFilterConfig&) -> CallFilterPtr {
     struct Adding final : CallFilter {

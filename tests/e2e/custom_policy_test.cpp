@@ -54,7 +54,7 @@ std::string world_yaml(const std::string& policy_field, const std::vector<std::s
          cluster_with(policy_field) + endpoints_yaml("c", {addresses});
 }
 
-// --- a policy that wraps round_robin, and does wrong when it is told to ---------------------
+// --- a policy that wraps round_robin, and misbehaves when told to ------------------------
 
 struct Knobs {
   std::atomic<bool> die_at_next_event{false};
@@ -148,7 +148,7 @@ const char kFragile[] =
     "              \"@type\": type.googleapis.com/udpa.type.v1.TypedStruct\n"
     "              type_url: any.thing/here/com.example.Fragile\n";
 
-// A runtime with the fragile policy, and what it has said.
+// A runtime with the fragile policy, and the runtime's log.
 struct FragileWorld {
   explicit FragileWorld(const std::vector<std::string>& addresses)
       : plane(start_plane(world_yaml(kFragile, addresses))) {
@@ -263,7 +263,7 @@ TEST_CASE("custom policy: who has not registered it takes the next of the list",
   const auto plane = start_plane(world_yaml(quorum_field(), {one.address}));
   const auto runtime = start_runtime(options_for(plane->address()));
   const auto channel = runtime->channel("xds:///orders");
-  CHECK(serves(channel, "one"));  // With one of two endpoints.
+  CHECK(serves(channel, "one"));  // One of two endpoints suffices.
   CHECK(metric(*runtime, "signalbox_policies", {"policy=\"round_robin\""}) == 1);
 }
 
@@ -276,13 +276,13 @@ TEST_CASE("custom policy: one that throws is restarted, and no call notices", "[
   CHECK(world.knobs.made == 1);
   {
     Traffic traffic(channel, 2);
-    // It dies of new endpoints: its restart has those from before.
+    // The policy dies of new endpoints. Its restart has the endpoints from before.
     world.knobs.die_at_next_event = true;
     world.plane->update(resources(endpoints_yaml("c", {{two.address}})));
     CHECK(world.said("told to die"));
     CHECK(eventually([&] { return world.knobs.made == 2; }));
     CHECK(serves(channel, "one"));
-    // Of an order that it may not give, it dies too.
+    // The policy also dies of an order that it may not give.
     world.knobs.wrong_order_next = true;
     world.plane->update(resources(endpoints_yaml("c", {{one.address, two.address}})));
     CHECK(world.said("I4: it does not hold 1.2.3.4:5"));

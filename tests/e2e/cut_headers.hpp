@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cut_headers — what HTTP/2 servers say that break off, refuse a call, or go away (RFC 9113).
+// cut_headers — bytes of HTTP/2 servers that break off, refuse a call, or go away (RFC 9113).
 //
 //   header_block ─▶ http2_frame ─▶ TalkingSocket's turns ─▶ the call
 
@@ -17,7 +17,7 @@ namespace signalbox::test {
 
 using Http2Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// RFC 9113, 4.1. By default all flags are clear: END_HEADERS and END_STREAM are.
+/// RFC 9113, 4.1. By default all flags are clear, also END_HEADERS and END_STREAM.
 inline std::string http2_frame(std::uint8_t type,
                                std::uint8_t stream,
                                const std::string& payload,
@@ -31,13 +31,13 @@ inline std::string http2_frame(std::uint8_t type,
   return frame + payload;
 }
 
-/// What every server says first.
+/// The first bytes of every server.
 inline std::string http2_settings() {
   constexpr std::uint8_t kSettings = 4;
   return http2_frame(kSettings, 0, "");
 }
 
-/// The same, with windows of a mebibyte more, for each call and for the connection.
+/// As http2_settings(), with a mebibyte more of window for each call and for the connection.
 inline std::string http2_wide_settings() {
   constexpr std::uint8_t kSettings = 4;
   constexpr std::uint8_t kWindowUpdate = 8;
@@ -57,13 +57,13 @@ inline std::string header_block(const Http2Headers& headers) {
   return block;
 }
 
-/// Of the first call on a connection, without END_HEADERS: more headers are to follow.
+/// Response headers of a connection's first call, without END_HEADERS: more headers follow.
 inline std::string headers_unfinished(const std::string& block) {
   constexpr std::uint8_t kHeaders = 1;
   return http2_frame(kHeaders, 1, block);
 }
 
-/// The end of the first call on a connection, without response headers.
+/// The end of a connection's first call, without response headers.
 inline std::string trailers_only(int status, const std::string& message) {
   constexpr std::uint8_t kHeaders = 1;
   constexpr std::uint8_t kEndStreamAndHeaders = 5;
@@ -76,20 +76,21 @@ inline std::string trailers_only(int status, const std::string& message) {
 /// RFC 9113, 7.
 enum class Http2Error : std::uint8_t { kNone = 0, kRefusedStream = 7, kCancel = 8 };
 
-/// Of the first call on a connection.
+/// RST_STREAM of a connection's first call.
 inline std::string rst_stream(Http2Error error) {
   constexpr std::uint8_t kRstStream = 3;
   return http2_frame(kRstStream, 1, std::string(3, '\0') + static_cast<char>(error));
 }
 
-/// `last_stream`: calls of higher numbers were not and will not be looked at. The first call is 1.
+/// `last_stream`: the server did not and will not look at calls of higher numbers. The first call
+/// is 1.
 inline std::string goaway(std::uint8_t last_stream) {
   constexpr std::uint8_t kGoaway = 7;
   const std::string no_error(4, '\0');
   return http2_frame(kGoaway, 0, std::string(3, '\0') + static_cast<char>(last_stream) + no_error);
 }
 
-/// SETTINGS of a length that they cannot have: the connection ends.
+/// SETTINGS of an invalid length: the client ends the connection.
 inline std::string bad_frame() {
   constexpr std::uint8_t kSettings = 4;
   return http2_frame(kSettings, 0, "bad");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main job from outside: `signalbox demo` fails over and back, bears the loss of its control
+// The main use from outside: `signalbox demo` fails over and back, survives the loss of its control
 // plane, and leaves nothing behind.
 #include <cmath>
 #include <fstream>
@@ -26,7 +26,7 @@ tools::ChildProcess start_demo(std::vector<std::string> arguments) {
   return start_program(arguments);
 }
 
-// Reads on until a line has this in it.
+// Reads until a line contains `part`.
 void read_until(tools::ChildProcess& demo, const std::string& part) {
   for (;;) {
     const auto line = demo.read_line(kPatience);
@@ -45,7 +45,7 @@ bool are_gone(const std::vector<pid_t>& pids) {
   });
 }
 
-// Not the control plane, which the script starts anew.
+// Leaves out the control plane, which the script restarts.
 bool is_backend(pid_t child) {
   std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");
   for (std::string word; std::getline(words, word, '\0');) {
@@ -54,7 +54,7 @@ bool is_backend(pid_t child) {
   return false;
 }
 
-// The script is as long as the demo: sanitized backends take their time to come back.
+// The script is as long as the demo: sanitized backends take long to return.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr char kSeconds[] = "15";
 #else
@@ -114,7 +114,7 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dum
   const std::string address = "unix:" + folder.path("admin.sock");
   auto demo = start_demo({"--seconds", "600", "--rps", "50", "--admin", address});
   read_until(demo, "admin pages on " + address);
-  read_until(demo, " s ");  // The load runs: every cluster is known.
+  read_until(demo, " s ");  // The load runs, so every cluster is known.
   const auto dump = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {SIGNALBOX_PROGRAM, "dump", "--admin", address});
     return run_program(more);
@@ -141,7 +141,7 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dum
   CHECK_THAT(dump({"--name", "nothing", "--type", "eds"}).errors,
              Catch::Matchers::Contains("no EDS resource 'nothing' is in use"));
 
-  // A second demo finds the place taken, and the first one's socket stays.
+  // A second demo finds the admin socket in use, and the first demo's socket stays.
   auto second = start_demo({"--admin", address});
   const Finished refused = finish(second);
   CHECK(refused.status == 2);
@@ -224,7 +224,7 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][0]["calls_meanwhile"] >= 100);
   CHECK(data["phases"][1]["away_ms"] >= 1000);
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
-  // No stream was broken there: whoever waits for a back-off would be late.
+  // No stream was broken, so a client that waited for a back-off would be late.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("demo: in tiered mode each cluster has the share that is computed whil
   INFO(data.dump(2));
   CHECK(data["drill"] == "tiered");
   CHECK(data["failed_other"] == 0);
-  // Of four endpoints 4, 3, 2, 1, 0 are there: 140, 105, 70, 35, 0 percent.
+  // 4, 3, 2, 1, 0 of four endpoints are up: scores of 140, 105, 70, 35, 0 percent.
   const std::vector<double> primary{100, 100, 70, 35, 0};
   REQUIRE(data["steps"].size() == primary.size());
   for (std::size_t i = 0; i < primary.size(); ++i) {
@@ -253,7 +253,8 @@ TEST_CASE("demo: in tiered mode each cluster has the share that is computed whil
     CHECK(step["computed"]["orders-secondary"] == 100 - primary[i]);
     CHECK(step["computed"]["orders-legacy"] == 0);
     CHECK(step["calls"] >= 100);
-    // Within five deviations is_as_computed() has said so; here only that they follow.
+    // The demo's own is_as_computed() checks five deviations. This check is only that shares follow
+    // loads.
     CHECK(std::abs(step["measured"]["orders-primary"].get<double>() - primary[i]) < 25);
   }
   CHECK(data["steps"][4]["measured"]["orders-secondary"] == 100);

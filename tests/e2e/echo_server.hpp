@@ -23,7 +23,7 @@
 
 namespace signalbox::test {
 
-/// What a server is told of a call beside its messages; of the metadata, what begins with "x-".
+/// The server's view of a call besides messages. Of the metadata: keys that begin with "x-".
 inline std::string seen_by(const grpc::ServerContext& context) {
   std::string text = context.deadline() == std::chrono::system_clock::time_point::max()
                          ? "no deadline"
@@ -100,27 +100,27 @@ class EchoService final : public Echo::Service {
     changed_.notify_all();
   }
 
-  /// What the call that came last had left of its time; nullopt: it had no deadline.
+  /// The remaining time of the last call when it came; nullopt: it had no deadline.
   std::optional<std::chrono::system_clock::duration> time_left() const {
     const std::lock_guard lock(mutex_);
     return time_left_;
   }
 
   std::atomic<int> calls{0};
-  std::atomic<int> failed{0};  ///< Of these, as failing said.
+  std::atomic<int> failed{0};  ///< Calls that failed by `failing`.
   int port = 0;
 
-  /// How the next calls of any method fail: without response headers.
+  /// How the next calls of any method fail; they fail without response headers.
   struct Failing {
     std::atomic<int> times{0};
-    std::atomic<int> reads{0};  ///< Messages that are read before.
+    std::atomic<int> reads{0};  ///< Messages that are read before the failure.
     std::atomic<int> status{grpc::StatusCode::UNAVAILABLE};
-    std::atomic<bool> is_answered{false};  ///< Of Chat: after a message.
-    std::atomic<bool> is_held{false};      ///< Until release(), or the call is cancelled.
+    std::atomic<bool> is_answered{false};  ///< Chat only: fails after a message.
+    std::atomic<bool> is_held{false};      ///< The call waits for release() or its cancellation.
     std::string pushback;
   } failing;
 
-  /// As grpc-previous-rpc-attempts of the last call said.
+  /// grpc-previous-rpc-attempts of the last call.
   std::atomic<int> previous_attempts{0};
 
  private:
@@ -213,7 +213,7 @@ class EchoService final : public Echo::Service {
 
 class EchoServer {
  public:
-  /// `port` 0: any that is free. `more` has the last word on how it is built.
+  /// `port` 0: any free port. `more` may change the builder last.
   explicit EchoServer(int port = 0, const std::function<void(grpc::ServerBuilder&)>& more = {}) {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -236,7 +236,7 @@ class EchoServer {
     server_ = nullptr;
   }
 
-  /// As `stop`, but calls that it has may end, however long that takes; it takes no others.
+  /// As stop(), but running calls may end, however long that takes. No new calls are accepted.
   void leave() {
     server_->Shutdown();
     server_ = nullptr;
@@ -244,7 +244,7 @@ class EchoServer {
 
   EchoService& service() { return service_; }
 
-  /// Null but where grpc::EnableDefaultHealthCheckService was on when it was made.
+  /// Null, unless grpc::EnableDefaultHealthCheckService was on when the server was built.
   grpc::HealthCheckServiceInterface* health() { return server_->GetHealthCheckService(); }
 
   Address address() const { return Address("127.0.0.1:" + std::to_string(service_.port)); }

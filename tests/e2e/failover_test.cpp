@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover from backends that say nothing: stopped ones, and addresses where nobody answers.
+// Failover from silent backends: stopped processes, and addresses that never answer.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <poll.h>
@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 
-// Longer than any test: an attempt that nobody answers is ended by nothing else.
+// Longer than any test, so a connect_timeout never ends an unanswered attempt.
 const char kNoConnectTimeout[] = ", connect_timeout: 3600s";
 
 std::string orders_yaml(const std::string& more, const std::string& endpoints) {
@@ -28,12 +28,13 @@ std::string orders_yaml(const std::string& more, const std::string& endpoints) {
                       endpoints);
 }
 
-/// A process that was told to stop, until this ends.
+/// Keeps a process stopped during this object's life.
 class Stopped {
  public:
   explicit Stopped(BackendProcess& backend) : backend_(backend) {
     backend_.process.send_signal(SIGSTOP);
-    // A thread that runs when the signal is sent may still answer a call.
+    // A thread that runs when the signal is sent may still answer a call, so wait until all are
+    // stopped.
     siginfo_t info{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(backend_.process.pid()), &info, WSTOPPED) == 0);
   }
@@ -93,7 +94,8 @@ TEST_CASE("failover: keepalive finds a backend that is stopped, and the next pri
 
   std::optional<Stopped> stopped(primary);
   if (!without_calls) {
-    const Answer lost = call(channel);  // It was sent, and has nobody to answer it.
+    // The call was sent, and the stopped backend cannot answer it.
+    const Answer lost = call(channel);
     INFO(lost.text());
     CHECK(lost.status.error_code() == grpc::StatusCode::UNAVAILABLE);
   }
@@ -105,7 +107,7 @@ TEST_CASE("failover: keepalive finds a backend that is stopped, and the next pri
   CHECK(reaches(channel, "primary"));
 }
 
-// Whoever waited for the first back-off would wait for an hour.
+// The first back-off is an hour: waiting for it would fail the test.
 TEST_CASE("failover: a backend that is started again is found without the back-off of strangers",
           "[e2e][failover][backoff]") {
   std::optional<BackendProcess> primary(std::in_place, "primary");
@@ -159,7 +161,7 @@ TEST_CASE("failover: where CDS sets no connect_timeout, an attempt outlives the 
   const auto channel = runtime->channel("xds:///orders");
   CHECK(call(channel).cluster == "secondary");
 
-  // The server takes the connection and says nothing for 12 s.
+  // The server accepts the connection and sends nothing for 12 s.
   const int taken = primary.take_one();
   REQUIRE(taken >= 0);
   pollfd closed{taken, POLLRDHUP, 0};

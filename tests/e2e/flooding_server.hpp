@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FloodingServer — a control plane that has gone mad: it takes connections, never reads, and sends
-// one frame of HTTP/2 again and again.
+// FloodingServer — a broken control plane: it accepts connections, never reads, and sends one
+// HTTP/2 frame again and again.
 //
 //   client ─▶ connects ─▶ [a thread for each] ─▶ SETTINGS, then the flood until the end
 
@@ -25,12 +25,12 @@ namespace signalbox::test {
 
 class FloodingServer {
  public:
-  /// `frame`: of the flood; empty: nothing more is sent.
+  /// `frame`: the frame that is repeated; empty: nothing more is sent.
   explicit FloodingServer(const std::string& frame) {
     for (int i = 0; i < 256 && !frame.empty(); ++i)
       flood_ += frame;
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // What the client answers soon finds no room.
+    // A small receive buffer soon has no room for the client's answers.
     const int little = 4096;
     ::setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
     sockaddr_in name{};
@@ -59,10 +59,10 @@ class FloodingServer {
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// Bytes that the client's side has taken.
+  /// The number of bytes that the client's side has accepted.
   std::size_t sent() const { return sent_; }
 
-  /// The client's side takes nothing more, for now.
+  /// Whether the client's side accepts no more bytes, for now.
   bool is_held_up() const { return held_up_; }
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that the application cancels in the moment in which they change hands: it cancels a call
-// that is over, or one that has not been made yet, and the next one has to learn of it.
+// Calls that the application cancels at the moment when they change hands. The application cancels
+// a call that is over, or one that does not exist yet. The next call must learn of the
+// cancellation.
 #include <functional>
 #include <future>
 #include <thread>
@@ -14,8 +15,8 @@
 namespace signalbox::test {
 namespace {
 
-// Does something when the call's attempt ends: behind the last look at whether the call is still
-// wanted, and before its back-off begins.
+// Runs `act` when the call's attempt ends: after the last check that the call is still wanted, and
+// before the back-off begins.
 class AtEnd final : public CallTracker {
  public:
   explicit AtEnd(std::function<void()> act) : act_(std::move(act)) {}
@@ -26,8 +27,8 @@ class AtEnd final : public CallTracker {
   const std::function<void()> act_;
 };
 
-// Does something when they are given to a call for the so-manieth time: the holding call of one
-// that waits is the first, and the real one that takes its place the next.
+// Runs `act` when the credentials are given to a call for the nth time. For a waiting call the
+// first is the holding call, and the next is the real call that takes its place.
 class AtApplication final : public grpc::CallCredentials {
  public:
   AtApplication(int nth, std::function<void()> act) : left_(nth), act_(std::move(act)) {}
@@ -44,7 +45,7 @@ class AtApplication final : public grpc::CallCredentials {
   const std::function<void()> act_;
 };
 
-// Returns when gRPC has told of the ends of calls that were cancelled before.
+// Returns when gRPC has reported the ends of calls that were cancelled before.
 void wait_for_ends() {
   const actors::GrpcPoller::Hold poller;
   const auto channel = grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials());
@@ -63,13 +64,13 @@ void wait_for_ends() {
 
 const auto kWaitable = {Api::kAsync, Api::kCallback};
 
-// What the application cancels is not made again, though the policy covers the code.
+// A cancelled call is not made again, although the policy covers the code.
 lb::RetryRules rules_for_cancelled() {
   return lb::RetryRules(
       {{absl::StatusCode::kCancelled, absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
 }
 
-// All three outlive the calls. `waits`: the pick that cancels does; else it is complete.
+// All three arguments outlive the calls. `waits`: the cancelling pick waits; else it is complete.
 void cancel_at_second_pick(RetryWorld& world,
                            grpc::ClientContext& context,
                            std::atomic<int>& asked,
@@ -99,7 +100,7 @@ TEST_CASE("retried_call: one that is cancelled just before it backs off does not
   CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
   CHECK(world.server.service().calls == 1);
   world.wait_for_no_uses();
-  world.publish(nullptr);  // The tracker goes.
+  world.publish(nullptr);  // The tracker is destroyed.
 }
 
 TEST_CASE("retried_call: one that is cancelled while its next attempt is picked does not send it",
@@ -175,13 +176,13 @@ TEST_CASE("retried_stream: one that is cancelled while its next attempt is picke
   reactor.StartCall();
   auto ended = reactor.ended.get_future();
   CHECK(ended.wait_for(10s) == std::future_status::ready);
-  world.waiting->close();  // Whatever still waits ends.
+  world.waiting->close();  // Ends all waiting calls.
   CHECK(ended.get().error_code() == grpc::StatusCode::CANCELLED);
   CHECK(asked == 2);
   CHECK(service.calls == 1);
 }
 
-// False: it was bound by a thread of gRPC's executor, which tells of no ends while it is here.
+// Returns false if a thread of gRPC's executor bound the call: during that, gRPC reports no ends.
 bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();
@@ -198,12 +199,12 @@ bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   std::atomic<bool> is_cancelled{false};
   const auto caller = std::this_thread::get_id();
   std::thread::id publisher;
-  // A first attempt that is complete gets them once, too.
+  // A complete first attempt gets the credentials once, too.
   context.set_credentials(std::make_shared<AtApplication>(is_attempt ? 3 : 2, [&] {
     const auto self = std::this_thread::get_id();
     if (self != caller && self != publisher) return;
     is_cancelled = true;
-    service.failing.is_held = true;  // If it comes so far, it does not end by itself.
+    service.failing.is_held = true;  // A call that reaches the server does not end by itself.
     service.failing.times = 1;
     context.TryCancel();
     wait_for_ends();
@@ -231,7 +232,7 @@ TEST_CASE("queued_call: one that is cancelled while it is bound ends", "[channel
   CHECK(is_done);
 }
 
-// Though nobody has heard yet of the end of the call that it was while it waited.
+// The holding call's end has not been reported yet at that moment.
 TEST_CASE("queued_call: one that is cancelled while it is bound is not sent, be it ever so quick",
           "[channel][queue][cancel][race]") {
   RetryWorld world(rules_of(3));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call's context says beside metadata and a deadline of its own: authority, credentials,
-// the parent; and the channel that interceptors make calls of their own on. Of a call that was
-// bound when it was made, and of one that waited.
+// Further settings of a call's context: authority, credentials, the parent call; and the channel
+// that interceptors call through. Each for a call that was bound at once, and for a call that
+// waited.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -25,7 +25,7 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using Factories = std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>;
 
-// A server whose one method is a function.
+// A server with one method, which is a function.
 class FunctionServer final : public Echo::Service {
  public:
   using Answer = std::function<grpc::Status(grpc::ServerContext& context, EchoReply& reply)>;
@@ -52,7 +52,7 @@ class FunctionServer final : public Echo::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A world where the call below has its connection at once, or waits for it.
+// A world in which the next call has its connection at once, or waits for it.
 class Setting {
  public:
   Setting(ChannelWorld& world, const Address& address)
@@ -72,7 +72,7 @@ class Setting {
   const ConnectionPtr connection_;
 };
 
-// Adds a token, as a plug-in of the application's would.
+// Adds a token, as an application's plug-in would.
 class Token final : public grpc::MetadataCredentialsPlugin {
  public:
   grpc::Status GetMetadata(grpc::string_ref,
@@ -84,7 +84,7 @@ class Token final : public grpc::MetadataCredentialsPlugin {
   }
 };
 
-// Has no token, and says so with this code.
+// Has no token, and fails with this code.
 class NoToken final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit NoToken(grpc::StatusCode code) : code_(code) {}
@@ -100,8 +100,8 @@ class NoToken final : public grpc::MetadataCredentialsPlugin {
   const grpc::StatusCode code_;
 };
 
-// The first call that it meets has another go before it, on the channel that interceptors are
-// given; how many calls it has met.
+// Makes another call before the first call that it intercepts, on the channel that interceptors
+// get. Counts intercepted calls.
 class Preceding final : public ClientInterceptorFactoryInterface {
  public:
   explicit Preceding(int& met, std::string& answer) : met_(met), answer_(answer) {}
@@ -137,12 +137,12 @@ class Preceding final : public ClientInterceptorFactoryInterface {
   std::string& answer_;
 };
 
-// Counts the calls that it meets.
+// Counts the calls that it intercepts.
 class Counting final : public ClientInterceptorFactoryInterface {
  public:
   explicit Counting(int& met) : met_(met) {}
 
-  // gRPC counts interceptors, not factories, to find those below: none is null.
+  // gRPC counts interceptors, not factories, to find those below, so none may be null.
   Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
     class Passing final : public Interceptor {
      public:
@@ -273,8 +273,8 @@ TEST_CASE("grpc_channel: codes that only servers may send come from servers alon
   const auto refused =
       made_with(grpc::MetadataCredentialsFromPlugin(std::make_unique<NoToken>(code)));
   INFO(refused.error_message());
-  // gRPC says so whatever the plug-in says; and the call is not tried for ever, though no
-  // transport has it.
+  // gRPC reports UNAVAILABLE whatever the plug-in's code is. The call must not be tried for ever,
+  // although no transport ever had it.
   CHECK(refused.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(absl::StrContains(refused.error_message(), "no such key"));
 

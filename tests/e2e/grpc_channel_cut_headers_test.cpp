@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Response headers that never end: every header, among them all that gRPC keeps to itself, cut in
-// every way and at every byte, through every way to call. gRPC 1.51 calls such an answer
-// Trailers-Only and asserts that it had no headers, which ends the process where it is asked.
+// Response headers that break off: every header, also those that gRPC keeps to itself, cut in every
+// way and at every byte, through every way to call. gRPC 1.51 calls such an answer Trailers-Only
+// and asserts that it had no headers. The assertion ends the process when the application asks.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@
 namespace signalbox::test {
 namespace {
 
-/// What follows the part of the headers that has come.
+/// The event after the received part of the headers.
 enum class Ending { kClose, kTcpReset, kRstStream, kGoaway, kBadHpack, kSilence };
 
 constexpr Ending kEndings[] = {Ending::kClose,
@@ -31,7 +31,7 @@ constexpr Ending kEndings[] = {Ending::kClose,
                                Ending::kBadHpack,
                                Ending::kSilence};
 
-/// Those that gRPC shows to nobody, those that it shows, and none.
+/// Headers that gRPC hides, headers that it shows, and an unknown one.
 const Http2Headers kHeaders{{"te", "trailers"},
                             {"grpc-message", "half"},
                             {"grpc-timeout", "10S"},
@@ -60,7 +60,7 @@ struct Cut {
   std::string name;
   std::string bytes;
   Ending ending = Ending::kClose;
-  bool has_begun = true;  ///< A whole frame header has come.
+  bool has_begun = true;  ///< A whole frame header was sent.
 };
 
 Cut cut(const Http2Headers& headers, Ending ending) {
@@ -93,7 +93,7 @@ Manner saying_one(const Cut& cut) {
   return manner;
 }
 
-/// What gRPC's own channel makes of it.
+/// The outcome of gRPC's own channel.
 Transcript converse_plainly(const Way& way, const Cut& cut) {
   const auto server = server_of(cut);
   const EchoService unasked;
@@ -114,7 +114,7 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// The 2,000 calls, by turns with and without a retry policy and a session.
+/// About 2,000 calls, alternately with and without a retry policy and a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {
@@ -132,7 +132,7 @@ class Trial {
     const int spare_calls = spare_.service().calls;
     const Transcript ours = converse(way, saying_one(cut), world.channel, spare_.service());
     const bool is_made_again = spare_.service().calls > spare_calls;
-    // A stream's write may fail before the headers are heard of, and a reset may overtake them.
+    // A stream's write may fail before the headers are read, and a reset may overtake the headers.
     const bool may_be =
         !cut.has_begun || cut.ending == Ending::kTcpReset || !absl::StrContains(way.name, "unary");
     CHECK(ours.status.error_code() == (is_made_again ? grpc::StatusCode::OK : expected));
@@ -190,13 +190,13 @@ TEST_CASE("cut headers: all headers, cut at every byte", "[channel][retry][sessi
   CHECK(trial.calls() >= 700);
 }
 
-// Run by the next one, in a process of its own.
+// The next test runs this one in a process of its own.
 TEST_CASE("cut headers: reactors on gRPC's own channel", "[.][own_reactors]") {
   for (const Way& way : ways())
     if (way.has_reactor) converse_plainly(way, cut({{"te", "trailers"}}, Ending::kClose));
 }
 
-// What stands beside ours: gRPC's reactors ask gRPC, whose assertions are on in Debian's build.
+// Compares with gRPC's own channel: reactors ask gRPC, and Debian's build has assertions on.
 TEST_CASE("cut headers: gRPC's own channel ends the process where a reactor calls", "[channel]") {
   const Finished own = run_program({"/proc/self/exe", "[own_reactors]"});
   const bool is_aborted = own.status == 128 + SIGABRT;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What HTTP filters order, done by the drop-in channel: delays, ends, headers.
+// The orders of HTTP filters, as the drop-in channel runs them: delays, ends, headers.
 #include <atomic>
 
 #include "tests/e2e/channel_world.hpp"

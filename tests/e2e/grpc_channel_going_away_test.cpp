@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls that no server has seen are picked again, with or without a retry policy (A6, transparent
-// retries); calls that a server may have seen are not. Servers go away under streams, and none
+// retries). Calls that a server may have seen are not. Servers go away under streams, and no stream
 // fails.
 #include <atomic>
 #include <functional>
@@ -65,7 +65,7 @@ TEST_CASE("going away: a call that its server refused unseen is picked again",
     TalkingSocket refusing(refusal.turns);
     EchoServer living;
     ChannelWorld world;
-    // A policy has no part in it.
+    // The retry policy plays no part.
     world.retry = has_policy ? rules_of(2) : rules_of_nothing();
     const auto to_refusing = world.connect(Address(refusing.address()));
     const auto to_living = world.connect(living.address());
@@ -139,7 +139,7 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
         in_turn({answer(Complete{to_server.get()}), answer(Complete{to_living.get()})}, asked));
     const Transcript ours = converse(way, three_messages(), world.channel, living.service());
     CHECK(ours.status.error_code() == unavailable);
-    // Between the two it is a race what the reason is.
+    // It is a race which of the two reasons is reported.
     const std::string ours_begins =
         absl::StrCat("xds:///orders: cluster orders: endpoint ", server.address(), ": ");
     CHECK(absl::StartsWith(ours.status.error_message(), ours_begins));
@@ -174,7 +174,7 @@ TEST_CASE("going away: a call of which a server has a part is sent once", "[chan
     std::string name;
     std::string said;
     bool resets = false;
-    bool is_like_unsent = false;  ///< gRPC ends a call that it never sent in the same words.
+    bool is_like_unsent = false;  ///< gRPC ends a call that it never sent with the same words.
   };
 
   const End end = GENERATE(
@@ -319,10 +319,10 @@ TEST_CASE("going away: a reactor hears of initial metadata as on gRPC's own chan
 
 namespace {
 
-/// What a stream's first batch sends: its headers alone, or all that it ever sends.
+/// The content of a stream's first batch: headers alone, or all that the stream ever sends.
 enum class Beginning { kHeaders, kAll };
 
-/// Streams without end, of which each has two replies and an end, on four threads.
+/// Starts streams in a loop on four threads; each stream gets two replies and an end.
 class Streams {
  public:
   explicit Streams(Echo::Stub& stub, Beginning beginning = Beginning::kHeaders)
@@ -346,7 +346,7 @@ class Streams {
     threads_.clear();
   }
 
-  /// Returns when that many more have ended.
+  /// Returns when that many more streams have ended.
   void wait_for_more(int streams) const {
     const int enough = done_ + streams;
     const auto limit = std::chrono::steady_clock::now() + 60s;
@@ -355,7 +355,7 @@ class Streams {
     REQUIRE(done_ >= enough);
   }
 
-  /// How streams failed.
+  /// The statuses of failed streams.
   std::multiset<std::string> failures() const {
     const std::lock_guard lock(mutex_);
     return failures_;
@@ -419,7 +419,7 @@ void wait_until_it_is_going(const ConnectionPtr& connection) {
 // A handler may end so, too: these streams are not made again, on gRPC's own channel neither.
 constexpr char kServersOwn[] = "1 CANCELLED";
 
-// To be run by hand, beside the next one.
+// To be run by hand, for comparison with the next test.
 TEST_CASE("going away: what gRPC's own channel makes of servers that shut down", "[.]") {
   EchoServer living;
   std::multiset<std::string> failures;
@@ -484,7 +484,8 @@ TEST_CASE("going away: connections that grow too old under streams fail none",
   Streams streams(*world.stub, beginning);
   for (int round = 0; round < 20; ++round) {
     wait_until_it_is_going(connection);
-    // gRPC may know it sooner than the connector, which would hand out the old connection.
+    // gRPC may know of the death sooner than the connector, which would hand out the old
+    // connection.
     while (!is_ready(connection))
       connection = world.connect(server.address());
     world.publish_ready({connection});

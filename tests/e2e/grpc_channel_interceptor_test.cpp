@@ -21,7 +21,7 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using Factories = std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>;
 
-// What interceptors did, in order. They run on many threads.
+// The actions of interceptors, in order. They run on many threads.
 class Diary {
  public:
   void note(const std::string& line) {
@@ -39,7 +39,7 @@ class Diary {
   std::string text_;
 };
 
-// Notes that it was made, sent and ended, marks what it sends, and words the status anew.
+// Notes that it was made, sent and ended, marks sent messages, and rewrites the status.
 class Noting final : public ClientInterceptorFactoryInterface {
  public:
   Noting(std::string name, Diary& diary) : name_(std::move(name)), diary_(diary) {}
@@ -85,7 +85,7 @@ Factories noting(Diary& diary) {
   return factories;
 }
 
-// Keeps the text of the reply.
+// Keeps the reply's text.
 class Reading final : public ClientInterceptorFactoryInterface {
  public:
   explicit Reading(std::string& text) : text_(text) {}
@@ -114,7 +114,7 @@ class Reading final : public ClientInterceptorFactoryInterface {
   std::string& text_;
 };
 
-// Answers by itself: nothing is sent.
+// Answers itself, so nothing is sent.
 class Hijacking final : public ClientInterceptorFactoryInterface {
  public:
   Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
@@ -138,7 +138,7 @@ class Hijacking final : public ClientInterceptorFactoryInterface {
   }
 };
 
-// Lets the first batch go on from another thread.
+// Continues the first batch on another thread.
 class Lingering final : public ClientInterceptorFactoryInterface {
  public:
   ~Lingering() override {

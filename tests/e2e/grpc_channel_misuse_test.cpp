@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the public API answers to those who use it wrongly: a text, never a crash.
+// The public API's answers to wrong use: a text, never a crash.
 #include <catch2/catch.hpp>
 
 #include "signalbox/runtime.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// Nobody is there; the tests ask for nothing that comes from there.
+// The server does not exist; the tests need nothing from it.
 std::unique_ptr<Runtime> lonely_runtime() {
   RuntimeOptions options;
   options.bootstrap_json =

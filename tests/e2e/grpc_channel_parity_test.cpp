@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The drop-in channel beside gRPC's own: every conversation must go the same way on both, whether
-// the pick was ready or had to be waited for.
+// The drop-in channel compared with gRPC's own: every conversation must give the same transcript,
+// with a pick that is ready and with a pick that waits.
 #include <future>
 
 #include "absl/strings/str_cat.h"
@@ -102,7 +102,7 @@ TEST_CASE("grpc_channel: every conversation goes as on gRPC's own channel",
   REQUIRE(plain->WaitForConnected(std::chrono::system_clock::now() + 10s));
   for (const Way& way : ways()) {
     CAPTURE(manner.name, way.name);
-    // A call that reached nobody has its channel's target as its peer.
+    // A call that reached no server has its channel's target as its peer.
     const auto told = [&](const Transcript& transcript) {
       return absl::StrReplaceAll(transcript.text(manner.agreement),
                                  {{"peer xds:///orders", "peer unknown"},

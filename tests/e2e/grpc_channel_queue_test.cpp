@@ -19,7 +19,7 @@ TEST_CASE("queued_call: a call without a configuration waits for one, and is the
   const auto connection = world.connect(server.address());
   std::thread later([&] {
     world.wait_for_queue(1);
-    world.publish_queue();  // Routed, and still no pick.
+    world.publish_queue();  // The call is routed, but has no pick.
     world.publish_ready({connection});
   });
   grpc::ClientContext context;
@@ -310,7 +310,7 @@ TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls
   }
   world.stub = nullptr;
   world.channel = nullptr;
-  // The queue may be told to end, too: it ends after the calls.
+  // The queue may be shut down, too; it ends after the calls.
   queue.Shutdown();
   SECTION("and they go on when there is a connection") {
     world.publish_ready({connection});
@@ -335,7 +335,7 @@ TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls
   }
 }
 
-// Answers a call by making one, under the context of the first.
+// Answers a call by making another one, under the context of the first.
 class Proxy final : public Echo::Service {
  public:
   explicit Proxy(Echo::Stub& stub) : stub_(stub) {}
@@ -401,7 +401,7 @@ TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
   const auto overtaken = [&](const PickArgs&) {
     if (old == nullptr) {
       old = world.exchange(ChannelWorld::ready({connection}));
-      world.waiting->publish();  // Finds nobody who sleeps.
+      world.waiting->publish();  // Finds no sleeping call.
     }
     return PickResult{};
   };
@@ -430,7 +430,7 @@ TEST_CASE("queued_call: a runtime that ends while it asks is not missed", "[chan
   EchoReply reply;
   const LatePublisher later(world, [&] {
     world.publish([&](const PickArgs&) {
-      world.waiting->close();  // Finds nobody who sleeps.
+      world.waiting->close();  // Finds no sleeping call.
       return PickResult{};
     });
   });
@@ -445,7 +445,7 @@ TEST_CASE("queued_call: no wake-up is lost while pickers come and go", "[channel
   EchoServer server;
   const auto connection = world.connect(server.address());
   std::atomic<bool> stop{false};
-  // Once a picker serves, and while it does, whoever still waits has lost its wake-up.
+  // A call that still waits while a picker serves has lost its wake-up.
   std::atomic<bool> lost{false};
   std::thread publisher([&] {
     while (!stop) {

@@ -14,8 +14,8 @@
 namespace signalbox::test {
 namespace {
 
-// Does something the first time that a call is on its way to its connection: after the last look
-// at that, and before anything is sent.
+// Runs `act` the first time that a call goes to its connection: after the last check of the
+// connection, and before anything is sent.
 class AtSending final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   explicit AtSending(std::function<void()> act) : act_(std::move(act)) {}
@@ -44,7 +44,7 @@ class AtSending final : public grpc::experimental::ClientInterceptorFactoryInter
   std::function<void()> act_;
 };
 
-// A channel through an Interceptor whose act is the death of one of two servers.
+// A channel with an interceptor of type Interceptor, which kills one of two servers.
 template <typename Interceptor>
 struct Dying {
   using Interceptors =
@@ -61,7 +61,7 @@ struct Dying {
 
   EchoServer dying;
   EchoServer living;
-  std::function<void()> then;  ///< What happens right after the death, if anything.
+  std::function<void()> then;  ///< Called right after the death, if set.
   ChannelWorld world{interceptors()};
   const ConnectionPtr dead = world.connect(dying.address());
   const ConnectionPtr alive = world.connect(living.address());
@@ -131,7 +131,7 @@ TEST_CASE("grpc_channel: a call whose connection has died holds no place while i
   CHECK(limit->in_flight() == 0);
 }
 
-// What threads that are interrupted in the middle of a call can run into at any time.
+// Threads that are interrupted in the middle of a call can meet this at any time.
 TEST_CASE("retried_call: a call whose connection died before it was sent is made again",
           "[channel][repick]") {
   Dying<AtSending> scene;
@@ -165,7 +165,7 @@ TEST_CASE("retried_call: a call whose connection died before it was sent is made
   };
 
   SECTION("on the connection that is there now") {
-    world.publish_ready({alive});  // The call has its pick already.
+    world.publish_ready({alive});  // The call already has its pick.
     start();
     finish();
     REQUIRE(status.ok());
@@ -243,7 +243,7 @@ TEST_CASE("unsent_call: a call that was put off before is not counted again for 
   CHECK(world.counts->repicked() == 2);  // Its first connection was dead, its second died.
 }
 
-// Writes down how the calls of an endpoint ended.
+// Records how the calls of an endpoint ended.
 class Ends final : public CallTracker {
  public:
   void ended(const CallEnd& end) const noexcept override {
@@ -370,7 +370,7 @@ TEST_CASE("retried_call: a batch that goes on within another call's is not taken
   CHECK(world.stub->Unary(&other_context, request, &other_reply).ok());
   CHECK(other_reply.text() == "the other");
 
-  // It was never sent, but what its batch holds is not known: it fails, and nothing else.
+  // The call was never sent, but its batch's content is unknown. So the call fails.
   void* tag = nullptr;
   bool ok = false;
   REQUIRE(queue.Next(&tag, &ok));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unary calls whose route has a retry policy: what the server, the application and the counters
-// see.
+// Unary calls with a retry policy on their route, as the server, the application and the counters
+// see them.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ namespace {
 
 const auto kApis = {Api::kSync, Api::kAsync, Api::kCallback};
 
-// Of gRPC's, which wait for completions of the callback API.
+// The number of gRPC's threads that wait for completions of the callback API.
 int callback_threads() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -62,7 +62,7 @@ TEST_CASE("retried_call: starts no threads of the callback API for calls of the 
   const Api api = GENERATE(Api::kSync, Api::kAsync);
   const int failures = GENERATE(0, 2);
   INFO(to_string(api) << ", " << failures << " failures");
-  const int before = callback_threads();  // Those of the test before may still be ending.
+  const int before = callback_threads();  // Threads of the test before may still be ending.
   RetryWorld world(rules_of(3));
   grpc::ClientContext context;
   EchoReply reply;
@@ -242,7 +242,7 @@ TEST_CASE("retried_call: holds its cluster and nothing else while it backs off",
     context.TryCancel();
   });
   world.wait_for_no_uses();
-  world.publish(nullptr);  // The gate goes.
+  world.publish(nullptr);  // The gate is destroyed.
 }
 
 TEST_CASE("retried_call: a pick that fails is an attempt that failed; a drop ends the call",
@@ -330,7 +330,7 @@ TEST_CASE("retried_call: too many failures stop the retries of a target", "[chan
   CHECK_FALSE(fails(failing(1)));
 }
 
-// Of the reply that these bytes are.
+// Parses the reply from these bytes.
 int previous_attempts_in(grpc::ByteBuffer& bytes) {
   EchoReply reply;
   REQUIRE(grpc::SerializationTraits<EchoReply>::Deserialize(&bytes, &reply).ok());
@@ -393,7 +393,7 @@ TEST_CASE("retried_call: bytes are made again for whoever calls with them and wa
   CHECK(previous_attempts_in(response) == 2);
 }
 
-// What stubs of an older build may expect: a reply of another shape.
+// Stubs of an older build may expect a reply of another shape.
 TEST_CASE("retried_call: a reply that does not parse is no reply", "[channel][retry][A6]") {
   using google::protobuf::ListValue;
   using google::protobuf::MessageLite;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cookie that a pick sets for its session, where every kind of call finds it: in the headers of
-// the attempt that answered, or in its trailers if it had no headers.
+// The cookie that a pick sets for its session, in every kind of call: in the headers of the attempt
+// that answered, or in the trailers if the attempt had no headers.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ std::string cookie_of(const ConnectionPtr& connection) {
       "session=", absl::Base64Escape(connection->address().str() + ";orders"), "; HttpOnly");
 }
 
-// As a transcript tells metadata.
+// Metadata as a transcript has it.
 std::string told(const std::string& set_cookie) {
   return " set-cookie=" + absl::BytesToHexString(set_cookie);
 }
@@ -65,7 +65,7 @@ struct SessionWorld : ChannelWorld {
   }
 };
 
-// A server of a service of the test's own.
+// A server with a service of the test's own.
 class ServerOf {
  public:
   explicit ServerOf(Echo::Service& service) {
@@ -87,10 +87,10 @@ class ServerOf {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Answers each call with nothing but a status.
+// Answers each call with a status alone.
 using MuteService = Echo::Service;
 
-// Sets cookies of its own, and replies with those that it was sent.
+// Sets cookies of its own, and replies with the received cookies.
 class BasketService final : public Echo::Service {
  public:
   grpc::Status Unary(grpc::ServerContext* context, const EchoRequest*, EchoReply* reply) override {
@@ -198,7 +198,7 @@ TEST_CASE("sessions: a call that is made again has the cookie of the attempt tha
   CHECK(there.find("set-cookie")->second == cookie_of(to_second));
 }
 
-// Streams, and unary calls in several batches, too.
+// Covers streams, and also unary calls in several batches.
 TEST_CASE("sessions: however a call is made again, it has one cookie, the last attempt's",
           "[channel][session][A55-21][A55-37][A44]") {
   const bool succeeds = GENERATE(true, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of every kind whose route has a retry policy, through every API: what the server, the
-// application and the counters see.
+// Calls of every kind with a retry policy on their route, through every API, as the server, the
+// application and the counters see them.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -42,7 +42,7 @@ Manner three_messages(bool corked) {
           .corked = corked};
 }
 
-// What gRPC's own channel makes of it, to the same server.
+// The outcome of gRPC's own channel, to the same server.
 Transcript converse_plainly(const Way& way, const Manner& manner, RetryWorld& world) {
   const auto channel = grpc::CreateChannel("ipv4:" + world.server.address().str(),
                                            grpc::InsecureChannelCredentials());
@@ -77,7 +77,7 @@ TEST_CASE("retried_stream: is made again until it succeeds, and only its end is 
   }
 }
 
-// A proxy passes on what it was sent itself.
+// A proxy forwards the metadata that it received.
 TEST_CASE("retried_stream: the server hears how often it was tried, from nobody else",
           "[channel][retry][A6]") {
   Manner manner = three_messages(/*corked=*/false);
@@ -132,7 +132,7 @@ TEST_CASE("retried_stream: a server that dies amid its headers has begun to answ
     const auto to_spare = world.connect(spare.address());
     world.publish_ready({to_dying, to_spare});
     const Transcript ours = converse(way, three_messages(false), world.channel, spare.service());
-    // A write that fails first ends the attempt, and nobody hears of its headers.
+    // A failed write ends the attempt, and its headers are not read.
     const bool may_write = !absl::StrContains(way.name, "unary");
     const bool is_made_again = world.stats->retries(RetryResult::kRetried) == 1;
     if (is_made_again) CHECK((has_policy && may_write));
@@ -145,7 +145,7 @@ TEST_CASE("retried_stream: a server that dies amid its headers has begun to answ
   }
 }
 
-// gRPC cancels a call when a write fails, and says from then on that it has had no peer.
+// gRPC cancels a call when a write fails, and reports no peer from then on.
 TEST_CASE("retried_stream: streams that the server had some of are no unsent calls",
           "[channel][retry][A6][race]") {
   for (int round = 0; round < 20; ++round) {
@@ -255,7 +255,7 @@ TEST_CASE("retried_stream: all messages together have to be within the limit",
   service.failing.times = 1;
   service.failing.reads = messages;
   EchoRequest request;
-  constexpr std::size_t kHalf = std::size_t{128} << 10U;  // Of what is kept.
+  constexpr std::size_t kHalf = std::size_t{128} << 10U;  // Half of the bytes that are kept.
   request.set_text(std::string(kHalf - 64, 'x'));
   request.mutable_text()->append(kHalf - request.ByteSizeLong(), 'x');
   EchoReply reply;
@@ -282,7 +282,7 @@ TEST_CASE("retried_stream: the server says when", "[channel][retry][A6]") {
   }
 }
 
-// The server fails while the application writes, and nothing else of it is under way.
+// The server fails while the application writes, and no other operation of the call is under way.
 TEST_CASE("retried_stream: no message is lost that is written to a call that has ended",
           "[channel][retry][A6]") {
   const bool is_chat = GENERATE(false, true);
@@ -485,7 +485,7 @@ TEST_CASE("retried_call: a pick is told which endpoints its call has tried, wher
   CHECK(told == (by_option || by_route ? all : none));
 }
 
-// Counts the hooks that it sees; `hops`: goes on from another thread.
+// Counts the hooks of each kind; `hops`: continues on another thread.
 class Counting final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   using Points = grpc::experimental::InterceptionHookPoints;

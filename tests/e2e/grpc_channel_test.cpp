@@ -35,7 +35,7 @@ TEST_CASE("grpc_channel: a picked call reaches the chosen server, and lets go of
     CHECK(absl::EndsWith(context.peer(), ":" + std::to_string(reply.port())));
     CHECK(text(context.GetServerInitialMetadata().find("server")->second) == "echo");
     CHECK(text(context.GetServerTrailingMetadata().find("load")->second) == "0.5");
-    // The context is still there, and what the call held is not (D1).
+    // The context still exists, but the call's references are gone (D1).
     CHECK_FALSE(world.cluster->in_use());
     CHECK_FALSE(first->in_use());
     CHECK_FALSE(second->in_use());
@@ -60,7 +60,7 @@ TEST_CASE("grpc_channel: a status of the server is the call's, and is counted", 
   const auto status = call(*world.stub, api, context, request, reply);
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(status.error_message() == "as asked");
-  CHECK(server.service().calls == 1);  // It was sent: it is not made again.
+  CHECK(server.service().calls == 1);  // The call was sent, so it is not made again.
   CHECK(world.stats->completed(grpc::StatusCode::UNAVAILABLE) == 1);
   CHECK(world.counts->repicked() == 0);
   world.wait_for_no_uses();
@@ -251,7 +251,7 @@ TEST_CASE("grpc_channel: a prepared call that is never started leaves nothing be
   if (ready) world.publish_ready({world.connect(server.address())});
   grpc::CompletionQueue queue;
   {
-    // Not a unary one: of that, gRPC itself leaks the request.
+    // No unary call here: gRPC itself leaks a unary call's request.
     grpc::ClientContext context;
     const auto stream = world.stub->PrepareAsyncChat(&context, &queue);
   }

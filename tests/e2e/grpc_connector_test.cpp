@@ -80,7 +80,7 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
           "[io][connector][tls][A29]") {
   Graveyard graveyard;
   Record record;
-  EchoServer server;  // It would take plaintext.
+  EchoServer server;  // The server would accept plaintext.
   GrpcConnectorOptions made = connector_options(graveyard);
   std::string why = "there are no certificates";
   SECTION("nobody has certificates") {}
@@ -99,7 +99,7 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
   CHECK(absl::StrContains(record.status().message(), why));
 }
 
-// What a client says to a server that has sent it a DATA frame.
+// The bytes of a client to a server that has sent it a DATA frame.
 std::string frames_of_client(MuteSocket& server) {
   using namespace std::string_literals;
   const int client = server.take_one();
@@ -119,8 +119,9 @@ std::string frames_of_client(MuteSocket& server) {
   say("\0\0\0\x4\0\0\0\0\0"s);    // SETTINGS
   say("\0\0\x1\0\0\0\0\0\x1."s);  // DATA, of a stream that has ended.
   for (const auto& name : {"answer 1"s, "answer 2"s}) {
-    say("\0\0\x8\x6\0\0\0\0\0"s + name);    // PING
-    hear("\0\0\x8\x6\x1\0\0\0\0"s + name);  // Its answer: all before that has been sent.
+    say("\0\0\x8\x6\0\0\0\0\0"s + name);  // PING
+    // The answer to PING: all earlier answers have been sent.
+    hear("\0\0\x8\x6\x1\0\0\0\0"s + name);
   }
   ::close(client);
   return heard;
@@ -281,7 +282,7 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   REQUIRE(graveyard.wait_for(1));
   CHECK_FALSE(graveyard.front().in_use());
   graveyard.clear();
-  // The watch on it is still armed: what it hears when the channel ends goes nowhere.
+  // The watch on the channel is still armed. Its events after the channel's end are dropped.
   const auto stub = test::Echo::NewStub(kept);
   grpc::ClientContext context;
   context.set_authority(server.address().str());
@@ -299,7 +300,7 @@ TEST_CASE("grpc_connector: an attempt that is given up is told nothing", "[io][c
     auto attempt = connector.connect({mute.address()}, 2ms, record->events());
     if (round % 2 == 0) std::this_thread::yield();
     attempt.reset();
-    record.reset();  // A callback after this is a use after free.
+    record.reset();  // A callback after this would be a use after free.
   }
   CHECK(graveyard.size() == 0);
 }
@@ -350,7 +351,7 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
 
 TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries no data",
           "[io][connector][keepalive][A8]") {
-  // It ends the connection at the third ping; by default gRPC sends two, and then no more.
+  // The server ends the connection at the third ping; by default gRPC sends two, and then no more.
   EchoServer strict(0, [](grpc::ServerBuilder& builder) {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 3'600'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
@@ -388,7 +389,7 @@ TEST_CASE("grpc_connector: a handshake asks for the target's name, and never for
   CAPTURE(row.authority);
   Graveyard graveyard;
   Record record;
-  // It reads what a client says first, all of which ends with its protocols and keys.
+  // The server reads the ClientHello first, which ends with its protocols and keys.
   const test::TalkingSocket server("", "h2");
   GrpcConnectorOptions with_tls = connector_options(graveyard);
   with_tls.cluster_credentials = [](const UpstreamTls&) { return grpc::SslCredentials({}); };
@@ -411,7 +412,7 @@ TEST_CASE("grpc_connector: targets share a connection unless its handshake names
   Graveyard graveyard;
   EchoServer server;
   GrpcConnectorOptions own = connector_options(graveyard);
-  if (!is_named) own.credentials = nullptr;  // Insecure, and nobody else's.
+  if (!is_named) own.credentials = nullptr;  // Insecure credentials that no other target shares.
   GrpcConnector connector(std::move(own));
   Record one;
   Record other;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often the poller looks in: only that a pace is seen sooner or later, as a busy machine makes
-// any of them slower.
+// How often the poller looks for events. Tests only check that a pace occurs sooner or later, since
+// a busy machine makes every pace slower.
 #include "actors/io/grpc_poller.hpp"
 
 #include <atomic>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kInARow = 3;
 
-// Whether so many pauses in a row between looks are as they should be, within half a minute.
+// Whether so many consecutive pauses between looks are as expected, within half a minute.
 bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
                  const std::function<void()>& meanwhile) {
   const auto limit = Clock::now() + std::chrono::seconds(30);
@@ -41,7 +41,7 @@ bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
   return last < limit;
 }
 
-// Something for a Tag to hear every few milliseconds.
+// Gives a Tag an event every few milliseconds.
 class News final : public actors::GrpcPoller::Tag {
  public:
   News() { set(); }
@@ -90,7 +90,7 @@ TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the 
       call();
   }));
 
-  // While there is news, more of it is likely.
+  // Events make further events likely.
   {
     const News news;
     CHECK(sees_pauses(is_short, call));

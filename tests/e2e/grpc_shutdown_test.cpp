@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gRPC shuts down after the last runtime of a process, as it does without signalbox. Control plane
-// and backends are other processes: whatever keeps gRPC here is the runtime's, or the test's own.
+// and backends are other processes, so only the runtime or the test can keep gRPC alive here.
 #include <future>
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ bool grpc_is_down() {
   return eventually([] { return grpc_is_initialized() == 0; });
 }
 
-// `signalbox serve`: a control plane of these resources.
+// `signalbox serve` as a process: a control plane of these resources.
 class PlaneProcess {
  public:
   explicit PlaneProcess(const std::string& yaml)
@@ -46,7 +46,7 @@ class PlaneProcess {
   std::string address_;
 };
 
-// Runtimes whose resources are in a file.
+// Runtimes with their resources in a file.
 class FileWorld {
  public:
   explicit FileWorld(const std::string& yaml) {
@@ -115,7 +115,7 @@ TEST_CASE("grpc_shutdown: after calls of all three APIs", "[e2e][runtime][shutdo
   if (is_runtime_first) {
     runtime = nullptr;
     CHECK_FALSE(call(channel).ok());
-    CHECK(grpc_is_initialized() == 1);  // The channel has it.
+    CHECK(grpc_is_initialized() == 1);  // The channel holds gRPC.
     channel = nullptr;
   } else {
     channel = nullptr;
@@ -189,7 +189,7 @@ TEST_CASE("grpc_shutdown: runtimes one after another, and two at once",
   const auto start = [&] { return start_runtime(options_for(plane.address())); };
   for (int i = 0; i < 10; ++i) {
     check_all(start()->channel("xds:///orders"));
-    // Where it is odd, the next one begins while this one ends.
+    // In odd rounds the next runtime begins while this one ends.
     if (i % 2 == 0) CHECK(grpc_is_down());
   }
   auto first = start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probes over real sockets: what each kind says, and what it makes of the answer.
+// Probes over real sockets: the request of each kind of probe, and its verdict on the answer.
 #include "actors/io/health_prober.hpp"
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::TalkingSocket;
 
-/// A prober, and what it is told.
+/// A prober, and its answers.
 class Probing {
  public:
   Probing() {
@@ -44,7 +44,7 @@ class Probing {
     return again();
   }
 
-  /// The same probe once more.
+  /// Begins the same probe once more.
   ProbeAnswer again() {
     begin();
     return answers_->next();
@@ -163,7 +163,7 @@ TEST_CASE("health_prober: TCP connects, says something, and looks for the answer
 
 TEST_CASE("health_prober: what this process lacks says nothing of the endpoint",
           "[io][health_prober]") {
-  // No file can be opened while it lives.
+  // During its lifetime no file can be opened.
   class NoFiles {
    public:
     NoFiles() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An ADS client without a mind: bytes over a real gRPC stream, sent and received as the test says.
+// A raw ADS client: bytes over a real gRPC stream, sent and received as the test says.
 //
 //   test ─▶ ask(names) ─▶ [RawClient] ─▶ a control plane ─▶ received(client) ─▶ test
 
@@ -31,7 +31,7 @@ using Names = std::set<std::string>;
 inline constexpr const char* kAdsMethod =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-/// One stream; every operation is waited for.
+/// One stream; every operation is awaited.
 class RawClient {
  public:
   explicit RawClient(const std::string& address, const std::string& method = kAdsMethod)
@@ -62,7 +62,7 @@ class RawClient {
     REQUIRE(next());
   }
 
-  /// For clusters.
+  /// Requests clusters.
   void ask(const Names& names, const std::string& version = "", const std::string& nonce = "") {
     envoy::service::discovery::v3::DiscoveryRequest request;
     request.set_type_url(std::string(xds::kClusterTypeUrl));
@@ -73,7 +73,7 @@ class RawClient {
     send(request);
   }
 
-  /// Nothing where the stream ended.
+  /// The next response; nullopt: the stream ended.
   std::optional<envoy::service::discovery::v3::DiscoveryResponse> receive() {
     grpc::ByteBuffer buffer;
     stream_->Read(&buffer, nullptr);
@@ -113,14 +113,14 @@ class RawClient {
   bool finished_ = false;
 };
 
-/// The next response. Fails the test where the stream ends instead.
+/// The next response. Fails the test when the stream ends instead.
 inline envoy::service::discovery::v3::DiscoveryResponse received(RawClient& client) {
   auto response = client.receive();
   REQUIRE(response.has_value());
   return *response;
 }
 
-/// The names of the clusters in it.
+/// The names of the clusters in the response.
 inline Names names_in(const envoy::service::discovery::v3::DiscoveryResponse& response) {
   Names names;
   for (const auto& any : response.resources()) {

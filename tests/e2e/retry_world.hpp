@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetryWorld — a ChannelWorld with one server, and a route to it that has a retry policy.
+// RetryWorld — a ChannelWorld with one server, and a route with a retry policy.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::test {
 
-inline constexpr char kForever[] = "3600000";  ///< For a pushback.
+inline constexpr char kForever[] = "3600000";  ///< As a pushback.
 
 inline lb::RetryRules rules_of(std::uint32_t max_attempts,
                                Duration base = 1ms,
@@ -28,7 +28,7 @@ inline lb::RetryRules rules_of(std::uint32_t max_attempts,
                          most});
 }
 
-/// Of a call that fails so often, then succeeds.
+/// The request of a call that fails `failures` times, then succeeds.
 inline EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILABLE) {
   EchoRequest request;
   request.set_text("again");
@@ -37,14 +37,14 @@ inline EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILA
   return request;
 }
 
-/// The same, UNAVAILABLE and with a pushback.
+/// As failing(), with UNAVAILABLE and a pushback.
 inline EchoRequest failing_with(const std::string& pushback, int failures = 9) {
   EchoRequest request = failing(failures);
   request.set_pushback(pushback);
   return request;
 }
 
-/// A server, and a route to it that retries.
+/// A server, and a route to it with a retry policy.
 struct RetryWorld : ChannelWorld {
   using Interceptors =
       std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
@@ -72,7 +72,7 @@ struct RetryWorld : ChannelWorld {
   RetryWorld(const RetryWorld&) = delete;
   RetryWorld& operator=(const RetryWorld&) = delete;
 
-  /// Makes a call, and does something as soon as it backs off.
+  /// Makes a call, and runs `act` as soon as the call backs off.
   grpc::Status call_and(Api api,
                         grpc::ClientContext& context,
                         const EchoRequest& request,
@@ -91,7 +91,8 @@ struct RetryWorld : ChannelWorld {
   ConnectionPtr connection;
 };
 
-/// A stream that is written to until a write fails, whose one answer came before that: how it ends.
+/// Writes to a stream until a write fails; its one reply came before that. Returns the stream's
+/// status.
 inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& context) {
   EchoRequest request;
   request.set_text("x");
@@ -105,7 +106,7 @@ inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& 
   return stream->Finish().error_code();
 }
 
-/// Answers in turn; the last one for ever.
+/// Gives the answers in turn, then the last one again and again.
 inline ScriptedPicker::Script in_turn(std::vector<PickResult> answers,
                                       std::atomic<std::size_t>& asked) {
   return [answers = std::move(answers), &asked](const PickArgs&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions as applications have them: a cookie jar, a control plane, backends in processes of their
-// own that come, drain, move between priorities, die and return.
+// Sessions as applications use them: a cookie jar, a control plane, and backends in processes of
+// their own. The backends come, drain, move between priorities, die and return.
 #include <csignal>
 #include <map>
 #include <memory>
@@ -54,8 +54,8 @@ std::string hosts_yaml(const std::string& service, const std::vector<Host>& host
       "]}\n");
 }
 
-// The listener `orders`, whose calls are of sessions. `more`: further fields of the filter, each
-// with a comma before it.
+// The listener `orders`, with the filter of sessions. `more`: further fields of the filter, each
+// preceded by a comma.
 std::string session_listener(const std::string& more = "") {
   return listener_yaml(
       "orders",
@@ -69,7 +69,7 @@ std::string session_listener(const std::string& more = "") {
                    "}}, "));
 }
 
-// Sessions stay on its hosts while these drain.
+// A cluster with DRAINING in its override_host_status: sessions stay on draining hosts.
 std::string session_cluster(const std::string& name) {
   return cluster_yaml(name,
                       "",
@@ -77,7 +77,7 @@ std::string session_cluster(const std::string& name) {
                       "DRAINING]}}");
 }
 
-// A client's session: its calls one after another, with one jar.
+// A client's session: consecutive calls with one cookie jar.
 class Session {
  public:
   explicit Session(const Channel& channel) : stub_(channel) {}
@@ -93,7 +93,7 @@ class Session {
     return {status, reply.cluster(), context.peer(), reply.connection()};
   }
 
-  // Where so many calls went; all of them are answered.
+  // The backends of `times` calls; every call must succeed.
   std::set<std::string> call(int times) {
     std::set<std::string> hosts;
     for (int i = 0; i < times; ++i) {
@@ -107,7 +107,7 @@ class Session {
 
   CookieJar& jar() { return jar_; }
 
-  /// How often it was given a cookie.
+  /// The number of received cookies.
   std::size_t cookies() const { return cookies_; }
 
  private:
@@ -118,7 +118,7 @@ class Session {
 
 using Hosts = std::set<std::string>;
 
-// Where calls without a session go, and "nowhere" if one fails.
+// The backends of calls without a session; "nowhere" if a call fails.
 Hosts others(const Channel& channel, int calls = 20) {
   Hosts hosts;
   Stub stub(channel);
@@ -129,7 +129,7 @@ Hosts others(const Channel& channel, int calls = 20) {
   return hosts;
 }
 
-// A cluster `c` of these hosts, to which all calls go.
+// A cluster `c` of these hosts; all calls go to it.
 struct SessionWorld {
   explicit SessionWorld(const std::vector<Host>& hosts,
                         const std::string& filter = "",
@@ -150,7 +150,7 @@ struct SessionWorld {
     plane->update(resources(hosts_yaml("c", hosts)));
   }
 
-  // A session that has begun on this backend.
+  // Begins a session on this backend.
   std::unique_ptr<Session> begin_on(const std::string& backend) const {
     for (int i = 0; i < 1000; ++i) {
       auto session = std::make_unique<Session>(channel);
@@ -267,7 +267,7 @@ TEST_CASE("sessions: one that began on a lower priority stays when the higher on
 
 namespace {
 
-// An aggregate `c` in tiered mode, whose calls go to `a` by 70 % and to `b` by 30 %.
+// An aggregate `c` in tiered mode: `a` gets 70 % of the calls, `b` 30 %.
 struct TieredWorld {
   TieredWorld(const std::string& a,
               const std::string& b,
@@ -311,7 +311,7 @@ TEST_CASE("sessions: of a tiered aggregate stay on their host, whatever the draw
   }
   CHECK(others(world.channel, 60) == Hosts{"a", "b"});
 
-  // It is explained so, whatever a call's chance.
+  // The explanation names the session's host for every seed.
   const std::string cookie = sessions.at("b")->jar().cookie_header("");
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto told = world.runtime->explain_json(
@@ -322,7 +322,7 @@ TEST_CASE("sessions: of a tiered aggregate stay on their host, whatever the draw
     CHECK_THAT(*told, Contains(b.address));
   }
 
-  // The leaf of one of them gets no other calls any more.
+  // The leaf of one session's host gets no other calls any more.
   world.plane->update(resources(hosts_yaml("primary", {{a.address}})));
   REQUIRE(eventually([&] { return others(world.channel, 60) == Hosts{"a"}; }));
   CHECK(sessions.at("b")->call(20) == Hosts{"b"});
@@ -370,7 +370,7 @@ TEST_CASE("sessions: of a tiered aggregate have all attempts of a call on one ho
 
 TEST_CASE("sessions: all attempts of a call go to its backend while that is usable",
           "[e2e][runtime][session][retry][A55-37][D13]") {
-  const bool elsewhere_if_free = GENERATE(false, true);  // A session's are not.
+  const bool elsewhere_if_free = GENERATE(false, true);  // A session's calls are never free.
   EchoServer a;
   EchoServer b;
   const SessionWorld world({{a.address().str()}, {b.address().str()}},
@@ -414,7 +414,7 @@ TEST_CASE("sessions: all attempts of a call go to its backend while that is usab
   }
   CHECK(calls(other) == elsewhere);
 
-  // It goes while the call backs off, or just before that.
+  // The host goes while the call backs off, or just before that.
   std::thread killer([&] {
     CHECK(eventually([&] { return calls(own) == begun + 41; }));
     own.stop();
@@ -455,7 +455,7 @@ TEST_CASE("sessions: ten drains under load lose no call, move no session, and ta
     for (const auto& session : sessions)
       CHECK(session->cookies() == 1);
 
-    // Their time is over: the host is taken out, and ends in peace.
+    // The sessions' time is over: EDS removes the host, and its process ends regularly.
     hosts.erase(hosts.begin());
     world.set(hosts);
     for (const auto& session : sessions) {
@@ -500,7 +500,7 @@ TEST_CASE("sessions: a cookie's cluster is chosen among the weighted ones of its
   }
   CHECK(begun == Hosts{"a", "b"});
 
-  // A cluster that its route does not name any more is no session's.
+  // A cookie's cluster that its route does not name any more is ignored.
   plane->update(resources(routes("cluster: d")));
   CHECK(eventually([&] { return others(channel) == Hosts{"b"}; }));
   for (const auto& session : sessions)

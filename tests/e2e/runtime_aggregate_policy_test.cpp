@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two leaves of one aggregate cluster, each with a policy of its own: ring_hash keeps calls of one
-// session on one backend, round_robin spreads them (gRFC A75).
+// Two leaves of one aggregate cluster with a policy each: ring_hash keeps calls of one session on
+// one backend, round_robin spreads them (gRFC A75).
 #include <cstdlib>
 #include <set>
 
@@ -16,7 +16,7 @@ namespace {
 
 const char kSwitch[] = "GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT";
 
-// The environment of this process, as long as this lives.
+// Sets an environment variable of this process during this object's life.
 class AggregatePolicySwitch {
  public:
   explicit AggregatePolicySwitch(const char* value) {
@@ -43,7 +43,7 @@ std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelI
   return peers;
 }
 
-// Every backend has a connection: where one call goes is the policy's choice, not the first's.
+// Waits until every backend has a connection, so that the policy decides where a call goes.
 void wait_until_ready(const Runtime& runtime, const std::string& cluster) {
   const std::string label = absl::StrCat("cluster=\"", cluster, "\"");
   REQUIRE(eventually([&] {
@@ -54,11 +54,11 @@ void wait_until_ready(const Runtime& runtime, const std::string& cluster) {
 struct Expected {
   const char* what;
   const char* switched;               ///< Null: the variable is not set.
-  const char* aggregate_policy;       ///< Of the aggregate cluster itself.
-  std::size_t on_ringed, on_rounded;  ///< Backends that one session meets.
+  const char* aggregate_policy;       ///< The aggregate cluster's own policy.
+  std::size_t on_ringed, on_rounded;  ///< Backends that get calls of one session.
 };
 
-// ring_hash connects to what it needs only, so a second backend need not become READY.
+// ring_hash connects only when a call needs it, so a second backend need not become READY.
 constexpr Expected kCases[] = {
     {"each leaf has its own policy", nullptr, "ROUND_ROBIN", 1, 2},
     {"another value is none", "1", "ROUND_ROBIN", 1, 2},
@@ -68,7 +68,7 @@ constexpr Expected kCases[] = {
 
 }  // namespace
 
-// The service behind a connection is the leaf, whatever cluster the route named (gRFC A89).
+// The metric's service is the leaf, whatever cluster the route named (gRFC A89).
 TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
           "[e2e][runtime][A75-52]") {
   const BackendProcess backend("leaf");
@@ -85,7 +85,7 @@ TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
   }
 }
 
-// Each call has one attempt that fails and one that does not, and begins a session.
+// Each call has one failing attempt and one successful one, and begins a session.
 TEST_CASE("runtime: a call below an aggregate is counted by the leaf that took it",
           "[e2e][runtime][A75-54][A89]") {
   const char kSessions[] =
@@ -122,7 +122,7 @@ TEST_CASE("runtime: a call below an aggregate is counted by the leaf that took i
     double least, most;
   };
 
-  // Of ten calls. Both picks of a call are its session's.
+  // The counts of ten calls. Both picks of a call belong to its session.
   const std::vector<Row> rows = {
       {"rpcs_started_total", "target=\"xds:///orders\"", 20, 20},
       {"rpcs_completed_total", "code=\"OK\"", 10, 10},
@@ -157,7 +157,7 @@ TEST_CASE("runtime: a call below an aggregate is counted by the leaf that took i
   CHECK(absl::StrContains(*explanation, "\"cluster\": \"both\""));
   CHECK(absl::StrContains(*explanation, "\"leaf\": \"far\""));
 
-  // Nothing that a leaf took is the aggregate's.
+  // Calls that a leaf took do not count for the aggregate.
   const std::vector<std::string> of_both = {"{target=\"xds:///orders\",cluster=\"both\""};
   CHECK(metric(*runtime, "signalbox_rpcs_started_total", of_both) == 0.0);
   CHECK(metric(*runtime, "signalbox_picks_total", {"cluster=\"both\"", "result=\"complete\""}) ==

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The :authority of calls, as a backend sees it: whose it is, and who may change it (gRFC A81).
+// The :authority of calls, as a backend sees it: its source, and the settings that change it (gRFC
+// A81).
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@
 namespace signalbox::test {
 namespace {
 
-// Set as given for one runtime: it is read with each response.
+// Sets a variable for one runtime; the runtime reads it with each response.
 class RewriteSwitch {
  public:
   explicit RewriteSwitch(const char* value) { ::setenv(kSwitch, value, 1); }
@@ -29,7 +30,7 @@ class RewriteSwitch {
   static constexpr const char* kSwitch = "GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE";
 };
 
-// Answers with the authority that it was called by.
+// Replies with the :authority of the call.
 class AuthorityBackend {
  public:
   AuthorityBackend() {
@@ -64,7 +65,7 @@ class AuthorityBackend {
 const char* const kTrusted = "trusted_xds_server";
 const char* const kRewrite = ", auto_host_rewrite: true";
 
-// One endpoint; `hostname` empty: it has none.
+// One endpoint; `hostname` empty: the endpoint has none.
 std::string yaml_for(const std::string& address,
                      const std::string& hostname,
                      const std::string& action = kRewrite) {
@@ -252,8 +253,8 @@ TEST_CASE("runtime authority: a call that had to wait has it too, and so has a r
   const AuthorityBackend backend;
   const World world(yaml_for(backend.address(), "h.example"), {kTrusted});
   const auto channel = world.runtime->channel("xds:///orders");
-  CHECK(call(channel).cluster == "h.example");  // Nobody is connected yet.
-  CHECK(call(channel).cluster == "h.example");  // Somebody is.
+  CHECK(call(channel).cluster == "h.example");  // No connection exists yet.
+  CHECK(call(channel).cluster == "h.example");  // A connection exists.
 
   const auto router = world.runtime->router("xds:///orders");
   REQUIRE(router.ok());

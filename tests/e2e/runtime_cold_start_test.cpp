@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many targets at once: the control plane is not stormed, and no call fails for its slowness.
+// Many targets at once: the control plane gets few requests, and no call fails because it is slow.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -59,7 +59,7 @@ TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",
     REQUIRE(eventually([&] { return server.is_held_up(); }));
     const auto begun = std::chrono::steady_clock::now();
     runtime.reset();
-    // 2 s are promised; without a bound it is the kernel's 20.
+    // The promise is 2 s; without a bound it is the kernel's 20 s.
     CHECK(std::chrono::steady_clock::now() - begun < 5s);
     for (const Answer& answer : calls.finish())
       CHECK_FALSE(answer.ok());

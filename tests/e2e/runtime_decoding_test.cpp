@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is parsed holds nothing else up: the parser of a filter of the program's own stands in for a
-// response that is long to parse, and waits for what must not wait for it.
+// Parsing holds no other work up. A custom filter's parser stands in for a response that takes long
+// to parse. It waits for work that must go on meanwhile.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -17,7 +17,7 @@
 namespace signalbox::test {
 namespace {
 
-// A door, closed until it is opened.
+// A gate that blocks until it is opened.
 class Door {
  public:
   void open() {
@@ -41,7 +41,7 @@ const std::string kSlow =
     "{\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, "
     "type_url: type.googleapis.com/com.example.Slow, value: {}}";
 
-// Passes every call on.
+// A filter that lets every call through.
 struct Passing final : CallFilter {
   void apply(FilterCall& /*call*/) const override {}
 };
@@ -116,7 +116,7 @@ TEST_CASE("runtime: while one control plane's response is parsed, another's upda
   CHECK(call(invoices).cluster == "before");
   other->update(resources(other_endpoints(after.address)));
   CHECK(eventually([&] { return call(invoices).cluster == "after"; }));
-  CHECK(orders.running() == 1);  // The response is being parsed still.
+  CHECK(orders.running() == 1);  // The response is still being parsed.
 
   finished.open();
   for (const Answer& answer : orders.finish())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that a cluster refuses: beyond its limit, or because the control plane says so.
+// Calls that a cluster refuses: beyond its limit, or dropped by the control plane's order.
 #include "absl/strings/str_cat.h"
 
 #include "tests/e2e/runtime_world.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("runtime: channels and runtimes share a cluster's limit of calls in fl
   CHECK(metric(*runtime, "signalbox_circuit_breaker_drops_total", limited) == 3.0);
   CHECK(metric(*other_runtime, "signalbox_circuit_breaker_drops_total", limited) == 1.0);
 
-  // The calls that are in flight still count under another limit.
+  // Calls that are in flight still count under another limit.
   plane->update(resources(limited_yaml("limited", 3)));
   CHECK(eventually([&] { return call(invoices).ok(); }));
   CHECK(eventually(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a runtime tells of its xDS client: as data, as JSON, and over its admin pages.
+// A runtime's dump of its xDS client: as data, as JSON, and over the admin pages.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -31,7 +31,7 @@ ResourceDump dump_of(const Runtime& runtime) {
   return *std::move(dump);
 }
 
-// What is known of one resource; nothing where it is not watched.
+// The dump of one resource; nullopt: it is not watched.
 std::optional<ResourceState> state_of(const Runtime& runtime, const ResourceKey& key) {
   for (ResourceState& state : dump_of(runtime).resources) {
     if (state.key == key) return std::move(state);
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> get(const std::string& address, const std::string& p
   return tools::admin_get(*parsed, page);
 }
 
-// How many resources the dump has by type and state: what the metric counts.
+// The number of resources in the dump by type and state, as the metric has it.
 std::map<std::pair<std::string, std::string>, double> counts(const ResourceDump& dump) {
   std::map<std::pair<std::string, std::string>, double> out;
   for (const ResourceState& state : dump.resources)
@@ -109,7 +109,8 @@ TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][pl
   RuntimeOptions options = options_for(plane->address());
   options.aggregate_mode = AggregateMode::kTiered;
   const auto runtime = start_runtime(std::move(options));
-  CHECK(runtime->plan().status().code() == absl::StatusCode::kInvalidArgument);  // Nothing is.
+  // No target is in use.
+  CHECK(runtime->plan().status().code() == absl::StatusCode::kInvalidArgument);
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).ok());
   for (const char* target : {"", "xds:///orders"}) {
@@ -222,7 +223,7 @@ TEST_CASE("runtime: of one bad among many the dump and the metrics say the same"
       return state.key.type == type && state.status == status;
     });
   };
-  // The aggregate, and all that it lists but one.
+  // The aggregate, and all its listed leaves but one.
   REQUIRE(eventually([&] {
     return count(ResourceType::kCluster, ResourceStatus::kAcked) == kClusters &&
            count(ResourceType::kCluster, ResourceStatus::kNacked) == 1;
@@ -261,7 +262,7 @@ TEST_CASE("runtime: ends promptly while others look in", "[e2e][runtime][admin][
     const std::string address = serve(*runtime, "127.0.0.1:0");
     std::atomic<int> answers{0};
     std::thread other([&] {
-      // Until nobody listens any more.
+      // Until the admin server has ended.
       for (auto code = absl::StatusCode::kOk; code != absl::StatusCode::kNotFound; ++answers)
         code = get(address, "/config_dump").status().code();
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call says when the configuration does not lead anywhere, and how it recovers.
+// The error text of a call when the configuration leads nowhere, and the recovery.
 #include <algorithm>
 #include <optional>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// UNAVAILABLE, and the text has the target, the node, and all of these.
+// UNAVAILABLE, with a text that has the target, the node, and all of `parts`.
 void check_unavailable(const Answer& answer, const std::vector<std::string>& parts) {
   INFO(answer.text());
   CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
@@ -123,7 +123,7 @@ TEST_CASE("runtime: a control plane that neither takes nor refuses is given up, 
   const auto channel = runtime->channel("xds:///orders");
   Calls waiting(channel);
   waiting.start(1, {.wait_for_ready = true, .timeout = std::chrono::milliseconds(100)});
-  // gRPC gives a connection 20 s.
+  // gRPC gives a connection attempt 20 s.
   check_unavailable(call(channel), {"LDS resource \"orders\"", nobody.address()});
   CHECK(waiting.finish().front().status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
   CHECK(metric(*runtime, "signalbox_xds_connected") == 0.0);
@@ -217,7 +217,7 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
     CHECK_THAT(std::string(pick.status().message()), Contains(part));
   CHECK_THAT(std::string(pick.status().message()), Contains("node ID: " + kNodeId));
 
-  // It comes back: the note goes, and no configuration was applied for any of this.
+  // The control plane comes back: the note goes, and no configuration was applied for that.
   REQUIRE(plane->start_again().ok());
   REQUIRE(eventually([&] {
     answer = call(channel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filter fault (gRFC A33) on calls of a runtime, by the drop-in channel and by the Pick API.
+// The fault filter (gRFC A33) on calls of a runtime, through the drop-in channel and the Pick API.
 #include <future>
 
 #include "absl/strings/match.h"
@@ -17,7 +17,7 @@ using Catch::Matchers::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 const char kAll[] = "percentage: {numerator: 100}";
-// As good as for ever.
+// Practically for ever.
 const std::string kLongDelay = absl::StrCat("delay: {fixed_delay: 3600s, ", kAll, "}");
 const std::string kShortDelay = absl::StrCat("delay: {fixed_delay: 0.05s, ", kAll, "}");
 const std::string kByHeader =
@@ -156,7 +156,7 @@ TEST_CASE("faults: deadline and route timeout count while a call is delayed",
   INFO((by_route ? "the route's" : "the application's"));
   FaultyWorld world(kLongDelay,
                     by_route ? ", max_stream_duration: {max_stream_duration: 0.1s}" : "");
-  for (int i = 0; i < 2; ++i) {  // The first of them finds no configuration.
+  for (int i = 0; i < 2; ++i) {  // The first call finds no configuration.
     const Answer answer = call(world.channel, {.timeout = by_route ? kPatience : 100ms});
     CHECK(answer.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
     if (i > 0) CHECK_THAT(answer.status.error_message(), Contains("while delayed by a filter"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A runtime without a control plane: its resources are in a file, which changes under it.
+// A runtime without a control plane: its resources are in a file that changes.
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -18,7 +18,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
-// A bootstrap that names a resource file beside it, and what the runtime has said of it.
+// A bootstrap that names a resource file beside it, and the runtime's log about the file.
 struct World {
   explicit World(const std::string& yaml) {
     write(yaml);
@@ -99,11 +99,11 @@ TEST_CASE("runtime: a resource file that is edited under load fails no call",
   // Other endpoints.
   world.write(simple_yaml("orders", "c", {two.address}));
   CHECK(serves(channel, "two"));
-  // Another route, to a cluster that is new.
+  // Another route, to a new cluster.
   world.write(simple_yaml("orders", "d", {three.address}));
   CHECK(serves(channel, "three"));
 
-  // A file that ends in the middle; in place, as an editor may do.
+  // A file that ends in the middle, written in place as an editor may do.
   std::ofstream(world.file()) << "resources:\n" << listener_yaml("orders", "orders").substr(0, 90);
   CHECK(world.said(world.file() + ": line 2"));
   CHECK(metric(*runtime, "signalbox_config_rejected_total", {"reason=\"parse\""}) == 1);
@@ -113,11 +113,11 @@ TEST_CASE("runtime: a resource file that is edited under load fails no call",
   CHECK(world.said("cannot read " + world.file()));
   CHECK(metric(*runtime, "signalbox_config_rejected_total", {"reason=\"unreadable\""}) == 1);
   CHECK(serves(channel, "three"));
-  // A file of nothing.
+  // An empty file.
   std::ofstream(world.file()) << "resources: []\n";
   std::ofstream(world.file()) << "resources: []";
   CHECK(serves(channel, "three"));
-  // The first again.
+  // The first file again.
   world.write(simple_yaml("orders", "c", {one.address}));
   CHECK(serves(channel, "one"));
   CHECK(traffic.finish().empty());
@@ -134,7 +134,7 @@ TEST_CASE("runtime: what goes beyond a limit of the user's is refused by its nam
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(serves(channel, "one"));
 
-  // Without the limit, every other call would go to the second.
+  // Without the limit, every other call would go to the second backend.
   world.write(simple_yaml("orders", "c", {two.address, one.address}));
   CHECK(
       world.said("EDS resource \"c\": endpoints: must have at most 1 endpoints in all, found 2 "
@@ -152,7 +152,7 @@ TEST_CASE("runtime: of an invalid resource in the file the last good version ser
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(serves(channel, "one"));
 
-  // The endpoints are good and are taken, the cluster is not.
+  // The endpoints are valid and are applied; the cluster is not.
   world.write(listener_yaml("orders", "orders") + routes_yaml("orders", "c") +
               cluster_yaml("c", "", ", connect_timeout: 0s") +
               endpoints_yaml("c", {{two.address}}));
@@ -198,7 +198,7 @@ TEST_CASE("runtime: does not start with a resource file that is bad", "[e2e][run
 
   struct Row {
     std::string text;
-    std::string error;  // After the path.
+    std::string error;  // The text behind the path.
   };
 
   for (const Row& row : {Row{"resources: [", ": line 1"},
@@ -251,7 +251,7 @@ TEST_CASE("runtime: the quick start's files serve its two backends", "[e2e][runt
   const auto runtime = start_runtime(std::move(options));
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
-  // Whether or not somebody listens there.
+  // The pick does not depend on a listener at that address.
   const std::string endpoints = "signalbox_endpoints";
   CHECK(eventually([&] {
     const auto pick = (*router)->pick({.path = "/any.Service/Method"});

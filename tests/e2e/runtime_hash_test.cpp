@@ -38,7 +38,7 @@ std::string world_yaml(const std::string& policy,
                       endpoints_yaml("orders", {addresses}));
 }
 
-/// The backend that answers `user`, or why none does.
+/// The name of the backend that answers `user`, or the error.
 std::string backend_of(Stub& stub, const std::string& user) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -102,7 +102,8 @@ TEST_CASE("runtime: each channel that is hashed has a backend of its own, and no
   const BackendProcess one("orders");
   const BackendProcess other("orders");
   std::string world = world_yaml("RING_HASH", {one.address, other.address}, kByChannel);
-  constexpr int kTargets = 30;  // By chance all would choose alike once in 500 million runs.
+  // The probability that all targets choose alike is one in 500 million runs.
+  constexpr int kTargets = 30;
   for (int number = 0; number < kTargets; ++number)
     world += listener_yaml(absl::StrCat("orders-", number), "orders");
   const auto plane = start_plane(world);
@@ -128,14 +129,15 @@ TEST_CASE("runtime: least_request leaves out who is busy", "[e2e][runtime][A48]"
   REQUIRE(eventually(
       [&] { return metric(*runtime, "signalbox_endpoints", {"state=\"ready\""}) == 2.0; }));
 
-  // Calls that one backend holds are in flight there; the other's end at once.
+  // Calls that one backend holds are in flight there; calls of the other backend end at once.
   Calls calls(channel);
   for (int more = 0; slow.held() < 5 && more < 200; ++more) {
     calls.start(1, {.item = "hold"});
     REQUIRE(eventually([&] { return calls.running() == slow.held(); }));
   }
   REQUIRE(slow.held() == 5);
-  // Only who draws the busy one twice goes there: a quarter, instead of half.
+  // A call goes to the busy backend only when it draws that backend twice: a quarter instead of
+  // half.
   int busy = 0;
   constexpr int kCalls = 400;
   for (int count = 0; count < kCalls; ++count) {

@@ -15,7 +15,7 @@
 namespace signalbox::test {
 namespace {
 
-/// A backend in this process whose health service says what the test wants.
+/// A backend in this process with a health service that the test controls.
 class CheckedBackend {
  public:
   explicit CheckedBackend(std::string cluster) {
@@ -55,7 +55,7 @@ std::string checked_by(const std::string& probe) {
       "}]");
 }
 
-/// As endpoints_yaml, but each is probed at a port of its own.
+/// As endpoints_yaml(), but each endpoint is probed at a port of its own.
 std::string probed_elsewhere_yaml(const std::string& service,
                                   std::vector<std::pair<std::string, int>> endpoints) {
   std::vector<std::string> addresses;
@@ -71,7 +71,7 @@ std::string probed_elsewhere_yaml(const std::string& service,
   return yaml;
 }
 
-/// All of so many calls in a row come from there.
+/// Whether so many consecutive calls all go to this backend.
 bool all_from(Stub& stub, const std::string& cluster, int calls = 10) {
   for (int i = 0; i < calls; ++i) {
     if (call(stub).cluster != cluster) return false;
@@ -86,7 +86,7 @@ bool some_from(Stub& stub, const std::string& cluster) {
 const std::vector<std::string> kOfC = {"cluster=\"c\""};
 const std::vector<std::string> kUnhealthy = {"cluster=\"c\"", "state=\"unhealthy\""};
 
-/// What holds of an endpoint that fails its probes, and passes them again, whatever their kind is.
+/// The behaviour of an endpoint that fails its probes, and then passes them again, for every kind.
 void check_leaves_and_returns(Runtime& runtime,
                               Stub& stub,
                               const std::function<void(bool fit)>& set) {
@@ -94,7 +94,7 @@ void check_leaves_and_returns(Runtime& runtime,
   REQUIRE(some_from(stub, "second"));
   set(false);
   REQUIRE(eventually([&] { return all_from(stub, "second"); }));
-  // What calls go by is published first, what is told of it after that.
+  // The picker is published first, and the metric after that.
   const auto unhealthy = [&] { return metric(runtime, "signalbox_endpoints", kUnhealthy); };
   CHECK(eventually([&] { return unhealthy() == 1.0; }));
   CHECK(metric(runtime, "signalbox_connections_open", kOfC) == 2.0);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-// The same resource with `size` bytes in a field that nobody knows: tag 1000, as bytes.
+// The same resource with `size` bytes in an unknown field: tag 1000, as bytes.
 xds::ResourceBytes padded(xds::ResourceBytes resource, std::size_t size) {
   const auto add_varint = [&](std::uint64_t value) {
     for (; value >= 0x80U; value >>= 7U)
@@ -40,7 +40,7 @@ TEST_CASE("runtime: a response of 65 MiB is told, counted, and changes nothing",
   Traffic traffic(channel, 1);
   const auto endpoints = resources(endpoints_yaml("c", {{after.address}}));
   plane->update({padded(endpoints.at(0), 65 * kMiB)});
-  // Again and again: each stream brings it.
+  // Repeatedly: each stream brings the response.
   CHECK(eventually([&] {
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"limit\""}) >= 2.0;
   }));
@@ -50,7 +50,7 @@ TEST_CASE("runtime: a response of 65 MiB is told, counted, and changes nothing",
     return answer.status.error_message().find("(limit max_message_bytes)") != std::string::npos;
   }));
 
-  // 63 MiB are no error.
+  // 63 MiB are allowed.
   plane->update({padded(endpoints.at(0), 63 * kMiB)});
   CHECK(eventually([&] { return call(channel).cluster == "after"; }));
   CHECK(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 1.0; }));

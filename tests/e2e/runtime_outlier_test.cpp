@@ -11,7 +11,7 @@
 namespace signalbox::test {
 namespace {
 
-/// A backend in this process that takes connections and calls, and fails these until it is healed.
+/// A backend in this process that accepts calls and fails them until it is healed.
 class FailingBackend {
  public:
   const std::string& address() const { return address_; }
@@ -36,7 +36,7 @@ class FailingBackend {
   std::unique_ptr<grpc::Server> server_ = start_server(service_, address_);
 };
 
-/// Whoever fails more than half of five calls is ejected, of three endpoints one.
+/// Ejects an endpoint that fails more than half of five calls; at most one of three endpoints.
 std::string detecting(const std::string& base_ejection_time) {
   return absl::StrCat(
       ", outlier_detection: {interval: 0.5s, base_ejection_time: ",
@@ -70,7 +70,8 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   const std::vector<std::string> of_c = {"cluster=\"c\""};
   const std::vector<std::string> ejected = {"cluster=\"c\"", "state=\"ejected\""};
 
-  // It serves as the others do. After that, ten calls in a row only succeed without it.
+  // The failing backend gets calls like the others. After its ejection ten consecutive calls
+  // succeed.
   REQUIRE(eventually([&] { return call(stub).status.error_code() == grpc::StatusCode::INTERNAL; }));
   REQUIRE(eventually([&] { return served_without_failure(stub, 10); }));
   CHECK(metric(*runtime,
@@ -80,7 +81,7 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   CHECK(metric(*runtime, "signalbox_connections_open", of_c) == 3.0);
   CHECK(served_without_failure(stub, 50));
 
-  // Its hour becomes a moment: the new settings hold for it, too.
+  // The ejection of an hour becomes a moment: new settings hold for ejected endpoints, too.
   bad.heal();
   plane->update(resources(cluster_yaml("c", "", detecting("0.001s"))));
   CHECK(eventually([&] { return call(stub).cluster == "healed"; }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// More calls than the backends can serve: the breaker keeps them from what is too much.
+// More calls than the backends can serve: the circuit breaker refuses the excess.
 #include <algorithm>
 
 #include "absl/strings/match.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMost = 8;
 
-/// Serves calls at two addresses, each for a fixed time, and counts how many are inside.
+/// Serves calls at two addresses, each call for a fixed time, and counts the calls inside.
 class CountingBackends {
  public:
   CountingBackends() {
@@ -79,7 +79,7 @@ TEST_CASE("runtime: under overload backends have what they can take, and the res
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).ok());
 
-  // Bursts of four times what may be in flight.
+  // Bursts of four times the limit.
   constexpr int kBursts = 50;
   int served = 0;
   int refused = 0;
@@ -100,15 +100,15 @@ TEST_CASE("runtime: under overload backends have what they can take, and the res
   }
   CHECK(others == std::vector<std::string>{});
   CHECK(served + refused == kBursts * 4 * kMost);
-  // A burst begins with none in flight, and a call is refused only while kMost are: at no time
-  // have the backends less to do than they can take.
+  // A burst begins with no call in flight, and a call is refused only while kMost are in flight. So
+  // the backends always have as much to do as they can take.
   CHECK(served >= kBursts * kMost);
   CHECK(refused > 0);
   CHECK(backends.most() <= kMost);
   CHECK(backends.served() == served + 1);
   const std::vector<std::string> limited{"cluster=\"limited\""};
   CHECK(metric(*runtime, "signalbox_circuit_breaker_drops_total", limited) == refused);
-  // It is over, and all is as before.
+  // After the burst all is as before.
   CHECK(eventually([&] { return call(channel).ok(); }));
 }
 

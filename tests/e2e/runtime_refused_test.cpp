@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hundred thousand endpoints that refuse, then two that serve: calls go there, and the memory of
-// the hundred thousand returns to the system. A program of its own: it measures its own memory.
+// A hundred thousand endpoints refuse connections, then two serve. Calls go to these two, and the
+// memory of the others returns to the system. The test measures its own memory, so it is a program
+// of its own.
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -23,12 +24,12 @@ constexpr int kRefused = 100'000;
 constexpr auto kLongPatience = std::chrono::minutes(5);
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kIsMemoryOurs = false;  // AddressSanitizer keeps what is freed.
+constexpr bool kIsMemoryOurs = false;  // AddressSanitizer keeps freed memory.
 #else
 constexpr bool kIsMemoryOurs = true;
 #endif
 
-// Endpoints 127.1.0.0, 127.1.0.1, …, all with the port of `refusing`, on which nothing listens.
+// Endpoints 127.1.0.0, 127.1.0.1, …, all with the port of `refusing`, where nothing listens.
 xds::ResourceBytes refused_endpoints(const std::string& refusing) {
   const auto port = static_cast<unsigned>(std::stoul(refusing.substr(refusing.rfind(':') + 1)));
   ClusterLoadAssignment assignment;
@@ -96,7 +97,7 @@ TEST_CASE("runtime: after 100,000 refused endpoints two good ones serve, and the
   const auto good = resources(endpoints_yaml("c", {{one.address, two.address}}));
   const auto plane = start_plane(simple_yaml("orders", "c", {one.address, two.address}));
   RuntimeOptions options = options_for(plane->address());
-  // Each endpoint is tried once. What is in back-off must go before its back-off ends.
+  // Each endpoint is tried once. Endpoints in back-off must go before their back-off ends.
   options.initial_backoff = 1h;
   options.max_backoff = 1h;
   const auto runtime = start_runtime(std::move(options));

@@ -24,7 +24,7 @@ std::string retrying(int retries, const std::string& base = "0.001s") {
                       "}}");
 }
 
-// `orders` goes to `cluster`, as `more` says.
+// `orders` goes to `cluster`; `more`: further fields.
 std::string world_yaml(const std::string& more, const std::string& address) {
   return absl::StrCat(listener_yaml("orders", "orders"),
                       routes_yaml("orders", "c", more),
@@ -52,7 +52,7 @@ Echoed echo(const std::shared_ptr<grpc::ChannelInterface>& channel, const EchoRe
   return echoed;
 }
 
-// A server whose every call ends so.
+// A server that ends every call with UNAVAILABLE.
 class Unavailable {
  public:
   Unavailable() : server_(start_server(service_, address_)) {}
@@ -112,7 +112,7 @@ TEST_CASE("runtime: a route's retry policy is followed", "[e2e][runtime][retry][
   EchoRequest other = failing(1);
   other.set_status(grpc::StatusCode::INTERNAL);
   CHECK(echo(channel, other).status.error_code() == grpc::StatusCode::INTERNAL);
-  EchoRequest committed;  // Its headers come, and then its status.
+  EchoRequest committed;  // The headers come first, and then the status.
   committed.set_status(grpc::StatusCode::UNAVAILABLE);
   CHECK_FALSE(echo(channel, committed).status.ok());
   CHECK(server.service().calls == 9);
@@ -164,7 +164,7 @@ TEST_CASE("runtime: a retry stays with its call's cluster, which nothing leads t
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(echo(channel, failing(0)).status.ok());
 
-  // The change is in effect long before the retry, and if not, no harm is done.
+  // The change takes effect long before the retry. If it does not, the test still passes.
   Echoed retried;
   std::thread caller([&] { retried = echo(channel, failing(1, "3000")); });
   CHECK(eventually([&] { return retries(*runtime, "retried") == 1; }));
@@ -220,7 +220,7 @@ TEST_CASE("runtime: no call fails where one of two endpoints answers UNAVAILABLE
   options.retry_elsewhere = row.elsewhere;
   const auto runtime = start_runtime(std::move(options));
   const auto channel = runtime->channel("xds:///orders");
-  // Both are connected.
+  // Waits until both endpoints are connected.
   REQUIRE(eventually([&] {
     const bool is_served = echo(channel, failing(0)).status.ok();
     return is_served && broken.calls() > 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes that move between clusters, under load: nobody notices (gRFC A31). And calls that nobody
-// would expect, among as many routes as there may be (gRFC A28).
+// Routes that move between clusters under load: no call notices (gRFC A31). And unusual calls among
+// the largest number of routes (gRFC A28).
 #include <future>
 
 #include "absl/strings/str_cat.h"
@@ -61,7 +61,7 @@ TEST_CASE("runtime: 200 calls in flight outlive the removal of their cluster",
   for (int i = 0; i < 20; ++i)
     CHECK(call(channel).cluster == "new");
 
-  // The calls refer to it, so it is in the tree still.
+  // The calls refer to the cluster, so it is still in the tree.
   CHECK(calls.running() == 200);
   CHECK(subscribes(plane->record(), xds::kClusterTypeUrl, "old"));
   CHECK(metric(*runtime, "signalbox_policies") > policies);
@@ -109,7 +109,7 @@ TEST_CASE("runtime: a new cluster is routable with the very configuration that n
     REQUIRE(eventually([&] {
       return metric(*runtime, "signalbox_rpcs_completed_total", {label}).value_or(0) > 0;
     }));
-    // Nobody is sent to the one before any more, once no call is.
+    // No call goes to the former cluster, once none is in flight there.
     const std::string before = absl::StrCat("c", i - 1);
     REQUIRE(plane->wait_for(
         [&](const DiscoveryRecord& record) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is not secure is told, and what is to be secure is never done otherwise.
+// Insecure settings are reported, and secure settings are never weakened.
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// What a runtime that is started with this bootstrap tells the operator. It asks for nothing, and
-// so it connects to nobody.
+// The log of a runtime that is started with this bootstrap. The runtime has no target, so it
+// connects to no server.
 std::vector<std::string> told_at_start(const std::string& bootstrap) {
   const auto told = std::make_shared<std::vector<std::string>>();
   RuntimeOptions options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions over real connections: a cookie leads back, whichever runtime made it.
+// Sessions over real connections: a cookie leads back to its host, whichever runtime made it.
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -83,7 +83,7 @@ std::string keys(const std::string& letters) {
   return text;
 }
 
-// Calls go to all of them, but those of a session.
+// Calls go to all backends, except calls of a session.
 bool sees_all(const SessionWorld& world, const Router& router) {
   std::set<std::string> seen;
   return eventually([&] {
@@ -150,7 +150,7 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
   }
   CHECK(strangers.size() > 1);
 
-  // The stranger learns the key while it runs.
+  // The other runtime learns the key while it runs.
   folder.write("other", keys("ab"));
   CHECK(eventually([&] { return pick_with(*of_stranger, cookie).set_cookie().empty(); }));
 }
@@ -267,7 +267,7 @@ TEST_CASE("session: keys that cannot be used are told and counted, and the last 
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"seal_keys\""});
   };
   const std::string counter = "signalbox_config_rejected_total{reason=\"seal_keys\"} ";
-  // Others can read the file that the test writes. That is no reason to refuse it.
+  // Other users can read the file that the test writes. That is no reason to refuse it.
   CHECK_THAT(logged.next(), Contains("/keys: others can read it, and so can make cookies"));
   CHECK_THAT(runtime->metrics_text(), Contains(counter + "0"));
   const std::string cookie = pick_with(*router_of(*runtime), "").set_cookie();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a runtime inside a server that lives on: nothing hangs, and nothing stays behind.
+// The end of a runtime inside a server that lives on: it does not hang, and it leaves nothing
+// behind.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -25,8 +26,8 @@ std::string name_of(const std::filesystem::path& thread) {
   return name;
 }
 
-// All threads but those of gRPC's pools, which grow and shrink as gRPC likes, for all channels and
-// servers of the process.
+// All threads except those of gRPC's pools, which grow and shrink as gRPC likes, for all channels
+// and servers of the process.
 std::ptrdiff_t count_threads() {
   const std::set<std::string> pools{"default-executo",
                                     "event_engine",
@@ -83,7 +84,7 @@ TEST_CASE("runtime: after its end the process has the threads and files that it 
           "[e2e][runtime][shutdown]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
-  // What gRPC keeps for the process comes with the first use.
+  // The first use allocates the state that gRPC keeps for the process.
   live_and_die(plane->address(), Order::kRuntimeFirst);
   live_and_die(plane->address(), Order::kChannelFirst);
   REQUIRE(plane->wait_for([](const DiscoveryRecord& record) { return record.open_streams() == 0; },
@@ -222,7 +223,7 @@ TEST_CASE("runtime: ends at once in every phase of its start", "[e2e][runtime][s
     auto channel = runtime->channel("xds:///orders");
     Calls calls(channel);
     if (i % 2 == 0) calls.start(3, {.wait_for_ready = true});
-    // As far as chance, and the number of the round, lets it come.
+    // The attempt proceeds as far as chance and the round's number allow.
     for (int state = 0; state < i; ++state)
       channel->GetState(true);
     if (i % 3 == 0) channel = nullptr;

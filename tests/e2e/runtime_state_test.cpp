@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a channel is, as its users see it; and where its endpoints come from.
+// The connectivity state of a channel, as its users see it, and the sources of its endpoints.
 #include <mutex>
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ std::chrono::system_clock::time_point deadline() {
   return std::chrono::system_clock::now() + kPatience;
 }
 
-// Follows the states until it is this one.
+// Follows the states until the channel is in this state.
 bool reaches(grpc::ChannelInterface& channel, grpc_connectivity_state wanted) {
   for (auto state = channel.GetState(true); state != wanted; state = channel.GetState(true)) {
     if (!channel.WaitForStateChange(state, deadline())) return false;
@@ -114,9 +114,9 @@ TEST_CASE("runtime: a primary that neither takes nor refuses is given up after f
   INFO(answer.text());
   CHECK(answer.cluster == "secondary");
   CHECK(took >= std::chrono::milliseconds(300));
-  // Far less than gRPC takes to give a connection up (20 s), or than the default is.
+  // Far less than gRPC takes to give a connection up (20 s), and less than the default.
   CHECK(took < std::chrono::seconds(8));
-  // The picker is published first, and counted then.
+  // The picker is published first; the count follows.
   CHECK(eventually(
       [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 1.0; }));
 }
@@ -133,7 +133,7 @@ TEST_CASE("runtime: a cluster that one channel leaves stays in the other's metri
   CHECK(call(orders).ok());
   CHECK(call(invoices).ok());
   const std::vector<std::string> ready_in_a{"cluster=\"a\"", "state=\"ready\""};
-  // Each channel has the endpoint to call; the connection to it is one.
+  // Each channel has the endpoint; both share one connection to it.
   CHECK(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready_in_a) == 2.0; }));
   const auto policies = metric(*runtime, "signalbox_policies");
   plane->update(resources(routes_yaml("invoices", "b")));
@@ -141,7 +141,7 @@ TEST_CASE("runtime: a cluster that one channel leaves stays in the other's metri
     return call(invoices).ok() &&
            metric(*runtime, "signalbox_rpcs_completed_total", {"cluster=\"b\""}).value_or(0) > 0;
   }));
-  // The tree of invoices has let go of it.
+  // The tree of invoices has released the connection.
   CHECK(eventually([&] { return metric(*runtime, "signalbox_policies") == policies; }));
   CHECK(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready_in_a) == 1.0; }));
   CHECK(metric(*runtime, "signalbox_priority_active", {"cluster=\"a\""}) == 0.0);

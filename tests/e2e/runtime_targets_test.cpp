@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What users get wrong: targets, bootstraps, ports. Each is told what, and nothing crashes.
+// Mistakes of users in targets, bootstraps and ports. Each one gets an error text, and nothing
+// crashes.
 #include <cstdlib>
 
 #include "absl/synchronization/mutex.h"
@@ -18,7 +19,7 @@ using Catch::Matchers::Contains;
 const char kPathVariable[] = "GRPC_XDS_BOOTSTRAP";
 const char kTextVariable[] = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
-// The environment of this process, as long as this lives.
+// Sets an environment variable of this process during this object's life.
 class Environment {
  public:
   Environment(const char* path, const char* text) {
@@ -43,7 +44,7 @@ std::string error_of(RuntimeOptions options) {
 
 }  // namespace
 
-// As Debian builds it, abseil would end the process at the second line.
+// In Debian's build abseil would end the process at the second line.
 TEST_CASE("runtime: no time is spent on looking for deadlocks unless that is wanted",
           "[e2e][runtime][scale]") {
   const auto plane = start_plane("");

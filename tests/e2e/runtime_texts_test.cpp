@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call that fails says, whole: a row for each way to fail. One form (lb/pick/router.hpp),
-// the target, the cluster and the node once each, and no more than a reader needs.
+// The whole error text of a failing call: a row for each way to fail. All texts have one form
+// (lb/pick/router.hpp): the target, the cluster and the node once each, and no more than a reader
+// needs.
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     std::string yaml;
     CallOptions options;
     grpc::StatusCode code;
-    std::string text;  // DOWN and HOLE: the addresses.
+    std::string text;  // For DOWN and HOLE: the addresses.
   };
 
   const BackendProcess backend("c");

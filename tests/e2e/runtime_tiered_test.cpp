@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An aggregate cluster in tiered mode, by real calls: they are spread as the loads say.
+// An aggregate cluster in tiered mode with real calls: they are spread by the loads.
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kCalls = 4'000;
 
-/// What the metrics say of the aggregate "both": a tier's load in percent.
+/// The metrics of the aggregate "both": each tier's load in percent.
 std::optional<double> load(const Runtime& runtime, const std::string& leaf, int priority) {
   return metric(runtime,
                 "signalbox_tier_load_percent",
@@ -42,7 +42,7 @@ std::map<std::string, int> clusters_of_calls(
   return clusters;
 }
 
-/// So many of all calls are what the share says, within five standard deviations.
+/// Whether the number of calls is the share of all calls, within five standard deviations.
 void check_share(int calls, double percent) {
   const double share = percent / 100;
   const double sigma = std::sqrt(kCalls * share * (1 - share));
@@ -50,7 +50,7 @@ void check_share(int calls, double percent) {
   CHECK(std::abs(calls - kCalls * share) <= 5 * sigma);
 }
 
-/// primary has two priorities, secondary one; each priority's backends call themselves by its name.
+/// primary has two priorities, secondary one. Each backend's name is its priority's name.
 struct World {
   BackendProcess first{"primary/0"};
   BackendProcess second{"primary/1"};
@@ -65,7 +65,7 @@ struct World {
            cluster_yaml("secondary") + endpoints;
   }
 
-  /// A quarter of the first priority answers, half of the second, all of the third.
+  /// A quarter of the first priority's endpoints answer, half of the second's, all of the third's.
   std::string endpoints() const {
     return endpoints_yaml("primary",
                           {{first.address,
@@ -136,14 +136,14 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
   const auto runtime = start_tiered(*plane);
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel, {.wait_for_ready = true}).ok());
-  // One after the other is told.
+  // The metrics change one after the other.
   REQUIRE(eventually([&] {
     return load(*runtime, "primary", 0) == 35 && load(*runtime, "primary", 1) == 65 &&
            load(*runtime, "secondary", 0) == 0;
   }));
   const auto plan = runtime->plan();
   REQUIRE(plan.ok());
-  CHECK(plan->mode == AggregateMode::kTiered);  // The runtime's own.
+  CHECK(plan->mode == AggregateMode::kTiered);  // The runtime's own mode.
   CHECK_FALSE(plan->mode_is_own);
   REQUIRE(eventually([&] { return call(channel).cluster == "primary/1"; }));
   auto calls = clusters_of_calls(channel);
@@ -165,7 +165,7 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
   check_share(calls["primary/0"], 70);
   check_share(calls["secondary/0"], 30);
 
-  // A leaf that goes takes its gauges with it.
+  // A removed leaf's gauges are removed.
   plane->update(resources(aggregate_yaml("both", {"secondary"})));
   CHECK(eventually([&] { return !load(*runtime, "primary", 0).has_value(); }));
   CHECK(eventually([&] { return load(*runtime, "secondary", 0) == 100; }));
@@ -174,9 +174,9 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
 TEST_CASE("runtime: real calls are spread as in the document's table",
           "[e2e][runtime][tiered][ENV-9][ENV-22]") {
   struct Row {
-    std::vector<int> primary;  ///< Healthy, in percent, by priority.
+    std::vector<int> primary;  ///< Healthy hosts in percent, by priority.
     std::vector<int> secondary;
-    std::vector<int> loads;  ///< Of all five priorities.
+    std::vector<int> loads;  ///< The loads of all five priorities.
   };
 
   const std::vector<Row> table = {
@@ -196,7 +196,7 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
   backends.reserve(names.size());
   for (const std::string& name : names)
     backends.push_back(std::make_unique<BackendProcess>(name));
-  // By weight: of each priority one endpoint that answers, and one that EDS calls UNHEALTHY.
+  // By weight: each priority has one endpoint that answers, and one that EDS calls UNHEALTHY.
   const auto endpoints = [&](const Row& row) {
     return weighted_yaml("primary", row.primary, backends, 0) +
            weighted_yaml("secondary", row.secondary, backends, row.primary.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A31's timeouts from end to end: LDS and RDS say them, the drop-in channel obeys, the server
-// is told. Minutes, where the document has seconds: nobody is that slow.
+// gRFC A31's timeouts from end to end: LDS and RDS set them, the drop-in channel obeys, the server
+// is told. Timeouts are minutes, where the document has seconds: no machine is that slow.
 #include <array>
 #include <chrono>
 #include <optional>
@@ -80,7 +80,7 @@ struct Row {
   const char* name;
   Setting application;
   Setting header_max;
-  std::vector<Setting> max_stream_duration;  // Each of them gives the same.
+  std::vector<Setting> max_stream_duration;  // Alternatives; each one gives the same result.
   Setting effective;
 };
 
@@ -101,13 +101,13 @@ const std::vector<Row> kTable{
     {"less than grpc_timeout_header_max", minutes(5), minutes(10), kAll, minutes(5)},
 };
 
-// Where the effective max_stream_duration stands.
+// The resource that has the effective max_stream_duration.
 struct Place {
   Setting route;
   Setting listener;
 };
 
-// In a route it hides any of the listener's.
+// In a route the setting hides any setting of the listener.
 std::vector<Place> places_of(Setting duration) {
   std::vector<Place> places{{kUnset, duration}};
   if (!duration) return places;
@@ -116,8 +116,8 @@ std::vector<Place> places_of(Setting duration) {
   return places;
 }
 
-// Arrived with what was meant, but for the time that the way took, and for the few digits that
-// gRPC has for a timeout: it rounds up.
+// The arrived timeout is the expected one, less the time on the way, and rounded up by gRPC to the
+// few digits of a timeout header.
 bool is_about(const std::optional<std::chrono::system_clock::duration>& left, Setting meant) {
   if (!left || !meant) return left.has_value() == meant.has_value();
   return *left < *meant + minutes(1) && *left > *meant - minutes(2);

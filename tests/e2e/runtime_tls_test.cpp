@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the backends as CDS says: whom we trust, who we are, which names a backend must have; and
-// each of these exchanged while calls go on. Backends are processes of their own.
+// TLS to the backends as CDS says: trusted authorities, the client's identity, the names that a
+// backend must have, and the exchange of each while calls go on. Backends are processes of their
+// own.
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -25,8 +26,8 @@ using Catch::Matchers::Contains;
 
 const char* const kServerNames = "IP:127.0.0.1,DNS:*.orders.example,URI:spiffe://mesh/orders";
 
-// The transport socket of a cluster. `names`: match_subject_alt_names; `identity`: whether we show
-// our certificate.
+// The transport socket of a cluster. `names`: match_subject_alt_names; `identity`: whether the
+// client shows its certificate.
 std::string tls_yaml(const std::string& names = "",
                      bool identity = false,
                      const std::string& instance = "files") {
@@ -44,7 +45,7 @@ std::string tls_yaml(const std::string& names = "",
       "}}}");
 }
 
-// A control plane, and a runtime whose certificates are the files in a folder.
+// A control plane, and a runtime that has its certificates in a folder's files.
 class TlsWorld {
  public:
   TlsWorld() {
@@ -58,7 +59,7 @@ class TlsWorld {
     folder.write("key.pem", issued.key);
   }
 
-  // A backend with a certificate of `ca`, which asks for ours where it is given `client_ca`.
+  // A backend with a certificate of `ca`. It asks for a client certificate if `client_ca` is set.
   std::unique_ptr<BackendProcess> backend(const std::string& name,
                                           const Authority& ca,
                                           const Authority* client_ca = nullptr,
@@ -104,7 +105,7 @@ class TlsWorld {
 
   void set(const std::string& yaml) const { plane->set_resources(resources(yaml)); }
 
-  // Calls until one is answered by `cluster`, however the others end.
+  // Calls until `cluster` answers a call, however earlier calls end.
   void require_served_by(const std::string& cluster) const {
     std::string last;
     const bool served = eventually([&] {
@@ -215,7 +216,8 @@ TEST_CASE("runtime tls: one of the backend's names must be allowed", "[e2e][runt
 
   TlsWorld world;
   const auto backend = world.backend("orders", world.servers);
-  // Each cluster has the same address: none is reached over what another one is allowed.
+  // All clusters have the same address. No call may use a connection that only another cluster's
+  // TLS allows.
   const std::vector<Row> rows{
       {"exact", "{exact: \"spiffe://mesh/orders\"}", true},
       {"exact, another", "{exact: \"spiffe://mesh/users\"}", false},
@@ -386,7 +388,7 @@ TEST_CASE("runtime tls: a cluster that stays secured as it was keeps its connect
 TEST_CASE("runtime tls: fallback credentials are for clusters that say nothing of security",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
-  // gRPC's own check is of the target's name, and the address would not do.
+  // gRPC's own check is of the target's name; the address would not match.
   world.fallback = grpc::SslCredentials({.pem_root_certs = world.others.certificate()});
   const auto of_fallback = world.backend("of-fallback", world.others, nullptr, "DNS:orders");
   const auto of_cluster = world.backend("of-cluster", world.servers);

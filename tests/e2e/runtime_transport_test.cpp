@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Endpoints that speak no gRPC: picked by those who have connections of their own.
+// Endpoints that speak no gRPC: picked by applications with connections of their own.
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/runtime_world.hpp"
 

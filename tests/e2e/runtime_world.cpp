@@ -39,7 +39,7 @@ int bound_socket(std::string& address) {
   return fd;
 }
 
-// Is a new connection to `address` still under way after a moment?
+// Whether a new connection to `address` is still under way after a moment.
 bool hangs(const std::string& address, std::vector<int>& sockets) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockets.push_back(fd);

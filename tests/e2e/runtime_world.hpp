@@ -5,7 +5,8 @@
 //   yaml ─▶ resources() ─▶ ControlPlane ◀─ ADS ─ Runtime ─ call(s) ─┬▶ BackendProcess
 //                                                                   └▶ HoldingBackend
 //
-// Nothing here sleeps or has a fixed port. Each wait has kPatience, which only a failure uses up.
+// No code here sleeps or has a fixed port. Each wait takes at most kPatience, which only a failure
+// uses up.
 
 #pragma once
 
@@ -35,18 +36,18 @@ using Stub = demo::v1::Orders::Stub;
 
 // --- resources, as YAML list items --------------------------------------------
 
-/// A listener `name` whose routes come as the route configuration `routes`. `filters`: those before
-/// the router, each with a comma behind it. `more`: further fields of the HttpConnectionManager,
-/// each with a comma before it.
+/// A listener `name` that gets its routes from the route configuration `routes`. `filters`: filters
+/// before the router, each followed by a comma. `more`: further fields of the
+/// HttpConnectionManager, each preceded by a comma.
 std::string listener_yaml(const std::string& name,
                           const std::string& routes,
                           const std::string& filters = "",
                           const std::string& more = "");
-/// All calls go to `cluster`. `more`: further fields of the action, each with a comma before it.
+/// All calls go to `cluster`. `more`: further fields of the action, each preceded by a comma.
 std::string routes_yaml(const std::string& name,
                         const std::string& cluster,
                         const std::string& more = "");
-/// EDS, round robin. `more`: further fields, each with a comma before it.
+/// An EDS cluster with round robin. `more`: further fields, each preceded by a comma.
 std::string cluster_yaml(const std::string& name,
                          const std::string& service = "",
                          const std::string& more = "");
@@ -54,17 +55,17 @@ std::string aggregate_yaml(const std::string& name,
                            const std::vector<std::string>& clusters,
                            const std::string& more = "");
 std::string dns_yaml(const std::string& name, const std::string& host, int port);
-/// One locality for each priority; `ip:port` texts.
+/// One locality for each priority; endpoints are `ip:port` texts.
 std::string endpoints_yaml(const std::string& service,
                            const std::vector<std::vector<std::string>>& priorities);
-/// Listener and routes `target` to `cluster`, which is EDS with these endpoints.
+/// The listener and routes of `target` lead to `cluster`, an EDS cluster with these endpoints.
 std::string simple_yaml(const std::string& target,
                         const std::string& cluster,
                         const std::vector<std::string>& addresses);
 
 std::vector<xds::ResourceBytes> resources(const std::string& yaml);
 
-/// `text` with the first `what` in it, which must be there, replaced.
+/// `text` with the first `what` replaced. `text` must contain `what`.
 std::string replaced(std::string text, const std::string& what, const std::string& by);
 
 // --- control plane and runtime ------------------------------------------------
@@ -76,15 +77,15 @@ std::string bootstrap_for(const std::string& server,
                           const std::string& node_id = kNodeId,
                           const std::vector<std::string>& server_features = {});
 RuntimeOptions options_for(const std::string& server, const std::string& node_id = kNodeId);
-/// As options_for(); whether a resource that is deleted or refused takes the last good one away
-/// (A88).
+/// As options_for(). `fails_on_data_errors`: whether a resource that is deleted or refused takes
+/// the last good one away (A88).
 RuntimeOptions data_error_options(const std::string& server, bool fails_on_data_errors);
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options);
 
-/// Some client of the plane has told that it took the newest version of this type.
+/// Whether a client of the plane has acknowledged the newest version of this type.
 bool all_acked(const DiscoveryRecord& record, absl::string_view type_url);
 
-/// An address that refuses connections, and that nobody else gets, as long as this lives.
+/// An address that refuses connections. No other socket gets the address during this object's life.
 class RefusingAddress {
  public:
   RefusingAddress();
@@ -99,7 +100,7 @@ class RefusingAddress {
   int fd_ = -1;
 };
 
-/// An address where connections are neither taken nor refused: a full backlog.
+/// An address that neither accepts nor refuses connections: its backlog is full.
 class BlackHole {
  public:
   BlackHole();
@@ -117,7 +118,7 @@ class BlackHole {
 
 // --- backends -----------------------------------------------------------------
 
-/// `signalbox backend` as a process. Its replies name `cluster`.
+/// A `signalbox backend` process. Its replies name `cluster`.
 struct BackendProcess {
   /// `more`: further arguments.
   explicit BackendProcess(const std::string& cluster, const std::vector<std::string>& more = {});
@@ -126,10 +127,10 @@ struct BackendProcess {
   std::string address;
 };
 
-/// A server of `service` in this process, at an `address` of its own.
+/// Starts a server of `service` in this process and sets `address` to its address.
 std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address);
 
-/// A backend in this process, which holds the calls for the item "hold" until it is told.
+/// A backend in this process, which holds calls for the item "hold" until it is released.
 class HoldingBackend {
  public:
   explicit HoldingBackend(std::string cluster);
@@ -175,9 +176,9 @@ struct CallOptions {
 
 struct Answer {
   grpc::Status status;
-  std::string cluster;  ///< As the backend says.
+  std::string cluster;  ///< The backend's name, from its reply.
   std::string peer;
-  std::string connection;  ///< Our end of it, as the backend sees it.
+  std::string connection;  ///< The client's address of the connection, as the backend sees it.
 
   bool ok() const { return status.ok(); }
 
@@ -188,18 +189,18 @@ Answer call(Stub& stub, const CallOptions& options = {});
 Answer call(const std::shared_ptr<grpc::ChannelInterface>& channel,
             const CallOptions& options = {});
 
-/// Calls until a call fails, which is UNAVAILABLE then; what it says.
+/// Calls until a call fails, which must be UNAVAILABLE; returns the error text.
 std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
 
-/// Calls that run beside the test, through the callback API.
+/// Calls that run beside the test's thread, through the callback API.
 class Calls {
  public:
   explicit Calls(const std::shared_ptr<grpc::ChannelInterface>& channel);
-  ~Calls();  ///< Waits for all.
+  ~Calls();  ///< Waits for all calls.
 
   void start(int count, const CallOptions& options);
   std::size_t running() const;
-  /// The answers of all, once they have come. Fails the test where some never do.
+  /// The answers of all calls. Fails the test when a call does not end.
   std::vector<Answer> finish();
 
  private:
@@ -210,13 +211,13 @@ class Calls {
   std::vector<Answer> answers_;
 };
 
-/// Threads that call one after another, until they are told to end.
+/// Threads that call in a loop until they are stopped.
 class Traffic {
  public:
   Traffic(std::shared_ptr<grpc::ChannelInterface> channel, int threads);
   ~Traffic();
 
-  /// The texts of those that failed.
+  /// The error texts of failed calls.
   std::vector<std::string> finish();
 
   std::size_t completed() const { return completed_; }
@@ -231,7 +232,7 @@ class Traffic {
 
 // --- metrics ------------------------------------------------------------------
 
-/// The sum of the series of `name` whose line has all of these; nothing: there is no such series.
+/// The sum of the series of `name` that have all these labels; nullopt: there is no such series.
 std::optional<double> metric(const Runtime& runtime,
                              const std::string& name,
                              const std::vector<std::string>& labels = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `signalbox serve` as a process: it follows its file, and ends as it should.
+// `signalbox serve` as a process: it follows its file, and ends regularly.
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -51,10 +51,11 @@ TEST_CASE("serve: what changes in the file is pushed, and what is wrong is not",
   const auto first = received(client);
   CHECK(names_in(first) == Names{"a"});
 
-  // Had the wrong file been served, the next response were not the right one.
+  // If the wrong file had been served, the next response would be wrong.
   folder.write("resources.yaml", "resources: [{}]");
   REQUIRE(eventually([&] {
-    served.process.wait(std::chrono::milliseconds(0)).IgnoreError();  // Collects what it wrote.
+    // Collects the process's output.
+    served.process.wait(std::chrono::milliseconds(0)).IgnoreError();
     return served.process.captured_errors().find("what was good before") != std::string::npos;
   }));
   folder.write("resources.yaml", file_with({"a", "b"}));
@@ -93,7 +94,7 @@ TEST_CASE("serve: SIGINT ends it as SIGTERM does", "[e2e][tools]") {
 }
 
 TEST_CASE("serve: a backend ends with the process that started it", "[e2e][tools]") {
-  // The shell in between starts a backend, says which, and is killed.
+  // The shell in between starts a backend, prints its process id, and is killed.
   auto shell = start_program({"/bin/sh",
                               "-c",
                               std::string(SIGNALBOX_PROGRAM) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of a ChannelWorld: the filter on its route, and a picker that keeps calls on hosts.
+// Sessions of a ChannelWorld: the filter on the route, and a picker that keeps calls on hosts.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::test {
 
-/// A session whose cookies have that path.
+/// A session filter with this cookie path.
 inline lb::FilterChainPtr session_chain(const std::string& cookie_path) {
   const StatefulSessionFilter session{.cookie =
                                           SessionCookie{.name = "session", .path = cookie_path}};
@@ -26,8 +26,8 @@ inline lb::FilterChainPtr session_chain(const std::string& cookie_path) {
   return lb::FilterChains(filters, {}).with({&no_overrides, &no_overrides, &no_overrides});
 }
 
-/// Each call begins a session with the endpoint that is picked. The first pick goes to the first
-/// connection, the second to the second; the last connection has all picks that follow.
+/// Each call begins a session with the picked endpoint. The first pick goes to the first
+/// connection, the second pick to the second. The last connection has all further picks.
 inline ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
   std::vector<std::string> hosts;
   hosts.reserve(connections.size());

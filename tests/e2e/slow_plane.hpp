@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlowPlane — a control plane that answers each request in full, one after the other, and takes its
-// time for each resource.
+// SlowPlane — a control plane that answers each request in full, one after the other, and takes a
+// fixed time for each resource.
 //
 //   client ─▶ request ─▶ [SlowPlane] ─▶ 20 ms for each resource named ─▶ response
 //
-// It answers whatever asks for anything, before it reads the next request; where there is no nonce
-// it cannot know that it has answered already. As real ones it passes over what carries an old
-// nonce: another request follows. An ACK that asks for nothing else is not answered.
+// It answers every request that asks for resources before it reads the next request. Without a
+// nonce it cannot know that it has answered already. Like real control planes it ignores requests
+// with an old nonce, since another request follows. It does not answer an ACK that asks for no
+// further resource.
 
 #pragma once
 
@@ -100,7 +101,7 @@ class SlowPlane {
    private:
     SlowPlane& plane_;
     std::map<std::string, std::set<std::string>> names_;  // By type URL.
-    std::map<std::string, std::string> newest_;           // The same: the last nonce.
+    std::map<std::string, std::string> newest_;           // The last nonce by type URL.
     int nonces_ = 0;
     grpc::Alarm alarm_;
     grpc::ByteBuffer incoming_;

@@ -54,7 +54,7 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
     record.forget_connection();
     attempt.reset();
     char byte = 0;
-    CHECK(::recv(taken, &byte, 1, 0) == 0);  // The end, and not a byte before.
+    CHECK(::recv(taken, &byte, 1, 0) == 0);  // The connection's end, without a byte before it.
     CHECK(graveyard.wait_for(1));
     ::close(taken);
   }
@@ -80,7 +80,7 @@ TEST_CASE("tcp_connector: IPv6 addresses are addresses", "[io][tcp]") {
   Graveyard graveyard;
   Record record;
   const auto connector = start(graveyard);
-  // Whether or not this machine has IPv6, it is known what was meant.
+  // The error depends on this machine's IPv6, but the address was understood.
   const auto attempt = connector->connect({Address("[::1]:1")}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK_FALSE(absl::StrContains(record.status().message(), "no IP address"));
@@ -100,7 +100,7 @@ TEST_CASE("tcp_connector: an idle connection that the server ends is made anew",
     ::close(idle);
     const int again = server.take_one();
     CHECK(again >= 0);
-    Record later;  // Who hears of it after that.
+    Record later;  // Gets later events.
     const auto other = connector->connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
     CHECK(record.words() == Words{"connected"});
@@ -134,8 +134,8 @@ TEST_CASE("tcp_connector: who closes at once is not connected to again at once",
   CHECK(std::chrono::steady_clock::now() - begun >= TcpConnector::kStood);
 }
 
-// All three connections stand by the time that the thread looks, and so it knows of both that are
-// left when the one is given up.
+// All three connections exist when the thread looks, so it knows of the other two when the first is
+// given up.
 TEST_CASE("tcp_connector: an attempt that was given up is not heard of", "[io][tcp]") {
   Graveyard graveyard;
   Record given_up;

@@ -27,7 +27,8 @@ bool begins_with(const metrics::LabelValues& values, const metrics::LabelValues&
   return values.size() >= first.size() && std::equal(first.begin(), first.end(), values.begin());
 }
 
-// How many trees have this cluster as one of their nodes: itself routed, or a leaf below one.
+// The number of trees that have this cluster as a node: routed itself, or as a leaf below a routed
+// cluster.
 std::map<std::string, int> trees_by_cluster(const Topology& topology) {
   std::map<std::string, int> trees;
   for (const TargetModel& target : topology.targets) {

@@ -88,7 +88,8 @@ void Calls::note_wishes(const Call& call) {
     wished_[host] = setting_.clock.now();
 }
 
-// Whatever goes wrong, it says where the call went, and nothing that the client knows.
+// Whatever goes wrong, the cookie says where the call went, and nothing that the client knows
+// already.
 void Calls::check_set_cookie(const Call& call) {
   if (call.set_cookie.empty()) return;
   ++counts_[call.pick.cluster()->name().str()].cookies;
@@ -151,7 +152,7 @@ void Calls::end(std::uint64_t number, CallState how) {
   setting_.reclaimer->sweep();
 }
 
-// What a backend has to say is told to those who count the call.
+// Reports the backend's answer to the call's trackers.
 void Calls::end_receipt(Call& call, CallState how) {
   constexpr int kDeadlineExceeded = 4;
   constexpr int kUnavailable = 14;
@@ -215,7 +216,7 @@ void Calls::start_slow_read(const std::string& path, Duration pause, Duration ho
   setting_.clock.after(pause, [this, number, hold] { finish_slow_read(number, hold); });
 }
 
-// What Router::pick does, with all the time in the world between its lines.
+// The steps of Router::pick, with arbitrary time between them.
 void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
   SlowRead& read = slow_reads_.at(number);
   const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*cell_);

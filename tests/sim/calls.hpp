@@ -5,7 +5,7 @@
 //   start ─▶ Router::pick ─┬▶ complete: runs, ends
 //                          ├▶ queue, or fail of a wait_for_ready call: waits ◀─ published()
 //                          └▶ fail, drop: ends
-//   start_slow_read ─▶ a snapshot in the hand ─▶ later: route, pick, references, all from that one
+//   start_slow_read ─▶ holds a snapshot ─▶ later: route, pick, references, all from that snapshot
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace signalbox::sim {
 
-/// How a call ended, or what it does.
+/// How a call ended, or its state until then.
 enum class CallState : std::uint8_t { kWaiting, kRunning, kCompleted, kFailed, kDropped, kExpired };
 
 struct Call {
@@ -33,13 +33,13 @@ struct Call {
   std::optional<Instant> deadline;
   Duration length{};
   std::optional<std::uint64_t> client;
-  std::string cookie;      ///< As sent.
-  std::string set_cookie;  ///< Of the response, once it runs.
+  std::string cookie;      ///< As sent with the request.
+  std::string set_cookie;  ///< The response's Set-Cookie, once the call runs.
   lb::Pick pick;
   CallState state = CallState::kWaiting;
 };
 
-/// What one data plane counts of a cluster.
+/// The counts of one data plane for a cluster.
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
   std::int64_t running = 0;
@@ -54,7 +54,7 @@ struct CallCounts {
   }
 };
 
-/// References taken by hand, out of an old snapshot.
+/// References that are taken by hand, out of an old snapshot.
 struct SlowRead {
   std::uint64_t reader = 0;
   const lb::Snapshot* snapshot = nullptr;
@@ -66,7 +66,7 @@ struct SlowRead {
 
 class Calls {
  public:
-  /// `target`: whose calls, for stories.
+  /// `target`: the target of the calls, for the trace.
   Calls(Setting& setting, std::string target, std::shared_ptr<lb::SnapshotCell> cell)
       : setting_(setting),
         target_(std::move(target)),
@@ -78,10 +78,11 @@ class Calls {
     bool wait_for_ready = false;
     std::optional<Duration> deadline;
     Duration length{};
-    std::optional<std::uint64_t> client = std::nullopt;  ///< Who calls, with his cookie.
+    /// The calling client; its cookie is sent.
+    std::optional<std::uint64_t> client = std::nullopt;
   };
 
-  /// Somebody who keeps the cookies that calls of this path are answered with.
+  /// Adds a client that keeps the cookies from responses to its calls of this path.
   std::uint64_t add_client(const std::string& path);
 
   void remove_client(std::uint64_t client) { clients_.erase(client); }
@@ -97,17 +98,17 @@ class Calls {
     clients_.at(client).cookie = std::move(cookie);
   }
 
-  /// When a session's call last wished for a host, or was sent there.
+  /// The last time at which a session's call wished for a host or was sent there.
   const std::map<Address, Instant>& wished() const { return wished_; }
 
   /// Returns the number of the call, and its state after the first pick.
   std::uint64_t start(const Plan& plan);
   void start_slow_read(const std::string& path, Duration pause, Duration hold);
 
-  /// A snapshot was published: calls that wait ask again soon.
+  /// Tells that a snapshot was published: waiting calls pick again soon.
   void published();
 
-  /// Which clusters may have which leaves, from all that was ever configured.
+  /// Adds a leaf that calls of the cluster may reach; collects all configurations so far.
   void may_reach(const std::string& cluster, const std::string& child) {
     below_[cluster].insert(child);
   }
@@ -116,19 +117,20 @@ class Calls {
 
   const std::map<std::uint64_t, SlowRead>& slow_reads() const { return slow_reads_; }
 
-  /// Each cluster reference that calls hold, and how many hold it; in order of name and age.
+  /// Each cluster reference that calls hold, and the number of its holders; in order of name and
+  /// age.
   std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> references() const;
 
-  /// Of each cluster that calls were routed to.
+  /// The counts of each cluster that calls were routed to.
   const std::map<std::string, CallCounts>& counts() const { return counts_; }
 
-  /// Calls that run now, by the leaf that their host belongs to.
+  /// The number of running calls, by the leaf of their host.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
-  /// Counts each time that in_flight() changed.
+  /// The number of changes of in_flight() so far.
   std::uint64_t moves() const { return moves_; }
 
-  /// How the last calls ended; kept for those started by probe().
+  /// How a call started by probe() ended.
   struct Ending {
     CallState state = CallState::kWaiting;
     std::string cluster;
@@ -139,7 +141,7 @@ class Calls {
     std::string set_cookie;  ///< As received.
   };
 
-  /// A call whose ending is kept until forget_endings().
+  /// Starts a call; its ending is kept until forget_endings().
   std::uint64_t probe(const Plan& plan);
 
   std::uint64_t probe(const std::string& path, Duration deadline) {
@@ -152,7 +154,7 @@ class Calls {
 
   std::uint64_t started() const { return started_; }
 
-  /// All receipts are given back: the data plane is gone.
+  /// Ends all calls: the data plane is gone.
   void end_all();
 
  private:

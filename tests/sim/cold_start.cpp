@@ -70,7 +70,7 @@ class SlowControlPlane final : public actors::AdsTransport {
     SlowControlPlane& to;
   };
 
-  // An ACK that asks for nothing else is not answered.
+  // The server does not answer an ACK that asks for no further resource.
   void read(const std::string& bytes) {
     ++requests_;
     events_->written();
@@ -197,7 +197,7 @@ class ColdWorld {
       pass(milliseconds(100));
     ColdStart result;
     result.until_last_call = setting_.clock.now() - begin;
-    pass(std::chrono::seconds(30));  // Timers that still run.
+    pass(std::chrono::seconds(30));  // For timers that still run.
     result.requests = plane_->requests();
     result.broken = setting_.complaints.sentences();
     for (const auto& caller : callers_) {

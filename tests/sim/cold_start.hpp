@@ -2,12 +2,12 @@
 //
 // Cold start — many targets open at once, and the control plane is slow: 20 ms for each resource.
 //
-//   200 × OpenChannel ─▶ real actors ─▶ requests ─▶ [a server that answers each one in full]
-//                            └▶ snapshots ─▶ a call of each target, which waits
+//   200 × OpenChannel ─▶ real actors ─▶ requests ─▶ [a server that answers each request in full]
+//                            └▶ snapshots ─▶ one waiting call per target
 //
-// The server works on one request after the other, and answers whatever asks for anything, be its
-// nonce old or missing. What must hold: no call fails, and requests are few, so that the server's
-// work does not grow with the square of the targets.
+// The server handles one request after the other. It answers every request that asks for resources,
+// even with an old or missing nonce. No call may fail, and requests must be few, so that the
+// server's work does not grow with the square of the targets.
 
 #pragma once
 
@@ -22,10 +22,10 @@ namespace signalbox::sim {
 struct ColdStart {
   std::uint64_t requests = 0;
   Duration until_last_call{};       ///< From the first channel to the last call's pick.
-  std::vector<std::string> broken;  ///< Sentences; empty: all held.
+  std::vector<std::string> broken;  ///< Broken sentences; empty: all held.
 };
 
-/// `apart`: how long after a channel the next one is opened.
+/// `apart`: the time between the openings of two channels.
 ColdStart run_cold_start(std::uint64_t seed, std::size_t targets, Duration apart);
 
 }  // namespace signalbox::sim

@@ -32,7 +32,7 @@ void Faults::begin() {
   }
 }
 
-// Each has a rhythm of its own.
+// Each fault has a rhythm of its own.
 void Faults::strike_soon(Fault fault) {
   FakeChance& dice = setting_.faults.dice(fault);
   setting_.clock.after(dice.between(milliseconds(20), milliseconds(600)), [this, fault, &dice] {
@@ -80,7 +80,7 @@ void Faults::strike_actors(Fault fault, FakeChance& dice) {
     stage_.freeze(dice.between(milliseconds(10), seconds(5)));
   } else {
     stage_.starve_somebody(dice.between(milliseconds(1), milliseconds(300)), dice);
-    // Much arrives while he is behind.
+    // Much arrives while the actor is behind.
     if (dice.percent(25)) change_(dice);
     if (dice.percent(50)) setting_.connector->reset(any_host(dice));
   }
@@ -103,7 +103,7 @@ void Faults::kill_somebody(FakeChance& dice) {
 
 // --- backends ---------------------------------------------------------------
 
-// One host, or every host of a cluster; what was struck before may recover.
+// Strikes one host, or every host of a cluster. A struck host may recover.
 void Faults::strike_backend(Fault fault, FakeChance& dice) {
   if (fault == Fault::kBackendFlaps) return flap(any_host(dice), 5);
   if (fault == Fault::kSwizzleClog) return swizzle_clog(dice);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults — brings about those faults of the menu that come by themselves.
+// Faults — fires the faults of the menu that come by themselves.
 //
-//   FakeFaults (menu, dice) ─▶ [Faults]: every now and then ─▶ fakes, stage, world
+//   FakeFaults (menu, dice) ─▶ [Faults]: from time to time ─▶ fakes, stage, world
 //
-// The others are where they belong: in the fakes, at each response, connection, message or call.
+// The other faults are in the fakes: at each response, connection, message or call.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace signalbox::sim {
 
 class Faults {
  public:
-  /// How the world's configuration changes once more, by these dice.
+  /// Changes the world's configuration once more, with these dice.
   using Change = std::function<void(FakeChance& dice)>;
 
   Faults(Setting& setting, Stage& stage, const Topology& topology, Change change)
@@ -26,10 +26,10 @@ class Faults {
 
   void begin();
 
-  /// Ends an actor of any kind.
+  /// Kills an actor of any kind.
   void kill_somebody(FakeChance& dice);
 
-  /// Nothing goes wrong any more, and what went wrong is repaired.
+  /// Stops all faults and repairs their damage.
   void end();
 
  private:

@@ -15,7 +15,7 @@ using Touched = std::set<std::string>;
 
 constexpr char kLate[] = "late-";
 
-// Of a table of changes, each of which says how often it comes in a hundred.
+// Draws a change from a table; each row has its frequency in percent.
 template <typename Rows>
 const auto& draw_row(const Rows& rows, FakeChance& chance) {
   auto left = static_cast<unsigned>(chance.below(100));
@@ -64,7 +64,7 @@ LocalityModel& any_locality(ClusterModel& cluster, FakeChance& chance) {
   return priority[chance.below(priority.size())];
 }
 
-// One of them all; null: there is none.
+// Any locality of all; null: there is none.
 HostModel* any_host(ClusterModel& cluster, FakeChance& chance) {
   std::vector<HostModel*> hosts;
   for (PriorityModel& priority : cluster.priorities) {
@@ -153,7 +153,7 @@ void change_health(ClusterModel& cluster, FakeChance& chance) {
   host->*status = !(host->*status);
 }
 
-// A whole priority fails, or is well again: panic, if there is any.
+// A whole priority becomes unhealthy or healthy again. This causes panic where a threshold is set.
 void change_all_health(ClusterModel& cluster, FakeChance& chance) {
   PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
   const bool unhealthy = chance.percent(60);
@@ -210,7 +210,7 @@ void change_ejection(ClusterModel& cluster, FakeChance& chance) {
   cluster.ejects = chance.percent(50);
 }
 
-// From "at once" to "an hour, as nobody says".
+// From 0 (at once) to unset (CDS says no idle_timeout: an hour).
 void change_idle_timeout(ClusterModel& cluster, FakeChance& chance) {
   cluster.idle_seconds = chance.one_of(
       std::vector<std::optional<unsigned>>{std::nullopt, 0, 3, 20, 60, 600, 600, 1800});
@@ -234,7 +234,7 @@ void change_spread(ClusterModel& cluster, FakeChance& chance) {
       chance.one_of(std::vector<std::optional<unsigned>>{std::nullopt, std::nullopt, 0, 30, 100});
 }
 
-// EDS becomes DNS, and DNS EDS; the rest stays as it was.
+// Turns EDS into DNS and DNS into EDS; other settings stay.
 void change_kind(const std::string& name, ClusterModel& cluster, FakeChance& chance) {
   if (cluster.kind == ClusterKind::kEds) {
     cluster.kind = ClusterKind::kDns;
@@ -293,7 +293,7 @@ std::vector<std::pair<std::string, unsigned>> deal_targets(const Topology& topol
   return targets;
 }
 
-// --- mutations: each returns what it touched ---------------------------------
+// --- mutations: each returns the touched resources ----------------------------
 
 TargetModel& any_target(Topology& topology, FakeChance& chance) {
   return topology.targets[chance.below(topology.targets.size())];
@@ -306,7 +306,7 @@ Touched mutate_route(Topology& topology, FakeChance& chance) {
   return {""};
 }
 
-// Who is left without a virtual host gets one back with the next change.
+// A target without a virtual host gets one back with the next change of this kind.
 Touched mutate_virtual_host(Topology& topology, FakeChance& chance) {
   const auto left_out = std::ranges::find_if(
       topology.targets, [](const TargetModel& target) { return target.for_somebody_else; });
@@ -394,7 +394,7 @@ Touched mutate_spread(Topology& topology, FakeChance& chance) {
   return {name};
 }
 
-// Sessions are switched on and off, or are another path's.
+// Switches sessions on or off, or moves them to another path.
 Touched mutate_sessions(Topology& topology, FakeChance& chance) {
   TargetModel& target = any_target(topology, chance);
   if (target.sessions && chance.percent(50)) {

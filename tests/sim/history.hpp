@@ -4,8 +4,8 @@
 //
 //   chance ─▶ make_topology ─▶ Topology ◀─ mutate, by a table of kinds of change ◀─ chance
 //
-// What the control plane says stays valid: no gap between priorities, no locality twice in one, no
-// host in two places.
+// The control plane's configuration stays valid: no gap between priorities, no locality twice in a
+// priority, no host in two places.
 
 #pragma once
 
@@ -19,20 +19,20 @@ namespace signalbox::sim {
 
 using testing::FakeChance;
 
-/// A first world: one target or two, routes to a few clusters of every kind.
+/// A first topology: one target or two, routes to a few clusters of every kind.
 Topology make_topology(FakeChance& chance);
 
-/// What a mutation touched: names of clusters, or "" for listeners and routes.
+/// The resources that a mutation touched: names of clusters, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
-/// What routes and aggregates name exists from now on (but for the ghost, which never does), and
-/// nobody is left out.
+/// Makes all clusters exist that routes and aggregates name, except kGhost. Every target gets a
+/// virtual host.
 void complete(Topology& topology);
 
-/// As complete(), and changes a little of every leaf, so that each policy is told something new.
+/// As complete(), and changes a little of every leaf, so that each policy gets an update.
 void touch_everything(Topology& topology);
 
-/// So that whoever is kept for a session's sake is let go within ten minutes.
+/// After this every host that only sessions keep is released within ten minutes.
 void shorten_idle_timeouts(Topology& topology);
 
 /// Every host of every leaf moves to another locality of its priority's place.

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
 constexpr std::uint64_t kDraws = 12;
 
-// Every cluster that the selector can choose, found by choosing.
+// Every cluster that the selector can choose, found by calling it.
 std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
   std::set<ClusterName> names;
   for (const char* path : kPaths) {
@@ -25,7 +25,7 @@ std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
   return names;
 }
 
-// Asks the picker as a call would. What it asks for in turn is told, not swallowed.
+// Asks the picker as a call would, and passes the picker's own asks on.
 bool knows(const Picker& picker, const ClusterName& cluster) {
   const PickResult result = picker.pick({kPaths[0], nullptr, &cluster, 7});
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
@@ -78,8 +78,8 @@ void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeCompla
   }
 }
 
-// A leaf found by EDS has a service of its own name, one found by DNS has none: two counts, as long
-// as calls of both run.
+// An EDS leaf has a service name of its own, a DNS leaf has none. A leaf that changed between them
+// has two counts while calls of both run.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           lb::RequestLimits& counted,

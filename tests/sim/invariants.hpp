@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// invariants — what holds after every step, whatever the order and the faults.
+// invariants — conditions that hold after every step, whatever the order and the faults.
 //
-// Each function is named like its sentence, and complains with it. More that holds at every step
-// is looked after by the fakes, where it can be seen: FakeControlPlane (each response has one
-// answer; one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed),
-// Calls (one end per call, connections of the chosen cluster), Stage (nobody dies of itself).
+// Each function has its sentence's name, and complains with that sentence. The fakes check further
+// conditions of every step where they can see them: FakeControlPlane (each response has one answer;
+// one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed), Calls (one
+// end per call, connections of the chosen cluster), Stage (no actor dies of itself).
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::sim {
 
-/// What was last published, as far as the next one is compared with it.
+/// The parts of the last publication that the next publication is compared with.
 struct LastPublished {
   std::uint64_t sequence = 0;
   Generation generation = 0;

@@ -5,10 +5,10 @@
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
 //                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
 //
-// --twice: each seed once more, in a new process, and the hashes must agree.
-// --fresh: the first seed is made of this text. A revision has seeds of its own, and always the
-// same ones: what fails on a change fails again, and no day is luckier than another.
-// --cold-start: instead of worlds, so many targets that open at once against a slow control plane.
+// --twice: runs each seed again in a new process; the hashes must agree.
+// --fresh: the first seed is made of this text. Each revision has seeds of its own, always the same
+// ones. A failure of a revision is therefore reproducible.
+// --cold-start: instead of worlds, opens so many targets at once against a slow control plane.
 
 #include <algorithm>
 #include <chrono>
@@ -51,13 +51,13 @@ struct Options {
   std::string pinned;
 };
 
-/// What to run: a seed, with its own menu or with this one.
+/// A seed to run; `menu` replaces the seed's own menu.
 struct Job {
   std::uint64_t seed = 0;
   absl::optional<Menu> menu;
 };
 
-// "SEED [FAULT,FAULT…]", and # for what was wrong.
+// A pinned line: "SEED [FAULT,FAULT…]"; the text behind # describes the failure.
 absl::optional<Job> pin_of(const std::string& line) {
   std::istringstream words(line.substr(0, line.find('#')));
   Job job;
@@ -108,12 +108,12 @@ std::string hash_text(const Outcome& outcome) {
   return text;
 }
 
-// In one piece: other workers write too.
+// Writes in one piece, because other workers write too.
 void say(const std::string& text) {
   std::cout << text << std::flush;
 }
 
-// Where seeds of their own begin: far from those that people choose, and far from each other.
+// The first seed of a revision: far from seeds that people choose, and far from other revisions'.
 std::uint64_t seed_made_of(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text)
@@ -131,7 +131,7 @@ void tell_failure(const Job& job, const Outcome& outcome) {
     absl::StrAppend(&text, "  ", sentence, "\n");
   absl::StrAppend(&text, "the last steps:\n", outcome.story, faults_text(outcome), "\n");
   absl::StrAppend(&text, "again:    ", repro(job), "\n");
-  say(text);  // Before the search, which takes a while.
+  say(text);  // Before the search, which takes long.
   const Shrunk smallest = shrink(job.seed, outcome);
   say(absl::StrCat("smallest: ",
                    repro({job.seed, smallest.menu}),
@@ -139,7 +139,7 @@ void tell_failure(const Job& job, const Outcome& outcome) {
                    "\n"));
 }
 
-// The hash of the seed in a process of its own: other addresses, other hash seeds.
+// The seed's hash from another process, with other addresses and hash seeds.
 std::string hash_elsewhere(const std::string& program, const Job& job) {
   std::string command = absl::StrCat("'", program, "' --hashes --seeds 1 --seed ", job.seed);
   if (job.menu) absl::StrAppend(&command, " --faults ", testing::text_of(*job.menu));
@@ -229,14 +229,14 @@ int run(const Options& options, const std::string& program) {
   return tally.failed == 0 && tally.passed == jobs.size() ? 0 : 1;
 }
 
-// The most requests that so many targets may need: they do not grow with the targets.
+// The most requests that so many targets may need; the bound does not grow with the targets.
 constexpr std::uint64_t kMostRequests = 30;
 
 int run_cold_starts(const Options& options) {
   int failed = 0;
   for (std::uint64_t i = 0; i < options.seeds; ++i) {
     const std::uint64_t seed = options.first + i;
-    // At once, or as fast as an application opens channels.
+    // Channels open at once, or as fast as an application opens them.
     const Duration apart = std::chrono::microseconds(seed % 2 == 0 ? 0 : 200);
     ColdStart start = run_cold_start(seed, options.cold_start, apart);
     if (start.requests > kMostRequests) start.broken.emplace_back("too many requests");

@@ -33,7 +33,7 @@ void write_shuffled(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
-// A small ring is dealt in no time, and large enough for five hosts.
+// A small ring is built quickly, and is large enough for five hosts.
 void write_ring_hash(LoadBalancingPolicy& policy) {
   known::ring_hash::v3::RingHash message;
   message.mutable_minimum_ring_size()->set_value(64);
@@ -52,7 +52,7 @@ using RoundRobin = known::round_robin::v3::RoundRobin;
 using PickFirst = known::pick_first::v3::PickFirst;
 using LeastRequest = known::least_request::v3::LeastRequest;
 
-// The first is what CDS means when it says nothing.
+// The first row is the policy that CDS means when it names none.
 constexpr PolicyRow kRows[] = {
     {"default", Connects::kAll, Chooses::kEverybody, nullptr},
     {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},

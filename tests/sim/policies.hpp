@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policies — the policies that a cluster may have, a row each: its configuration, its promises.
+// policies — the policies that a cluster may have, one row each: configuration and promises.
 //
 //   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: for resources
 //                                                     └▶ connects, chooses: for quiescence and
@@ -17,27 +17,27 @@
 
 namespace signalbox::sim {
 
-/// Which hosts of the priority in use have a connection at rest.
+/// The hosts of the priority in use that have a connection at rest.
 enum class Connects : std::uint8_t {
   kAll,
   kOne,
   kOnePerLocality,
-  kAsked  ///< Those that calls have asked for, at most one each.
+  kAsked  ///< Hosts that calls have asked for, at most one connection each.
 };
 
 /// Where calls go at rest.
 enum class Chooses : std::uint8_t {
-  kEverybody,       ///< Each host in use has its share.
-  kOne,             ///< All to the same.
-  kOnePerLocality,  ///< All of a locality to the same.
-  kByHash           ///< Equal hashes to the same, whatever the call's chance.
+  kEverybody,       ///< Each host in use has a share.
+  kOne,             ///< All calls to the same host.
+  kOnePerLocality,  ///< All calls of a locality to the same host.
+  kByHash           ///< Equal hashes to the same host, whatever the call's random draw.
 };
 
 struct PolicyRow {
   const char* name;
   Connects connects;
   Chooses chooses;
-  /// Its xDS configuration; null: CDS says nothing of a policy.
+  /// The policy's xDS configuration; null: CDS has no load_balancing_policy.
   void (*write)(envoy::config::cluster::v3::LoadBalancingPolicy& policy);
 };
 

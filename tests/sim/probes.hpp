@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probes — health checks of the simulated backends, some of whom flap.
+// Probes — health checks of the simulated backends; some backends flap.
 //
-//   health_checker ─▶ [Probes] ◀─ how the backend is, and whether it is the hour to fail
+//   health_checker ─▶ [Probes] ◀─ the backend's state, and the hours in which it flaps
 //
-// It has no dice: whether an address fails its probes in some two seconds is drawn from seed,
-// address and time alone, so that the stories of seeds stay what they are.
+// Probes draws no random numbers. Whether an address fails its probes for about two seconds depends
+// on seed, address and time alone. A seed's story is therefore the same as without probes.
 
 #pragma once
 
@@ -25,7 +25,7 @@ class Probes final : public actors::HealthProber {
 
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
-  /// From now on nobody flaps.
+  /// No backend flaps from now on.
   void end_flapping() { is_flapping_ = false; }
 
  private:

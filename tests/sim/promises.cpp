@@ -12,10 +12,11 @@
 namespace signalbox::sim {
 namespace {
 
-// The rarest host has one call in sixty at least: none is missed in so many, whatever the seed.
+// The rarest host gets at least one call in sixty: with so many picks every seed reaches every
+// host.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
-constexpr unsigned kFewest = 8;  // Calls at once, so that each host has its share of them.
+constexpr unsigned kFewest = 8;  // Concurrent calls, so that each host gets its share.
 
 std::optional<std::uint64_t> hash_of(std::uint64_t pick) {
   return (pick % kHashes) * 0x9e3779b97f4a7c15ULL;
@@ -105,7 +106,8 @@ void check_cluster(const Picker& picker,
   if (drops < 100) check_choice(seen, leaf, model, complaints);
 }
 
-// Which tier a call is for is not seen from outside; what is: nobody else's host takes it.
+// A call's tier is not visible from outside. Visible is that only hosts of tiers with a load take
+// calls.
 void check_tiers(const Picker& picker,
                  const std::string& cluster,
                  const Topology& topology,
@@ -130,7 +132,7 @@ void check_tiers(const Picker& picker,
   }
 }
 
-// Calls reach it in numbers, and its policy leaves out who is ejected.
+// Whether the leaf gets many calls, and its policy leaves ejected hosts out.
 bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
   if (!model.ejects || model.kind != ClusterKind::kEds || drop_percent(model) >= 100) return false;
   if (limit(model).value_or(kFewest) < kFewest) return false;

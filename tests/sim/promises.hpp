@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// promises — what each policy promises of its picks, asked of the snapshot once all is quiet.
+// promises — the promises of each policy, checked with picks from the snapshot at rest.
 //
-//   snapshot's picker ◀─ many picks of each cluster ─▶ who was chosen ─▶ PolicyRow::chooses
+//   snapshot's picker ◀─ many picks of each cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
 //
-// No call begins: the trackers that picks name are left alone. What pickers ask for is told.
+// No call begins: the trackers of picks are not used. Asks of pickers are passed on.
 
 #pragma once
 
@@ -17,30 +17,31 @@
 
 namespace signalbox::sim {
 
-/// Asks for whatever policies_keep_their_promises() will: some connect only for that.
+/// Makes the asks that policies_keep_their_promises() will make: some policies connect only when
+/// asked.
 void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target);
 
-/// Where hosts are up, and it was asked some seconds ago: who spreads reaches each of them, who
-/// picks one stays with it, equal hashes go to the same; and nothing is refused without a reason,
-/// so that no breaker holds what ended calls once took.
+/// Precondition: hosts are up, and ask_by_hash() ran some seconds ago. A policy that spreads calls
+/// reaches every host. A policy that picks one host stays with it. Equal hashes go to the same
+/// host. No pick is refused without a reason, so no breaker keeps the tokens of ended calls.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
                                   FakeComplaints& complaints);
 
-/// A host that calls can be failed at, so that outlier detection must set it aside (A50).
+/// A host that outlier detection must set aside when calls fail there (A50).
 struct Suspect {
-  std::string cluster;  ///< As routed.
+  std::string cluster;  ///< The routed cluster.
   Address host;
 };
 
-/// The host that is chosen most, of a cluster of the target that ejects, whose policy minds it,
-/// with another host to go to; none: there is no such cluster.
+/// The most chosen host of a cluster of the target. The cluster ejects hosts, its policy leaves
+/// ejected hosts out, and it has another host. nullopt: there is no such cluster.
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
                                     const Topology& topology);
 
-/// Whether calls would still go to it.
+/// Whether calls would still go to the host.
 bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect);
 
 }  // namespace signalbox::sim

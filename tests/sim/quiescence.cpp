@@ -35,16 +35,16 @@ bool may_refuse(const ClusterModel& leaf) {
   return drop_percent(leaf) != 0 || limit(leaf).has_value();
 }
 
-// What `trees` trees that serve from the leaf hold, taken out of `wanted`.
+// Removes the connections that `trees` trees on this leaf need from `wanted`.
 void take_what_is_needed(const std::string& leaf,
                          const ClusterModel& model,
                          int trees,
                          std::map<Address, int>& wanted,
                          FakeComplaints& complaints) {
-  // All addresses of a name are one endpoint: one of them is connected.
+  // All addresses of a DNS name are one endpoint, and one of them is connected.
   const bool by_name = model.kind == ClusterKind::kDns;
   const Connects connects = model.policy->connects;
-  // Where nothing is let through, nobody asks pick_first for a connection that was lost.
+  // When all calls are dropped, no call asks pick_first to replace a lost connection.
   const auto may_be = [&, all_dropped = drop_percent(model) >= 100](int connections) {
     return connections == trees || (all_dropped && connections < trees);
   };
@@ -75,7 +75,7 @@ void take_what_is_needed(const std::string& leaf,
                      absl::StrCat(leaf, ": ", in_all, " for ", trees));
 }
 
-// How many cds serve from a leaf: one for each cluster that a target routes to.
+// The number of trees that serve from a leaf: one for each cluster that a target routes to.
 std::map<std::string, int> trees_by_leaf(const Topology& topology) {
   std::map<std::string, int> trees;
   for (const TargetModel& target : topology.targets) {
@@ -251,7 +251,7 @@ void hosts_that_move_keep_their_connections(
   const auto now = setting.connector->standing();
   for (const auto& [leaf, trees] : trees_by_leaf(topology)) {
     const ClusterModel& model = topology.clusters.at(leaf);
-    // Of a name's addresses one is connected, and others where sessions wish for them.
+    // One address of a DNS name is connected, and further ones where sessions wish for them.
     if (model.policy->connects != Connects::kAll || model.kind == ClusterKind::kDns) continue;
     for (const Address& host : best_hosts(leaf, model)) {
       const auto then = before.find(host);
@@ -260,7 +260,7 @@ void hosts_that_move_keep_their_connections(
       std::vector<std::uint64_t> kept;
       if (found != now.end())
         std::ranges::set_intersection(then->second, found->second, std::back_inserter(kept));
-      // What a session alone held in another tree may have been let go.
+      // A connection that only a session held in another tree may have been released.
       const auto needed = std::min(then->second.size(), static_cast<std::size_t>(trees));
       complaints.require(
           kept.size() >= needed, "an endpoint that moves keeps its connection", host.str());

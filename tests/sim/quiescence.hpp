@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quiescence — what holds once nothing goes wrong any more and time has passed.
+// quiescence — conditions that hold once faults have ended and time has passed.
 //
-// Each function is named like its sentence, and complains with it.
+// Each function has its sentence's name, and complains with that sentence.
 
 #pragma once
 
@@ -20,36 +20,37 @@ void subscribed_is_what_can_be_reached(const Setting& setting,
 
 void every_response_was_answered(const Setting& setting, FakeComplaints& complaints);
 
-/// A56: never a lower priority while a higher one is usable; and the configuration in use is the
-/// last valid one, since only that leads there.
+/// A56: calls never go to a lower priority while a higher one is usable. The configuration in use
+/// is the last valid one, since only that configuration leads to these hosts.
 void calls_go_to_the_best_hosts(const Calls& calls,
                                 const TargetModel& target,
                                 const Topology& topology,
                                 FakeComplaints& complaints);
 
-/// Who waits is wait_for_ready, for a cluster that cannot serve, and would have been told so; not
-/// for one that no route leads to any more: it would wait for ever (A31-17).
+/// A waiting call is wait_for_ready, and its cluster cannot serve, so that another call would fail.
+/// Calls of a cluster that no route names any more must not wait: they would wait for ever
+/// (A31-17).
 void nobody_waits_without_a_reason(const Calls& calls,
                                    const TargetModel& target,
                                    const Topology& topology,
                                    FakeComplaints& complaints);
 
-/// A31-15: what calls hold is subscribed to, though no route leads there any more.
+/// A31-15: a cluster that calls hold is subscribed to, even when no route names it any more.
 void clusters_of_calls_are_subscribed(const Calls& calls,
                                       const Setting& setting,
                                       FakeComplaints& complaints);
 
-/// A88: the control plane is there, so no call that fails would say that it is not.
+/// A88: the control plane is reachable, so no failing call says that it is not.
 void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
                                              FakeComplaints& complaints);
 
-/// No leaked subchannel, no leaked attempt, none missing.
+/// No subchannel and no attempt is leaked, and none is missing.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);
 
-/// `before`: the connections that stood before the hosts moved. Those of who picks first may go,
-/// and those of who connects when asked: in another priority nobody has asked yet.
+/// `before`: the open connections before the hosts moved. Policies that pick first or connect when
+/// asked may lose theirs: no call has asked them in the new priority yet.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,

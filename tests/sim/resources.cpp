@@ -65,7 +65,7 @@ envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
   return host.degraded ? envoy::config::core::v3::DEGRADED : envoy::config::core::v3::HEALTHY;
 }
 
-// At most so many calls at once (A32).
+// The limit of concurrent calls (A32).
 void set_limit(const ClusterModel& model, Cluster& cluster) {
   if (const auto most = limit(model)) {
     auto* threshold = cluster.mutable_circuit_breakers()->add_thresholds();
@@ -73,7 +73,7 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
   }
 }
 
-// Quick to judge and quick to forgive, so that both happen within the turmoil (A50).
+// Short intervals, so that ejection and return both happen within the turmoil (A50).
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
   if (!model.ejects) return;
   auto& settings = *cluster.mutable_outlier_detection();
@@ -88,8 +88,8 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
-// Every third cluster is probed, as often as it is looked for those who answer badly; on long days
-// often enough that who came back is known to be back when calls are looked at.
+// Every third cluster is probed, as often as outlier detection sweeps. On long days the interval is
+// still short enough: a recovered host is known to be healthy when calls are checked.
 void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   if (number_of(cluster.name()) % 3 != 0) return;
   auto& check = *cluster.add_health_checks();
@@ -101,7 +101,7 @@ void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   check.mutable_tcp_health_check();
 }
 
-// How long sessions keep their hosts, and which (A55, A75).
+// How long sessions keep their hosts, and in which health states (A55, A75).
 void set_affinity(const ClusterModel& model, Cluster& cluster) {
   if (model.idle_seconds) {
     envoy::extensions::upstreams::http::v3::HttpProtocolOptions options;
@@ -119,7 +119,7 @@ void set_affinity(const ClusterModel& model, Cluster& cluster) {
     statuses->add_statuses(status);
 }
 
-// How an aggregate spreads its calls, where it says so itself (D1, ENV-31).
+// How an aggregate spreads its calls, when it says so itself (D1, ENV-31).
 void set_spread(const ClusterModel& model, Cluster& cluster) {
   if (model.mode) {
     auto& ours = (*cluster.mutable_metadata()->mutable_filter_metadata())["signalbox"];
@@ -234,7 +234,7 @@ std::string node_bytes() {
 
 std::string bad_listener_bytes(const std::string& name) {
   Listener listener;
-  listener.set_name(name);  // And no api_listener.
+  listener.set_name(name);  // The listener has no api_listener.
   return listener.SerializeAsString();
 }
 
@@ -253,7 +253,7 @@ std::string bad_endpoints_bytes(const std::string& name) {
   ClusterLoadAssignment assignment;
   assignment.set_cluster_name(name);
   auto* locality = assignment.add_endpoints();
-  locality->set_priority(3);  // And no others: a gap.
+  locality->set_priority(3);  // The only priority is 3, so 0 to 2 are a gap.
   locality->mutable_locality()->set_zone("z");
   locality->mutable_load_balancing_weight()->set_value(1);
   return assignment.SerializeAsString();

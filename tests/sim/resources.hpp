@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resources — the model of the world as real xDS bytes, good ones and bad ones.
+// resources — the topology as real xDS bytes, valid and invalid ones.
 
 #pragma once
 
@@ -15,15 +15,15 @@ std::string route_bytes(const TargetModel& target);
 std::string cluster_bytes(const std::string& name, const ClusterModel& cluster);
 std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster);
 
-/// Who we are, for the first request of a stream.
+/// The client's node, for the first request of a stream.
 std::string node_bytes();
 
-/// Named so, and refused by every client.
+/// A resource of this name that every client refuses.
 std::string bad_listener_bytes(const std::string& name);
 std::string bad_cluster_bytes(const std::string& name);
 std::string bad_endpoints_bytes(const std::string& name);
 std::string bad_route_bytes(const std::string& name);
-/// No protobuf message at all.
+/// Bytes that are no protobuf message.
 std::string garbage_bytes();
 
 }  // namespace signalbox::sim

@@ -28,8 +28,8 @@ bool is_named(const std::string& cluster, const std::string& path, const TargetM
                              [&](const auto& choice) { return choice.first == cluster; });
 }
 
-// Where hosts of calls to the cluster are looked up now: in the leaf that is in use; in tiered mode
-// in all.
+// The leaves in which hosts of the cluster's calls are looked up now: the leaf in use, or in tiered
+// mode all leaves.
 std::vector<std::string> leaves_in_use(const Topology& topology, const std::string& cluster) {
   const auto found = topology.clusters.find(cluster);
   if (found == topology.clusters.end()) return {};
@@ -44,7 +44,7 @@ std::string text_of(const std::set<Address>& hosts) {
       hosts, " ", [](std::string* out, const Address& host) { out->append(host.str()); });
 }
 
-// Hosts of names are several addresses of one endpoint: whichever is connected.
+// A DNS host is several addresses of one endpoint; any of them may be connected.
 bool is_of_a_name(const std::string& leaf, const Topology& topology) {
   const auto found = topology.clusters.find(leaf);
   return found == topology.clusters.end() || found->second.kind == ClusterKind::kDns;
@@ -182,7 +182,7 @@ void sessions_stay_where_they_may(const Calls& calls,
   }
 }
 
-// --- who is still needed -------------------------------------------------------
+// --- addresses that are still needed -------------------------------------------
 
 void Needs::note(const Topology& topology, Instant now) {
   for (const Address& address : needed_)
@@ -195,7 +195,8 @@ void Needs::nobody_is_kept_for_nothing(const std::map<Address, Instant>& wished,
                                        const Topology& topology,
                                        const Setting& setting,
                                        FakeComplaints& complaints) const {
-  constexpr Duration kRetention = minutes(16);  // Of priorities that are not needed, and some.
+  // The retention of unneeded priorities (15 minutes), and a margin.
+  constexpr Duration kRetention = minutes(16);
   constexpr Duration kSweep = seconds(5);
   constexpr Duration kRestart = seconds(30);
   const Instant now = setting.clock.now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Setting — all that one seed's world consists of beside its actors: time, dice, fakes, books.
+// Setting — the parts of one seed's world besides its actors: time, dice, fakes, books.
 
 #pragma once
 
@@ -28,7 +28,7 @@ using testing::FakeComplaints;
 using testing::FakeFaults;
 using testing::Fault;
 
-/// When a world begins: far from zero, so that "never" is not confused with "just now".
+/// The instant at which a world begins: far from zero, so that "never" differs from "just now".
 inline Instant begin_of_time() {
   return Instant(std::chrono::hours(1));
 }

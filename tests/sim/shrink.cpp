@@ -10,7 +10,7 @@ namespace {
 
 using testing::Menu;
 
-// Some hundred usual worlds: seconds, in debug half a minute.
+// About a hundred usual worlds: seconds, in debug half a minute.
 constexpr std::uint64_t kMostSteps = 2'000'000;
 
 class Shrinker {
@@ -27,7 +27,7 @@ class Shrinker {
     return sentence_of(outcome) == sentence_;
   }
 
-  // Half of them at once where that is possible, then fewer.
+  // Removes half of the faults at once where possible, then fewer.
   bool take_some_off(Menu& menu) {
     const std::vector<Fault> all(menu.begin(), menu.end());
     for (std::size_t size = (all.size() + 1) / 2; size > 0; size /= 2) {
@@ -61,7 +61,7 @@ Shrunk shrink(std::uint64_t seed, const Outcome& failed) {
   for (const auto& [fault, count] : failed.fired)
     fired.insert(fault);
   Shrinker shrinker(seed, sentence_of(failed));
-  // What never fired made no difference: its dice are its own.
+  // Faults that never fired made no difference, since each fault has its own dice.
   Menu menu = shrinker.still_breaks(fired) ? fired : failed.menu;
   while (!shrinker.tired() && shrinker.take_some_off(menu)) {
   }

@@ -11,19 +11,18 @@
 
 namespace signalbox::sim {
 
-/// The sentence itself: what was said of the case at hand is left out.
+/// The broken sentence without the details of the case.
 std::string sentence_of(const Outcome& outcome);
 
-/// The menu that is left, and whether all of it is known to be needed.
+/// The remaining menu, and whether each of its faults is known to be needed.
 struct Shrunk {
   testing::Menu menu;
   bool finished = true;
 };
 
-/// Takes fault after fault off the menu of `failed` for as long as the seed still breaks the first
-/// sentence that it broke. Every fault that is left is needed; the order of actors is part of the
-/// seed and changes with each, so that a smaller menu may exist that this way does not lead to.
-/// After some two million steps (kMostSteps) it is content with what it has.
+/// Removes faults from the menu of `failed` while the seed still breaks the same first sentence.
+/// Every remaining fault is needed. The order of actors changes with each menu, so this search may
+/// miss a smaller menu. The search ends after about two million steps (kMostSteps).
 Shrunk shrink(std::uint64_t seed, const Outcome& failed);
 
 }  // namespace signalbox::sim

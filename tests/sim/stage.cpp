@@ -32,12 +32,12 @@ const Message* content_of(const caf::type_erased_tuple& message) {
 // How kill() ends an actor: abnormally, and unlike what an actor's own exception looks like.
 constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 
-// How late messages may come on a busy machine.
+// The largest lateness of messages on a busy machine.
 constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
 
-// The priority of an aggregate stands above, and is told of no endpoints.
+// The aggregate's priority stands above override_host and gets no endpoints.
 const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "wrr_locality",
                                                   "weighted_target",
@@ -60,7 +60,7 @@ Stage::Stage(FakeClock& clock,
       trace_(trace),
       system_(configure(config_)),
       coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
-  system_.await_actors_before_shutdown(false);  // Nobody would run them.
+  system_.await_actors_before_shutdown(false);  // No thread would run the actors.
   coordinator_.clock().current_time = clock_.now();
 }
 
@@ -68,7 +68,7 @@ Stage::~Stage() {
   clear();
 }
 
-// What is killed may have children that are met only now.
+// Killed actors may have children that the stage meets only now.
 void Stage::clear() {
   while (!cast_.empty() || !coordinator_.jobs.empty()) {
     coordinator_.clock().cancel_all();
@@ -86,7 +86,8 @@ bool Stage::step(Instant end) {
   if (clock_.now() < frozen_until_) return wait_frozen(end);
   std::vector<std::size_t> ready = runnable();
   if (ready.empty() && !idle()) {
-    // Only who is starved is ready: his time comes, or that of the world first.
+    // Only the starved actor is ready: it runs when its starvation ends, unless the world acts
+    // first.
     if (run_due(std::min(end, starved_until_))) return true;
     starved_ = 0;
     ready = runnable();
@@ -105,8 +106,8 @@ bool Stage::wait_frozen(Instant end) {
   return until < end;
 }
 
-// What is due in this instant comes between the messages of it; on a busy machine time goes on
-// although somebody is ready.
+// Due actions come between the messages of their instant. On a busy machine, time may go on
+// although an actor is ready.
 bool Stage::interrupts() {
   const std::optional<Instant> due = next_due();
   if (!due) return false;
@@ -148,7 +149,7 @@ void Stage::run_message(std::size_t job) {
   coordinator_.run_once();
 }
 
-// A configuration that its policy does not survive: it dies before it has applied it.
+// A poisoned configuration: the policy dies before it has applied it.
 void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<ConfigUpdated>(message) == nullptr || !faults_.fires(Fault::kPoisonConfig)) return;
   trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());
@@ -156,7 +157,7 @@ void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& me
   caf::anon_send_exit(actor.address(), kKilled);
 }
 
-// Whoever is below override_host is told of endpoints, and of none that drains.
+// Policies below override_host get endpoints, and none that is DRAINING.
 void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   const auto* config = content_of<ConfigUpdated>(message);
   if (config == nullptr || config->endpoints == nullptr) return;
@@ -172,7 +173,8 @@ void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   complaints_.require(!drains, "the child never sees who is DRAINING [A55-29]", policy);
 }
 
-// Where messages come in time, they are as far apart as they were sent.
+// Messages that come in time arrive as far apart as they were sent. Only then is the distance of
+// sweeps checked.
 void Stage::watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<SweepAsked>(message) == nullptr) return;
   const Instant troubled = std::max(frozen_until_, starved_until_) + kLate;
@@ -197,7 +199,7 @@ void Stage::meet(caf::scheduled_actor& actor) {
   });
 }
 
-// Of what, and what is most telling in it.
+// The message's subject and its most telling part.
 std::string Stage::text_of(const caf::type_erased_tuple& message) {
   const auto type = message.type(0);
   if (type.second == nullptr) return absl::StrCat("system message ", type.first);
@@ -255,7 +257,7 @@ std::optional<Instant> Stage::next_due() {
   return due;
 }
 
-// All timers of one instant are let go together, so that their order is the dice's too.
+// All timers of one instant are released together, so that the dice decide their order, too.
 bool Stage::run_due(Instant end) {
   const std::optional<Instant> due = next_due();
   auto& timers = coordinator_.clock();
@@ -296,7 +298,7 @@ bool Stage::kill(const std::string& kind, FakeChance& dice) {
   return true;
 }
 
-// First a kind, then one of it: the few are as likely as the many.
+// Draws a kind first, then an actor of that kind: rare kinds are as likely as frequent ones.
 void Stage::starve_somebody(Duration duration, FakeChance& dice) {
   std::map<std::string, std::vector<caf::actor_id>> kinds;
   for (const auto& [id, player] : cast_)
@@ -304,7 +306,7 @@ void Stage::starve_somebody(Duration duration, FakeChance& dice) {
   if (kinds.empty()) return;
   auto kind = kinds.begin();
   std::advance(kind, static_cast<std::ptrdiff_t>(dice.below(kinds.size())));
-  // The oldest are the highest in the tree, where most meets.
+  // The oldest actors are the highest in the tree, where most messages meet.
   const std::size_t among = dice.percent(50) ? 1 : kind->second.size();
   starved_ = kind->second[dice.below(among)];
   starved_until_ = clock_.now() + duration;

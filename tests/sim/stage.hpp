@@ -5,7 +5,7 @@
 //   CAF's test_coordinator ─▶ [Stage]: one message of one ready actor per step
 //   actor clock + FakeClock ─▶ time moves from timer to timer, never by itself
 //
-// The order within a mailbox stays as it is. Sees every actor live and die.
+// The order within a mailbox stays as it is. The stage sees every actor begin and end.
 
 #pragma once
 
@@ -47,34 +47,35 @@ class Stage {
 
   caf::actor_system& system() { return system_; }
 
-  /// Runs one message, or else what is due next until `end`. False: nothing happens until then.
+  /// Runs one message, or else the next action that is due before `end`. False: nothing is due
+  /// until then.
   bool step(Instant end);
 
-  /// For so long an actor chosen at random runs only when nothing else can, as one on a slow
+  /// For this long a randomly chosen actor runs only when no other actor can, as if on a slow
   /// thread.
   void starve_somebody(Duration duration, FakeChance& dice);
 
-  /// For so long no actor runs at all, while the world goes on: their threads get no processor,
-  /// or the clock jumps as far as they can tell.
+  /// For this long no actor runs while the world goes on. The actors' threads get no processor, or
+  /// the clock jumps as far as the actors can tell.
   void freeze(Duration duration) { frozen_until_ = clock_.now() + duration; }
 
   bool idle() const { return coordinator_.jobs.empty(); }
 
-  /// Ends a living actor of this kind as an exception would. False: there is none.
+  /// Kills a living actor of this kind as an exception would. False: there is none.
   bool kill(const std::string& kind, FakeChance& dice);
 
-  /// How many actors of the kind were ended so far, by kill() or by a poisoned configuration.
+  /// The number of actors of the kind killed so far, by kill() or by a poisoned configuration.
   std::size_t killed(const std::string& kind) const {
     const auto found = killed_.find(kind);
     return found == killed_.end() ? 0 : found->second;
   }
 
-  /// How many actors of the kind live.
+  /// The number of living actors of the kind.
   std::size_t living(const std::string& kind) const;
 
   std::size_t living() const { return cast_.size(); }
 
-  /// Ends every actor, as the end of the process would.
+  /// Ends every actor, as the process's end would.
   void clear();
 
  private:
@@ -104,7 +105,7 @@ class Stage {
   Instant frozen_until_;
   caf::actor_id starved_ = 0;
   Instant starved_until_;
-  std::map<caf::actor_id, Player> cast_;  // By age: the same in every run.
+  std::map<caf::actor_id, Player> cast_;  // By age, which is the same in every run.
   std::map<std::string, std::size_t> killed_;
   std::map<caf::actor_id, Instant> last_sweep_;  // By subchannel map.
   std::map<const std::type_info*, std::string> names_;

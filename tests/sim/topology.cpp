@@ -134,7 +134,7 @@ std::string text_of(const Topology& topology) {
   return text;
 }
 
-// --- who serves whom ---------------------------------------------------------
+// --- which hosts serve which clusters ----------------------------------------
 
 bool is_served(const HostModel& host) {
   return !host.unhealthy && !host.draining && !host.degraded;
@@ -177,7 +177,7 @@ std::optional<std::size_t> best_priority(const ClusterModel& leaf) {
 
 namespace {
 
-// Whether calls of the tier may go there (ENV-9, ENV-17, ENV-28).
+// Whether calls of the tier may go to the host (ENV-9, ENV-17, ENV-28).
 bool is_of(const HostModel& host, Tier::Hosts hosts) {
   const bool fit = !host.unhealthy && !host.draining;
   if (hosts == Tier::Hosts::kHealthy) return fit && !host.degraded;
@@ -260,7 +260,8 @@ std::vector<Place> serving_places(const Topology& topology, const std::string& c
       healths.push_back(by_name ? lb::PriorityHealth{1, 0, 1} : health_of(model.priorities[at]));
     }
   }
-  // The sums are looked at elsewhere (env_priority_load_test); here, that they come to be.
+  // The model uses priority_loads(), which env_priority_load_test checks. The simulator checks that
+  // policies apply the loads.
   const unsigned panic =
       topology.clusters.at(cluster).panic_percent.value_or(topology.panic_percent);
   const auto loads = lb::priority_loads(healths, panic);

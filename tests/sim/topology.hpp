@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Topology — what the control plane says, as a model: routes, clusters, endpoints; and what a
-// client that has seen all of it must do.
+// Topology — a model of the control plane's configuration: routes, clusters, endpoints. It also
+// computes how a client must behave that has seen the whole configuration.
 //
 //   history.hpp ─▶ [Topology] ─▶ resources.hpp ─▶ FakeControlPlane
 //                       └▶ expectations: leaves, the priority in use ─▶ quiescence.hpp, books.hpp
 //
-// Each leaf cluster has addresses of its own, so that a connection tells whose it is.
+// Each leaf cluster has addresses of its own, so that an address identifies its cluster.
 
 #pragma once
 
@@ -25,14 +25,15 @@
 namespace signalbox::sim {
 
 inline constexpr int kClusters = 7;  ///< c0 … c6; children of an aggregate have smaller numbers.
-inline constexpr int kHosts = 6;     ///< The most that a leaf has.
+inline constexpr int kHosts = 6;     ///< The most hosts that a leaf has.
 
 struct HostModel {
-  int number = 0;  ///< Which address of its cluster.
+  int number = 0;  ///< The number of the address within its cluster.
   unsigned weight = 1;
-  bool draining = false;   ///< Left out for who has no session there.
-  bool unhealthy = false;  ///< Left out by the parser; in tiered mode it has calls in panic.
-  bool degraded = false;   ///< So is this one; there it has what the healthy ones leave.
+  bool draining = false;   ///< Gets only calls of sessions on this host.
+  bool unhealthy = false;  ///< Left out by the parser; in tiered mode it gets calls in panic.
+  /// Left out by the parser; in tiered mode it gets the calls that healthy hosts leave.
+  bool degraded = false;
 };
 
 struct LocalityModel {
@@ -45,56 +46,57 @@ using PriorityModel = std::vector<LocalityModel>;
 
 enum class ClusterKind : std::uint8_t { kEds, kDns, kAggregate };
 
-/// Whom sessions may stay on: override_host_status (A55-4, A55-5).
+/// The override_host_status (A55-4, A55-5): the hosts that sessions may stay on.
 enum class MayStay : std::uint8_t { kServed, kDrainingToo, kNobody };
 
 struct ClusterModel {
   ClusterKind kind = ClusterKind::kEds;
   const PolicyRow* policy = &policy_table().front();
   unsigned connect_timeout_seconds = 5;
-  unsigned drop_percent = 0;      ///< EDS.
-  unsigned max_requests = 1024;   ///< At once.
-  bool ejects = false;            ///< Hosts that answer badly are set aside.
-  unsigned ejection_seconds = 1;  ///< How often it is looked for them.
+  unsigned drop_percent = 0;      ///< EDS only.
+  unsigned max_requests = 1024;   ///< Concurrent requests.
+  bool ejects = false;            ///< Outlier detection sets aside hosts that answer badly.
+  unsigned ejection_seconds = 1;  ///< The interval of outlier detection.
   MayStay may_stay = MayStay::kServed;
-  std::optional<unsigned> idle_seconds;   ///< Sessions keep a host so long; none: for an hour.
-  std::vector<PriorityModel> priorities;  ///< EDS.
-  std::string dns_name;                   ///< DNS: "host:port".
-  std::vector<std::string> children;      ///< Aggregate.
-  std::optional<AggregateMode> mode;      ///< Of an aggregate; none: the world's.
-  std::optional<unsigned> panic_percent;  ///< The same.
+  std::optional<unsigned> idle_seconds;   ///< The idle_timeout of sessions; nullopt: an hour.
+  std::vector<PriorityModel> priorities;  ///< EDS only.
+  std::string dns_name;                   ///< DNS only: "host:port".
+  std::vector<std::string> children;      ///< Aggregates only.
+  std::optional<AggregateMode> mode;      ///< Aggregates only; nullopt: the runtime's.
+  std::optional<unsigned> panic_percent;  ///< Aggregates only; nullopt: the runtime's.
 };
 
 struct RouteModel {
   std::string prefix;
-  std::vector<std::pair<std::string, unsigned>> clusters;  ///< And their weights.
+  std::vector<std::pair<std::string, unsigned>> clusters;  ///< Clusters and their weights.
 };
 
-/// What one channel is told; the clusters are everybody's.
+/// The configuration of one channel; all targets share the clusters.
 struct TargetModel {
   std::string listener;
   bool inline_routes = false;
-  bool for_somebody_else = false;  ///< No virtual host is ours.
+  bool for_somebody_else = false;  ///< No virtual host has the target's domain.
   std::string route_name;
   std::vector<RouteModel> routes;
-  bool sessions = false;    ///< The filter that keeps sessions.
-  std::string cookie_path;  ///< Whose calls have sessions; empty: all.
+  bool sessions = false;    ///< Whether the listener has the filter of sessions.
+  std::string cookie_path;  ///< The path of calls with sessions; empty: all paths.
 };
 
 struct Topology {
   std::vector<TargetModel> targets;
   std::map<std::string, ClusterModel> clusters;
-  /// The runtime spreads the calls of aggregates by health (ENV), unless they say themselves.
+  /// The runtime spreads an aggregate's calls by health (ENV), unless the aggregate names its own
+  /// mode.
   bool tiered = false;
-  unsigned panic_percent = 0;  ///< The runtime's, of those that are spread.
+  unsigned panic_percent = 0;  ///< The runtime's panic threshold for aggregates in tiered mode.
 };
 
-/// A tier: the healthy hosts of a priority of a leaf, its degraded ones, or in panic all.
+/// A tier of a leaf's priority: its healthy hosts, its degraded hosts, or in panic all.
 struct Place {
   std::string leaf;
   std::size_t priority = 0;
   Tier::Hosts hosts = Tier::Hosts::kHealthy;
-  unsigned percent = 100;  ///< Of the calls.
+  unsigned percent = 100;  ///< The share of the cluster's calls.
 };
 
 /// "10.1.2.3:80": the address of a host of the cluster.
@@ -104,53 +106,53 @@ Address address_of(const std::string& cluster, int host);
 std::string cluster_name(std::size_t number);
 std::size_t number_of(const std::string& cluster);
 
-/// The cluster whose host it is.
+/// The cluster that owns the host.
 std::string owner_of(const Address& address);
 
-/// For stories: routes, and clusters with their hosts by priority.
+/// For the trace: routes, and clusters with their hosts by priority.
 std::string text_of(const Topology& topology);
 
-/// A cluster that routes may name and that never exists.
+/// The name of a cluster that routes may name and that never exists.
 extern const char kGhost[];
 
-/// Whether the host is given calls in priority mode.
+/// Whether the host gets calls in priority mode.
 bool is_served(const HostModel& host);
 
-/// The leaves that calls to this cluster can use, best first (A37); none: it cannot be had.
+/// The leaves that calls to this cluster can use, best first (A37); empty: the cluster is in error.
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster);
 
 /// The clusters that routes name: of one target, or of all.
 std::set<std::string> routed(const TargetModel& target);
 std::set<std::string> routed(const Topology& topology);
 
-/// All clusters that a client has to know: those routed, and all below them.
+/// All clusters that a client has to know: routed clusters, and all clusters below them.
 std::set<std::string> reachable(const Topology& topology);
 
-/// What DNS says about a name of a cluster.
+/// The DNS answer for a cluster's name.
 std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
 
 /// The priority that a leaf serves from when everything is up; none: no priority has a host.
 std::optional<std::size_t> best_priority(const ClusterModel& leaf);
 
-/// The hosts that it serves from then, by locality; those of a name are in one.
+/// The hosts that the leaf then serves from, by locality; all addresses of a DNS name are in one.
 std::vector<std::vector<Address>> best_localities(const std::string& leaf,
                                                   const ClusterModel& model);
 std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& model);
 
-/// The leaf that serves the calls of a cluster when everything is up; none: nobody can.
+/// The leaf that serves a cluster's calls when everything is up; nullopt: no leaf can.
 std::optional<std::string> serving_leaf(const Topology& topology, const std::string& cluster);
 
 /// Whether the cluster is an aggregate whose calls are spread over priorities (ENV).
 bool is_tiered(const Topology& topology, const std::string& cluster);
 
-/// Where calls of a cluster go when everything is up: to the best priority of the best leaf; in
-/// tiered mode to each tier that has a load. Empty: nobody can take them.
+/// The places that take a cluster's calls when everything is up: the best priority of the best
+/// leaf, or in tiered mode each tier with a load. Empty: no host can take them.
 std::vector<Place> serving_places(const Topology& topology, const std::string& cluster);
 
-/// The hosts that are served there.
+/// The hosts of a place.
 std::vector<Address> hosts_at(const Topology& topology, const Place& place);
 
-/// The leaves of tiered aggregates that are routed.
+/// The leaves of routed tiered aggregates.
 std::set<std::string> tiered_leaves(const Topology& topology);
 
 /// The host of this address in the leaf; null: EDS does not name it.
@@ -159,14 +161,14 @@ const HostModel* find_host(const ClusterModel& leaf, const Address& address);
 /// Whether calls of this path have sessions.
 bool has_sessions(const TargetModel& target, const std::string& path);
 
-/// Whether a session may stay there, if there is somebody to take its calls.
+/// Whether a session may stay on the host, if any host takes its calls.
 bool may_stay(const ClusterModel& leaf, const HostModel& host);
 Duration idle_timeout(const ClusterModel& leaf);
 
 /// All hosts that a policy may hold for calls of no session.
 std::set<Address> all_served(const Topology& topology);
 
-/// Whether calls may be refused although hosts are up: dropped, or over the limit.
+/// The reasons to refuse calls although hosts are up: drops and limits.
 unsigned drop_percent(const ClusterModel& leaf);
 std::optional<unsigned> limit(const ClusterModel& leaf);
 

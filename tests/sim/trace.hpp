@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trace — what happened, as one number and as the last lines of a story.
+// Trace — a seed's events, as one hash and as the last lines of the story.
 //
-// Every step is mixed into the hash (FNV-1a); lines are kept for the end of a story that went
-// wrong, or printed as they come. Nothing that differs between processes may enter: no addresses,
-// no hash order, no clock but the virtual one.
+// Every step is mixed into the hash (FNV-1a). Lines are kept for a story that fails, or printed as
+// they come. Nothing that differs between processes may enter the hash: no addresses, no hash
+// order, no clock but the virtual one.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace signalbox::sim {
 
 class Trace {
  public:
-  /// `out`: where each line goes at once; null: only the last ones are kept.
+  /// `out`: each line is written to it at once; null: only the last lines are kept.
   Trace(Instant start, std::ostream* out) : start_(start), out_(out) {}
 
   void note(Instant now, absl::string_view who, absl::string_view what, std::uint64_t detail = 0);

@@ -23,14 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-// What the processes share.
+// The memory that the processes share.
 struct Board {
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> passed{0};
   std::atomic<std::size_t> failed{0};
 };
 
-// Hears of children that end; between two looks at them no end is missed.
+// Receives SIGCHLD; no end of a child is missed between two looks.
 class ChildEnds {
  public:
   ChildEnds() {
@@ -57,7 +57,7 @@ class ChildEnds {
 
 struct Worker {
   pid_t process = -1;
-  std::atomic<std::size_t>* job = nullptr;  // What it is at; shared.
+  std::atomic<std::size_t>* job = nullptr;  // The job's number; shared memory.
 };
 
 template <typename T>
@@ -84,7 +84,7 @@ class Pool {
 
   void start() { start(workers_.emplace_back(Worker{-1, shared<std::atomic<std::size_t>>()})); }
 
-  // Looks after workers that ended; false: all have.
+  // Reaps workers that ended; false: all have.
   bool reap(const std::function<void(std::size_t, const std::string&)>& crashed);
 
   Tally tally() const { return {board_->passed, board_->failed}; }
@@ -112,7 +112,7 @@ void Pool::work(const Worker& worker) {
     ++(job_(job) ? board_->passed : board_->failed);
   }
   std::cout.flush();
-  _exit(0);  // The parent's destructors are the parent's.
+  _exit(0);  // The parent's destructors must not run here.
 }
 
 bool Pool::reap(const std::function<void(std::size_t, const std::string&)>& crashed) {

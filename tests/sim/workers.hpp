@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// workers — many seeds on several processors: one process each, so that a seed that crashes takes
-// nobody with it.
+// workers — runs many seeds on several processors, one process each. A seed that crashes ends only
+// its own worker.
 //
 //   jobs ─▶ [run_jobs]: forked workers take the next job ─▶ passed, failed, crashed; progress
 //
-// Call it before the process has threads.
+// To be called before the process has threads.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct Tally {
 };
 
 /// Runs job(0) … job(count - 1), each in one of `processes` workers; a job returns whether it
-/// passed. `crashed` is told of those that ended their worker. Progress goes to stderr.
+/// passed. `crashed` gets each job that ended its worker. Progress goes to stderr.
 Tally run_jobs(std::size_t count,
                std::size_t processes,
                const std::function<bool(std::size_t)>& job,

@@ -22,7 +22,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr Duration kTurmoil = seconds(45);
-constexpr int kVolume = 2;  // Calls of a host that outlier detection judges by, at least.
+constexpr int kVolume = 2;  // The fewest calls of a host that outlier detection judges by.
 constexpr std::uint64_t kMostSteps = 1'000'000;  // The liveliest seeds take some 50,000.
 
 }  // namespace
@@ -55,7 +55,7 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
       faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
-  // By dice of its own, so that other worlds are as they were.
+  // Dice of their own, so that all other draws of a seed stay as they were.
   FakeChance dice(~seed);
   topology_.tiered = dice.percent(30);
   topology_.panic_percent = dice.one_of(std::vector<unsigned>{0, 0, 50});
@@ -112,7 +112,8 @@ void World::open() {
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
-  // Parts of one resource, of a few, and of all: what happens between them is up to the seed.
+  // Responses are decoded in parts of one resource, of a few, or of all. The seed decides what
+  // happens between two parts.
   environment.make_decoder = [this](ServerId) -> xds::ResponseDecoder {
     return [this](std::string bytes) {
       const auto part_size =
@@ -163,15 +164,15 @@ void World::turmoil() {
   in_turmoil_ = false;
 }
 
-// After all that went wrong has been told: back-offs end, what was dropped is dropped. Retention
-// of priorities that are not needed is the longest wait: fifteen minutes.
+// The calm begins when all faults have ended. Back-offs end and drops take effect. The longest wait
+// is the retention of unneeded priorities: fifteen minutes.
 void World::calm() {
   faults_.end();
   if (!pass(seconds(15))) return;
   touch_everything(topology_);
   serve_all();
   if (!settle(seconds(120))) return;
-  limits_.clear();  // Who began under the limits of the turmoil has ended.
+  limits_.clear();  // Calls that began under the turmoil's limits have ended.
   note_limits();
   probe_routes();
   ask_all_clients();
@@ -186,13 +187,13 @@ void World::calm() {
   day();
   if (!setting_.complaints.empty()) return;
   drains();
-  // What was answered well a moment ago is not to count for who answers badly.
+  // Earlier successful answers must not count for a host that now answers badly.
   if (!setting_.complaints.empty() || !pass(seconds(3))) return;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  if (!pass(minutes(16))) return;  // Longer than any session keeps its host since the drains.
+  if (!pass(minutes(16))) return;  // Longer than any session keeps its host after the drains.
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;
@@ -206,8 +207,8 @@ void World::calm() {
   }
 }
 
-// A host answers badly, at rest: it is set aside at the next sweep, or at the one after. That it
-// comes back is seen at the end.
+// A host answers badly, at rest: the next sweep, or the one after, sets it aside. check_calls()
+// sees its return at the end.
 bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   const auto suspect = find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_);
   if (!suspect) return true;
@@ -221,7 +222,7 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   };
   forget_endings();
   setting_.connector->set_answers_badly(suspect->host, true);
-  // So many that one sweep sees enough of them; by turns, as the paths may share a limit.
+  // Enough calls for one sweep; the paths take turns, since they may share a limit.
   for (int round = 0; round < 100 && failures() < 2 * kVolume && !is_set_aside(); ++round) {
     for (int i = 0; i < 4; ++i) {
       for (const char* path : kPaths)
@@ -241,9 +242,9 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   return setting_.complaints.empty();
 }
 
-// Whoever dies now had applied all that it was given: it must come back with exactly that, and
-// with what is told to it while it is dead. Some calls outlive all of it, and may lose their
-// routes.
+// An actor that dies now had applied its whole configuration. It must come back with exactly that
+// configuration, and with updates sent while it was dead. Some calls outlive all of this, and may
+// lose their routes.
 void World::encore() {
   for (const Channel& channel : channels_) {
     for (const char* path : kPaths) {
@@ -300,7 +301,7 @@ bool World::pass(Duration duration) {
   return setting_.complaints.empty();
 }
 
-// Towards the end, what the client was allowed to miss is told again.
+// Shortly before the end, resends resources that the client was allowed to miss.
 bool World::settle(Duration duration) {
   if (!pass(duration - seconds(15))) return false;
   setting_.control_plane->resend_forgotten();
@@ -381,7 +382,7 @@ void World::change_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(2500)), [this] {
     if (!in_turmoil_) return;
     change(setting_.chance);
-    // Half of it applied at most, and the next is on its way.
+    // The next change overtakes a configuration that is at most half applied.
     if (setting_.faults.fires(Fault::kConfigOvertaken)) {
       FakeChance& dice = setting_.faults.dice(Fault::kConfigOvertaken);
       setting_.clock.after(dice.between(Duration::zero(), milliseconds(20)),
@@ -443,7 +444,7 @@ void World::probe_routes() {
   }
 }
 
-// A call that began under a higher limit may still run.
+// Keeps the highest limit: a call that began under it may still run.
 void World::note_limits() {
   for (const auto& [name, cluster] : topology_.clusters) {
     unsigned& most = limits_[name];
@@ -451,7 +452,7 @@ void World::note_limits() {
   }
 }
 
-// --- what the control plane is told -----------------------------------------
+// --- the control plane's resources ------------------------------------------
 
 void World::serve(const std::set<std::string>& touched) {
   setting_.trace.note(setting_.clock.now(), "world", absl::StrCat("is", text_of(topology_)));

@@ -41,20 +41,20 @@ struct Outcome {
   std::uint64_t steps = 0;
   std::uint64_t calls = 0;
   std::uint64_t drains = 0;
-  testing::Menu menu;                    ///< What could go wrong.
-  std::map<Fault, std::uint64_t> fired;  ///< What did, and how often.
-  std::vector<std::string> broken;       ///< Sentences; empty: all held.
-  std::string story;                     ///< The last lines, where one was broken.
+  testing::Menu menu;                    ///< The faults that could fire.
+  std::map<Fault, std::uint64_t> fired;  ///< The faults that fired, and how often.
+  std::vector<std::string> broken;       ///< Broken sentences; empty: all held.
+  std::string story;                     ///< The last lines, when a sentence was broken.
 };
 
-/// What calls are for, so that each route has some.
+/// The paths of calls, so that each route gets some.
 inline constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
-/// Who have sessions, in each channel.
+/// The number of clients with sessions, in each channel.
 inline constexpr std::size_t kClients = 6;
 
 class World {
  public:
-  /// `menu`: instead of the seed's own. `out`: where the trace goes as it comes; null: nowhere.
+  /// `menu`: replaces the seed's own. `out`: receives the trace as it comes; null: no output.
   World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std::ostream* out);
   ~World();
   World(const World&) = delete;
@@ -65,7 +65,7 @@ class World {
  private:
   class Listener;
 
-  /// One target: its data plane, and what was seen of it.
+  /// One target: its data plane, and its last publication.
   struct Channel {
     std::shared_ptr<lb::SnapshotCell> cell;
     std::unique_ptr<Calls> calls;
@@ -116,11 +116,11 @@ class World {
   Topology topology_;
   Faults faults_;
   bool in_turmoil_ = true;
-  std::vector<Channel> channels_;  ///< As the topology's targets.
+  std::vector<Channel> channels_;  ///< In the order of the topology's targets.
   Needs needs_;
   std::uint64_t drains_ = 0;
-  std::map<std::string, unsigned> limits_;  ///< The most that was allowed since calls began.
-  std::uint64_t moves_ = 0;                 ///< Calls::moves() when limits were looked at last.
+  std::map<std::string, unsigned> limits_;  ///< The highest limit since calls began.
+  std::uint64_t moves_ = 0;                 ///< Calls::moves() at the last check of the limits.
   std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
   std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The acts of a world that are about sessions: a day of them, and drains under load.
+// The acts of a world about sessions: a day of sessions, and drains under load.
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,7 @@ bool any_sessions(const Topology& topology) {
   return std::ranges::any_of(topology.targets, &TargetModel::sessions);
 }
 
-// Looked for every second, outliers would be most of a day.
+// With an interval of a second, sweeps of outlier detection would be most of a day's steps.
 void set_ejection_interval(Topology& topology, unsigned interval) {
   for (auto& [name, cluster] : topology.clusters)
     cluster.ejection_seconds = interval;
@@ -52,8 +52,8 @@ void World::day() {
   if (setting_.complaints.empty()) pass(seconds(20));
 }
 
-// Something changes while clients call; once it is quiet each session must be where it may; then
-// they are idle, for a moment or for hours.
+// Something changes while clients call. Once it is quiet, each session must be on an allowed host.
+// Then the clients are idle, for a moment or for hours.
 void World::day_hour() {
   FakeChance& chance = setting_.chance;
   trouble_somebody();
@@ -89,14 +89,14 @@ void World::day_hour() {
   needs_.nobody_is_kept_for_nothing(wished, topology_, setting_, setting_.complaints);
 }
 
-// Changes of the configuration, hosts that are gone for a while, actors that die.
+// Changes the configuration, makes a host fail for a while, and kills actors.
 void World::trouble_somebody() {
   FakeChance& chance = setting_.chance;
   const std::size_t changes = chance.below(4);
   for (std::size_t i = 0; i < changes; ++i)
     change(chance);
   if (chance.percent(40)) {
-    // Of a session, if it has a host of ours.
+    // The host of a client's session, if its cookie names one.
     const auto& clients = channels_[chance.below(channels_.size())].calls->clients();
     const auto client =
         std::next(clients.begin(), static_cast<std::ptrdiff_t>(chance.below(kClients)));
@@ -143,9 +143,9 @@ void World::ask_all_clients() {
   }
 }
 
-// --- who is set aside ------------------------------------------------------------
+// --- hosts that are set aside ----------------------------------------------------
 
-// Though nothing of it ever was: a session that says it is there has to move.
+// Forges a session: its cookie claims the ejected host, and the session must move.
 bool World::loses_its_sessions(Channel& channel,
                                const TargetModel& target,
                                const Suspect& suspect) {
@@ -158,7 +158,7 @@ bool World::loses_its_sessions(Channel& channel,
         channel.calls->probe({path, false, seconds(1), Duration::zero(), client});
     if (!pass(milliseconds(100))) return false;
     const auto ended = channel.calls->endings().find(call);
-    // Other trees that lead to the leaf judge for themselves.
+    // Other trees that lead to the leaf have their own outlier detection.
     const bool stayed = ended != channel.calls->endings().end() &&
                         ended->second.cluster == suspect.cluster &&
                         ended->second.address == suspect.host;
@@ -180,7 +180,8 @@ void World::drains() {
   }
 }
 
-// A host of pinned sessions drains under load, is another priority's now and then, and goes.
+// Drains a host of pinned sessions under load, sometimes moves it to another priority, and removes
+// it.
 void World::drain_somebody(std::size_t at, const std::string& path) {
   Channel& channel = channels_[at];
   const TargetModel& target = topology_.targets[at];
@@ -188,7 +189,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   FakeChance& chance = setting_.chance;
   if (!has_sessions(target, path)) return;
 
-  // Who would do: a host of a session that begins now, and that has somebody beside it.
+  // A suitable host: a new session chose it, and another host can replace it.
   std::vector<std::uint64_t> pinned;
   std::optional<SessionCookieText> home;
   const auto leave = [&] {
@@ -220,7 +221,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   }
 
   ClusterModel& model = found->second;
-  // In tiered mode other leaves have calls, too: they lose none either.
+  // In tiered mode other leaves have calls, too, and must lose none either.
   std::map<std::string, ClusterModel> before{{leaf, model}};
   std::set<std::string> leaves{leaf};
   if (is_tiered(topology_, home->cluster)) {
@@ -241,7 +242,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   struct Sent {
     std::uint64_t number;
     bool is_pinned;
-    bool is_there;  ///< And may be, since EDS has not taken it out yet.
+    bool is_there;  ///< The host may be used, since EDS has not removed it yet.
     bool while_draining;
   };
 
@@ -256,7 +257,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
       } else if (chance.percent(50)) {
         plan.client = calls.add_client(path);
       }
-      // A new session's calls are of its cluster, so that all is known of where they may go.
+      // A new session's calls are of its cluster, so the model knows where they may go.
       sent.push_back({calls.probe(plan), is_pinned, is_there, is_draining});
       if (plan.client && !is_pinned) calls.remove_client(*plan.client);
       pass(milliseconds(40));
@@ -273,7 +274,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   call_for(seconds(2), false, true);
   call_for(seconds(4), true, true);
   if (chance.percent(30)) {
-    // In another priority it is the same host.
+    // The host stays the same in another priority.
     const HostModel moved = *find_host(topology_, host);
     for (PriorityModel& priority : model.priorities) {
       for (LocalityModel& locality : priority)
@@ -284,7 +285,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
     serve({leaf});
     call_for(seconds(2), true, true);
   }
-  // Those of other targets, where it has no sessions, may be gone.
+  // Connections of other targets, where the host has no sessions, may be gone.
   setting_.complaints.require(
       std::ranges::any_of(connections(),
                           [&](std::uint64_t number) { return connected.contains(number); }),
@@ -306,7 +307,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
     const bool has_ended = ended != calls.endings().end();
     setting_.complaints.require(has_ended, "every call ends while a host drains [S13]", text);
     if (!has_ended) continue;
-    // What its route gives to others is their matter; whom nobody has taken is lost.
+    // Calls that the route gave to other clusters do not count. A call that no cluster took is
+    // lost.
     const auto& taker = ended->second.cluster;
     if (!taker.empty() && taker != home->cluster) continue;
     const bool completed = ended->second.state == CallState::kCompleted;

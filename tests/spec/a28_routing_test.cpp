@@ -64,7 +64,7 @@ class Target {
     return std::get<lb::Selection>(chosen).cluster->name().str();
   }
 
-  /// How many of `calls` went to each cluster.
+  /// The number of `calls` that went to each cluster.
   std::map<std::string, double> shares(std::uint64_t calls) const {
     std::map<std::string, double> shares;
     for (std::uint64_t seed = 0; seed < calls; ++seed)
@@ -77,7 +77,7 @@ class Target {
   lb::ConfigSelectorPtr selector_;
 };
 
-// Calls that match go to "yes", all others to "no".
+// Matching calls go to "yes", all others to "no".
 Target matching(const std::string& match) {
   return Target(host("*", route(match, "yes") + route("prefix: \"\"", "no")));
 }
@@ -97,7 +97,7 @@ TEST_CASE("A28: the virtual host whose domain matches best serves", "[spec][A28]
   };
 
   std::string hosts;
-  // The order says the contrary of what the rules say.
+  // The order of the virtual hosts contradicts the rules, so that only the rules can choose.
   for (const char* domain : {"*",
                              "orders.example.and.a.long.prefix*",
                              "orders.*",
@@ -216,7 +216,7 @@ TEST_CASE("A28, A63: a header is compared in every way, and in its inverse", "[s
   const Target inverse = matching(header_match(row.matcher + " invert_match: true"));
   CHECK(inverse("/s/M", {{"env", row.yes}}) == "no");
   CHECK(inverse("/s/M", {{"env", row.no}}) == "yes");
-  // What is absent has no value that could be another.
+  // An absent header has no value that could differ.
   CHECK(inverse("/s/M") == "no");
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("A28: a header is present or absent", "[spec][A28]") {
 }
 
 TEST_CASE("A28: what gRPC makes of a call's headers", "[spec][A28]") {
-  // Several values are one, and the name has no case.
+  // Several values of a header are joined into one. Header names ignore case.
   const Target joined = matching(header_match(R"(exact_match: "a,b")"));
   CHECK(joined("/s/M", {{"env", "a"}, {"other", "x"}, {"env", "b"}}) == "yes");
   CHECK(joined("/s/M", {{"env", "b"}, {"env", "a"}}) == "no");
@@ -259,7 +259,7 @@ TEST_CASE("A28: a header matcher of the old, unsafe kind is refused", "[spec][A2
       "name: \"r\" " + host("*", route("prefix: \"\" headers { name: \"env\" }", "a")));
   auto* header =
       config.mutable_virtual_hosts(0)->mutable_routes(0)->mutable_match()->mutable_headers(0);
-  // The v2 field `regex_match` = 5, which the API has no name for any more.
+  // The v2 field `regex_match` = 5, which the v3 API does not name any more.
   header->GetReflection()->MutableUnknownFields(header)->AddLengthDelimited(5, ".*");
   CHECK_THAT(xds::error_of(xds::parse_route_config(config.SerializeAsString())),
              Catch::Contains("headers[0].header_match_specifier: must be "));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A29, its client's part in the document's order: from the bootstrap and a Cluster, as a
-// control plane sends it, to the server's names that a connection is made with. Handshakes, and
-// that nobody is called in plaintext, are in tests/e2e/runtime_tls_test; files that change are in
-// tests/unit/actors/cluster_credentials_test.
+// gRFC A29, the client's part in the document's order: from the bootstrap and a Cluster, as a
+// control plane sends it, to the check of a server's names. tests/e2e/runtime_tls_test has the
+// handshakes, and shows that no connection is in plaintext.
+// tests/unit/actors/cluster_credentials_test has files that change.
 
 #include <chrono>
 #include <string>
@@ -58,7 +58,7 @@ ReceivedResource cluster(const std::string& more) {
   return received(proto_of(more).SerializeAsString());
 }
 
-// As protobuf has them on the wire, those that our messages do not name.
+// Serialised fields that the linked protobuf messages do not name.
 const std::string kSni("\x12\x01s", 3);
 const std::string kSocketMatches("\xda\x02\x00", 3);
 
@@ -93,7 +93,7 @@ std::string names(const std::string& matchers) {
                           " } "));
 }
 
-// Whether a connection of the cluster is made to a server of these names.
+// Whether the cluster accepts a server with these names.
 bool allows(const std::string& matchers, const PeerNames& of_server) {
   return lb::PeerNameCheck(security(names(matchers)).value().subject_alt_names)
       .check(of_server)

@@ -17,7 +17,7 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-// Counts how often it is asked.
+// Counts the calls of select().
 class CountingSelector final : public ConfigSelector {
  public:
   explicit CountingSelector(ConfigSelectorPtr inner) : inner_(std::move(inner)) {}

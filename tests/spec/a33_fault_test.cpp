@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gRFC A33, "Fault Injection Features" to "Evaluate Possibility Fraction", in the document's order.
-// What each header comes to is in tests/unit/lb/fault_test, what drop-in calls see of it in
-// tests/e2e/runtime_faults_test.
+// tests/unit/lb/fault_test has the effect of each header; tests/e2e/runtime_faults_test has faults
+// on drop-in calls.
 
 #include <chrono>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-// A channel whose calls pass fault filters, and whose pickers count.
+// A channel with fault filters on its calls, and with pickers that count.
 struct Channel : RouterFixture {
   Channel() { faults.active = std::make_shared<const RequestLimit>(); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A37, "Aggregate and Logical DNS Clusters": what the client makes of the graph of clusters,
-// with what A74 and A75 changed of it.
+// gRFC A37, "Aggregate and Logical DNS Clusters", as changed by A74 and A75: how the client
+// resolves the graph of clusters.
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
 using namespace tests;
 using Names = std::vector<std::string>;
 
-// c1 ▷ c2 ▷ … ▷ c<length>, of which the last is a leaf; the routes lead to c1.
+// c1 ▷ c2 ▷ … ▷ c<length>; the last cluster is a leaf; the routes lead to c1.
 void build_path(DependencyWorld& world, int length) {
   world.route_to({"c1"});
   for (int i = 1; i < length; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A37, "Changes to XdsClient": what a Cluster resource becomes, and what makes it invalid.
-// A75 says whose LB policy counts.
+// gRFC A37, "Changes to XdsClient": how a Cluster resource is parsed, and what makes it invalid.
+// A75 decides which cluster's LB policy counts.
 #include <catch2/catch.hpp>
 
 #include "messages/cluster.hpp"
@@ -120,7 +120,7 @@ TEST_CASE("A37: any other discovery type is invalid, by name", "[spec][A37-35]")
 
 TEST_CASE("A37: type comes before cluster_type, the later one of a message counts",
           "[spec][A37-48]") {
-  // Both are one oneof: what a server sends last replaces what it sent before.
+  // Both fields are in one oneof: the field that a server sends last replaces the other.
   const std::string aggregate = serialise<ClusterProto>(kAggregate);
   const std::string eds = serialise<ClusterProto>(kEds);
   CHECK(std::holds_alternative<EdsDiscovery>(
@@ -277,7 +277,7 @@ TEST_CASE("A37: an aggregate's value must be decodable", "[spec][A37-50]") {
       "cluster_type.typed_config.value: must be of type ClusterConfig, found 3 bytes that are not");
 }
 
-// --- whose LB policy ----------------------------------------------------------------
+// --- the LB policy of leaf or aggregate ---------------------------------------------
 
 TEST_CASE("A75: the LB policy is each leaf's own, never the aggregate's", "[spec][A75-6][A37-26]") {
   const auto wrr_round_robin =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A39, "Proposal" and "xDS API Fields": the filters of a call, in the document's order. What
-// is refused when a configuration comes is in tests/unit/xds/parse_http_filter_test and
-// parse_listener_test.
+// gRFC A39, "Proposal" and "xDS API Fields": the filters of a call, in the document's order.
+// tests/unit/xds/parse_http_filter_test and parse_listener_test have the configurations that are
+// refused.
 
 #include <string>
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace signalbox::testing;
 
-// A channel whose pickers complete.
+// A channel with pickers that complete every pick.
 struct Channel : RouterFixture {
   void configure(const XdsConfig& config) {
     publish(config, answering([this](const PickArgs&) {

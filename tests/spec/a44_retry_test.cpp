@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A44, with what it takes from gRFC A6: which calls are retried, in the documents' order. What
-// the parser makes of an Envoy RetryPolicy is in tests/unit/xds/parse_route_action_test.cpp.
+// gRFC A44, with its parts of gRFC A6: which calls are retried, in the documents' order.
+// tests/unit/xds/parse_route_action_test.cpp has the parsing of an Envoy RetryPolicy.
 
 #include <chrono>
 

@@ -14,7 +14,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Whoever fails more than half of ten calls or more, and of six endpoints three at most.
+/// Ejects an endpoint that fails more than half of its calls, given ten calls or more. At most
+/// three of six endpoints are ejected.
 OutlierDetection detection() {
   OutlierDetection settings;
   settings.max_ejection_percent = 50;
@@ -22,7 +23,7 @@ OutlierDetection detection() {
   return settings;
 }
 
-/// A cluster of two priorities, all of whose endpoints are up.
+/// A cluster of two priorities; all its endpoints are up.
 struct Orders {
   XdsWorld world;
   TreeHarness tree;
@@ -261,8 +262,9 @@ SCENARIO("A50: the success rates of all are compared", "[spec][lb][outlier_detec
   CHECK(orders.reached() == Texts{"a", "b", "c", "d"});
 }
 
-// Four of 100 % and one of 0 % make a mean of 80 and a deviation of 40: 1.9 of these below the mean
-// is 4 %. Among the second priority's three alone it would be less than nothing.
+// Four rates of 100 % and one of 0 % have a mean of 80 and a deviation of 40, so the threshold is
+// 80 - 1.9 × 40 = 4 %. For the second priority's three endpoints alone the threshold would be
+// negative.
 SCENARIO("A75: success rates are compared over the endpoints of all priorities",
          "[spec][lb][outlier_detection][A75-2][A75-3][A50]") {
   OutlierDetection settings;
@@ -292,7 +294,7 @@ SCENARIO("A75: success rates are compared over the endpoints of all priorities",
   }
 }
 
-// Its calls are counted, and its endpoint is ejected; pick_first is not told (A61).
+// The endpoint's calls are counted and the endpoint is ejected, but pick_first is not told (A61).
 SCENARIO("A61: pick_first as the cluster's own policy does not mind an ejection",
          "[spec][lb][outlier_detection][A61]") {
   OutlierDetection all = detection();

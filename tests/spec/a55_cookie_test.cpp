@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A55, "StatefulSessionFilter Processing", and what A60 and A61 make of it: the cookie's half
-// of session affinity, in the document's order. The endpoints' half is override_host's. What is
-// refused when a configuration comes is in tests/unit/xds/parse_http_filter_test.
+// gRFC A55, "StatefulSessionFilter Processing", as A60 and A61 change it: the cookie's half of
+// session affinity, in the document's order. a55_override_host_test has the endpoints' half.
+// tests/unit/xds/parse_http_filter_test has the configurations that are refused.
 
 #include <algorithm>
 #include <set>
@@ -63,20 +63,21 @@ SCENARIO("A55: Envoy's configuration, as the document has it", "[spec][A55-39]")
   }
 }
 
-// A proxy of Envoy's, as its CookieBasedSessionState does it: it follows its own message, else
-// takes the whole text for an address, and sets a cookie where the host is another.
+// An Envoy proxy, after Envoy's CookieBasedSessionState. It follows its own message in the cookie,
+// else takes the whole text for an address. It sets a cookie when the call goes to another host.
 class EnvoyProxy {
  public:
   explicit EnvoyProxy(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
 
-  /// Where the call goes; the client's cookie is what it is afterwards.
+  /// Returns the host of the call; `cookie` is the client's cookie before and after it.
   std::string call(std::string& cookie) {
     const std::string wish = address_in(cookie);
     const bool is_known = std::ranges::find(hosts_, wish) != hosts_.end();
     if (is_known) return wish;
     const std::string& host = hosts_[next_++ % hosts_.size()];
     std::string text;
-    lb::write_envoy_cookie(host, "", 3'600, text);  // Seconds since its machine began.
+    // Seconds since the start of the proxy's machine.
+    lb::write_envoy_cookie(host, "", 3'600, text);
     cookie = "s=" + base64(text);
     return host;
   }
@@ -103,7 +104,8 @@ SCENARIO("A55: a session whose calls go through Envoy and through us by turns ke
 
   const auto row = GENERATE(values<Row>({
       {"gRPC's form, and Envoy is first", CookieForm::kGrpc, true, 0},
-      // Envoy does not read gRPC's form, and reads its own from then on.
+      // Envoy does not read gRPC's form, so it sets a cookie of its own form, and follows it from
+      // then on.
       {"gRPC's form, and we are first", CookieForm::kGrpc, false, 1},
       {"Envoy's form, and Envoy is first", CookieForm::kEnvoy, true, 0},
       {"Envoy's form, and we are first", CookieForm::kEnvoy, false, 0},

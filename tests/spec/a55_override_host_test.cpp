@@ -24,7 +24,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// One cluster "orders"; all addresses are up.
+/// One cluster "orders" with all addresses up.
 struct Orders : SessionTree {
   using SessionTree::SessionTree;
 
@@ -58,7 +58,7 @@ SCENARIO("A55: where the feature is not used, calls are the child's", "[spec][lb
     orders.tree.apply(manager_of({"orders"}), orders.world.config());
     THEN("sessions are kept meanwhile") {
       CHECK(orders.visit("a") == "complete a (hit)");
-      CHECK(orders.tree.population().timers == 1);  // The sweeper's.
+      CHECK(orders.tree.population().timers == 1);  // The timer of the sweeper.
       orders.world.sessions(false);
       orders.tree.apply(manager_of({"orders"}), orders.world.config());
       CHECK(orders.visit("a").ends_with("(none)"));
@@ -226,7 +226,7 @@ SCENARIO("A55: the policy stands above the cluster's priorities", "[spec][lb][A5
   CHECK(std::ranges::count(policies, path + "/child priority") == 1);
 }
 
-// Whatever endpoints there are, and whichever comes or goes.
+// Holds for every set of endpoints, and for every endpoint that comes or goes.
 TEST_CASE("A55: one endpoint more or less moves no other endpoint's sessions",
           "[spec][lb][A55-44]") {
   const auto spec = [](const std::set<int>& hosts) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A56 over the real policies below a priority, in whatever states their hosts are.
+// gRFC A56 with each real policy below a priority, for all states of its hosts.
 
 #include <algorithm>
 #include <map>
@@ -41,7 +41,8 @@ class Priorities {
 
   void advance(Duration time) { tree_.advance(time); }
 
-  /// An address, "queue" or "fail". An answer that asks for something is asked for again.
+  /// An address, "queue" or "fail". Picks several times, since a pick may first ask for a
+  /// connection.
   std::string answer() {
     std::string last;
     for (int i = 0; i < 4; ++i)
@@ -50,7 +51,7 @@ class Priorities {
     return last.substr(0, last.find(' '));
   }
 
-  /// As long as all windows take, while a call waits: it asks again whenever something changes.
+  /// Waits for the failover windows of all priorities. A waiting call picks again at every change.
   void wait() {
     answer();
     for (std::size_t window = 0; window < kAddresses.size(); ++window) {
@@ -66,8 +67,8 @@ class Priorities {
   TreeHarness tree_;
 };
 
-/// What calls get `time` after the beginning: a priority is begun when the one before has failed,
-/// or was silent for ten seconds.
+/// The expected outcome of calls at `time` after the start. A priority starts when the one before
+/// it has failed, or was silent for ten seconds.
 std::string expected(const std::vector<Host>& hosts, Duration time) {
   Duration begun{};
   for (std::size_t place = 0; place < hosts.size(); ++place) {
@@ -97,7 +98,7 @@ std::vector<std::vector<Host>> all_hosts() {
   return all;
 }
 
-/// Where calls get to that were there before.
+/// The addresses of calls after an earlier call has woken IDLE endpoints.
 Texts reached_by_who_waits(TreeHarness& tree) {
   tree.pick("orders");
   return tree.reached("orders");
@@ -132,9 +133,9 @@ TEST_CASE("B3: over every child policy, in every permutation of states, the same
         INFO("after " << std::chrono::duration<double>(time).count() << " s");
         const std::string wanted = expected(hosts, time);
         CHECK(priorities.answer() == wanted);
-        // Who only waits has not failed (B5).
+        // A priority that only waits has not failed (B5).
         if (wanted == "queue") CHECK(name_of(priorities.tree().state("m/orders")) == "CONNECTING");
-        priorities.apply();  // The same again changes nothing, and no window begins anew.
+        priorities.apply();  // The same configuration changes nothing and starts no window.
         CHECK(priorities.answer() == wanted);
       }
     }
@@ -146,7 +147,7 @@ TEST_CASE("B3: from every permutation of states into every other, the same child
   for (const ChildPolicy& policy : child_policies()) {
     for (const std::vector<Host>& from : all_hosts()) {
       for (const std::vector<Host>& to : all_hosts()) {
-        // Nobody falls silent who was heard.
+        // A host that has answered never becomes silent.
         bool possible = true;
         for (std::size_t place = 0; place < to.size(); ++place)
           possible = possible && (to[place] != Host::kSilent || from[place] == Host::kSilent);
@@ -179,7 +180,7 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
     tree.up("b");
     tree.apply(manager_of({"orders"}), world.config());
     REQUIRE(reached_by_who_waits(tree) == Texts{"a"});
-    // Its host is exchanged for one that never answers.
+    // The first priority's host is replaced by a silent host.
     world.eds("orders", {"x:d", "y:b"}, policy.config);
     tree.apply(manager_of({"orders"}), world.config());
     CHECK(tree.reached("orders") == Texts{"queue"});
@@ -193,7 +194,7 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
 TEST_CASE("B4: configurations that keep a child connecting do not put failover off",
           "[spec][lb][priority][A56][B4]") {
   for (const ChildPolicy& policy : child_policies()) {
-    // There a new endpoint is IDLE first, so that each has a window of its own (A56).
+    // Below these policies a new endpoint is IDLE first, so each one has a window of its own (A56).
     if (policy.connects_when_asked) continue;
     INFO(policy.name);
     XdsWorld world;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRFC A56, in the order of its own headings.
+// gRFC A56, in the order of its headings.
 #include <catch2/catch.hpp>
 
 #include "lb/tree/priority.hpp"
@@ -487,7 +487,7 @@ SCENARIO("A56: endpoints that move up into a failed priority serve without a bre
     tree.up("b");
     world.eds("c", {"east:a", "west:b"}, policy.config);
     tree.apply(manager_of({"c"}), world.config());
-    // Calls that ask wait while a connection is made, and never fail.
+    // Calls that ask for a connection wait for it, and never fail.
     const auto reached = [&] {
       Texts answers = tree.reached("c");
       for (int again = 0; policy.connects_when_asked && again < 4 && has(answers, "queue"); ++again)

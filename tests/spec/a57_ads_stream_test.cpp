@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A57, XdsClient Failure Mode Behavior: what the session with one server does.
+// gRFC A57, XdsClient Failure Mode Behavior: the session with one server.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Every message is a response of LDS, and good.
+// Decodes every message as a valid LDS response.
 absl::StatusOr<DecodedResponse> any_listener(absl::string_view bytes) {
   DecodedResponse response;
   response.received.version = std::string(bytes);
@@ -25,7 +25,7 @@ absl::StatusOr<DecodedResponse> any_listener(absl::string_view bytes) {
   return response;
 }
 
-// A session that wants the listener `l`, and what its last step ordered.
+// A session that wants the listener `l`, and the effects of its last step.
 class Session {
  public:
   Session() : core_(AdsSessionOptions{.server = "cp:1", .decode = decode_at_once(any_listener)}) {
@@ -34,7 +34,7 @@ class Session {
 
   void step(const AdsSessionEvent& event) {
     effects_ = core_.step(event, now);
-    if (const auto* sent = find<SendBytes>()) {  // It leaves at once.
+    if (const auto* sent = find<SendBytes>()) {  // The bytes count as written at once.
       const AdsSessionEffects more = core_.step(AdsBytesWritten{sent->stream}, now);
       effects_.insert(effects_.end(), more.begin(), more.end());
     }
@@ -48,7 +48,8 @@ class Session {
 
   void closed() { step(AdsStreamClosed{stream, absl::UnavailableError("gone")}); }
 
-  // Lets the wait elapse, after which the next stream is opened; its seconds.
+  // Lets the back-off elapse, after which the session opens a stream. Returns the back-off in
+  // seconds.
   double reopened() {
     now += timer_.delay;
     step(TimerFired{timer_.timer});

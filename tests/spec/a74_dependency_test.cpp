@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A74, "xDS Config Tears": what the dependency manager watches for whom, whose errors are
-// whose, and what stays when something goes (A88).
+// gRFC A74, "xDS Config Tears": the watches of the dependency manager, the clusters that an error
+// belongs to, and the values that stay when a resource goes (A88).
 
 #include <memory>
 #include <string>

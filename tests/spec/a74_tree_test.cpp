@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the control plane's answers to picks: the dependency manager and, below what it emits, the
-// whole policy tree. What peers crashed of (B1, B2).
+// From the control plane's answers to picks: the dependency manager, and the whole policy tree
+// below its configuration. Other implementations have crashed in these cases (B1, B2).
 
 #include <algorithm>
 #include <map>
@@ -31,7 +31,7 @@ using test::TreeHarness;
 
 // --- B1 -------------------------------------------------------------------------------
 
-// agg ▷ {a, inner ▷ {b}}: every resource below the routes, as the control plane would answer.
+// agg ▷ {a, inner ▷ {b}}: the control plane's answer for every resource below the routes.
 struct Answer {
   ResourceKey key;
   Resource resource;
@@ -50,14 +50,14 @@ std::string text_of(const ResourceKey& key) {
   return absl::StrCat(to_string(key.type), " ", key.name);
 }
 
-// A control plane that answers what is watched, in the order that it is told; whatever is missing
-// is found not to exist when all else has answered.
+// A control plane that answers watched resources in the given order. After all other answers it
+// reports the missing resources as not existing.
 class Answers {
  public:
   Answers(DependencyWorld& world, std::set<std::string> missing)
       : world_(world), missing_(std::move(missing)) {}
 
-  /// Until there is a configuration; before it, calls wait.
+  /// Answers until a configuration exists; before it, calls wait.
   void run(const std::vector<std::size_t>& order, const std::vector<Answer>& answers) {
     hear(world_.route_to({"agg"}));
     while (true) {
@@ -76,7 +76,7 @@ class Answers {
     }
   }
 
-  /// What was answered, in the order of arrival.
+  /// The answered resources, in the order of arrival.
   const Names& arrivals() const { return arrivals_; }
 
  private:
@@ -104,7 +104,7 @@ class Answers {
   Names arrivals_;
 };
 
-// What calls to the aggregate get: an address, or the beginning of why not.
+// The outcome of calls to the aggregate: an address, or the beginning of the error.
 std::string outcome_of(const DependencyWorld& world) {
   TreeHarness tree;
   tree.up("a:1");
@@ -117,7 +117,8 @@ std::string outcome_of(const DependencyWorld& world) {
 
 // --- B2 ---------------------------------------------------------------------------------
 
-// One cluster with all of its hosts up; EDS in a few words, "x:a,b" a locality and its hosts.
+// One cluster with all of its hosts up, and EDS in a short notation: "x:a,b" is a locality and its
+// hosts.
 class Moves {
  public:
   Moves() {
@@ -213,7 +214,7 @@ TEST_CASE("B1: an aggregate comes up whatever comes first, and whatever never co
       DependencyWorld world;
       Answers given(world, missing);
       given.run(order, answers);
-      // Orders that differ only in what nobody watches yet arrive alike.
+      // Different orders have the same arrivals when they differ only in resources not watched yet.
       if (!seen.insert(given.arrivals()).second) continue;
       INFO("arrived: " << absl::StrJoin(given.arrivals(), ", "));
       if (!has_a && !has_b) {
@@ -246,7 +247,8 @@ TEST_CASE("B2: hosts that move between priorities, and priorities that come and 
   struct Row {
     const char* when;
     std::vector<Step> steps;
-    /// Ever made, at the end. Who is not needed lets go of them, unless it moves on into use.
+    /// Connections made until the end. A host out of use loses its connection, unless it moves into
+    /// use.
     std::map<std::string, int> connections;
   };
 
@@ -314,7 +316,7 @@ TEST_CASE("B2: calls fail over through priorities that have just moved", "[spec]
   CHECK(moves.reached() == Names{"c"});
   moves.tree().down("c");
   CHECK(moves.reached() == Names{"b"});
-  moves.eds_says({{"z:c"}, {"x:a"}});  // What serves goes.
+  moves.eds_says({{"z:c"}, {"x:a"}});  // The serving priority goes.
   CHECK(absl::StrContains(moves.reached().front(), "UNAVAILABLE"));
   moves.tree().up("a");
   CHECK(moves.reached() == Names{"a"});
@@ -330,9 +332,11 @@ TEST_CASE(
   const Names hosts = {"a", "b", "c", "d", "e", "f"};
   for (int round = 0; round < 20; ++round) {
     Moves moves;
-    std::map<std::string, int> served;  // And the connections that were made to each.
+    // Served addresses, and the number of connections made to each.
+    std::map<std::string, int> served;
     for (int update = 0; update < 15; ++update) {
-      // Each host in some priority, or nowhere; localities by priority, or by host.
+      // Each host is in a random priority, or in none; localities are named by priority, or by
+      // host.
       std::vector<std::map<std::string, Names>> drawn(1 + draw(4));
       for (const std::string& host : hosts) {
         if (draw(4) == 0) continue;

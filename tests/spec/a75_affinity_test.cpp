@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gRFC A75, "Stateful Session Affinity Changes", in the document's order: whole trees and
-// subchannel maps in virtual time, and calls with cookies. The pick itself is a table in
-// tests/unit/lb/override_host_picker_test.cpp, the map's keeper one in session_keeper_test.cpp.
+// subchannel maps in virtual time, and calls with cookies.
+// tests/unit/lb/override_host_picker_test.cpp has a table of picks; session_keeper_test.cpp has the
+// map's keeper of sessions.
 
 #include <algorithm>
 #include <string>
@@ -20,7 +21,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// A cluster "orders" of two priorities, idle after a minute; all addresses are up.
+/// A cluster "orders" of two priorities with an idle_timeout of a minute; all addresses are up.
 struct Orders : SessionTree {
   Orders() {
     extras.idle_timeout = 60s;
@@ -149,7 +150,8 @@ SCENARIO("A75: a host that nobody holds is created for its session",
       AND_WHEN("the connection is lost") {
         orders.tree.down("c");
         THEN("calls go elsewhere, until it is back") {
-          CHECK(orders.visit("c") == "queue (queued)");  // It is IDLE, and asked to connect.
+          // The host is IDLE, and is asked to connect.
+          CHECK(orders.visit("c") == "queue (queued)");
           CHECK(orders.visit("c").ends_with("(unhealthy)"));
           orders.tree.up("c");
           CHECK(orders.visit("c") == "queue (queued)");

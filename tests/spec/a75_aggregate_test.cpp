@@ -30,7 +30,7 @@ struct Orders {
   void apply() { tree.apply(manager_of({"orders"}), world.config()); }
 };
 
-/// The configuration with what EDS says of drops in `cluster`.
+/// The configuration, with EDS drop_overload in `cluster`.
 XdsConfigPtr with_drops(const XdsConfigPtr& config,
                         const std::string& cluster,
                         std::vector<DropCategory> drops) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A75, "Changes to the LB policy tree": from the control plane's answers to the tree, as it is
-// drawn, and to what its shape is good for.
+// gRFC A75, "Changes to the LB policy tree": from the control plane's answers to the drawn tree,
+// and to the behaviour that the tree's shape makes possible.
 
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ std::shared_ptr<const Cluster> with_policy(const std::shared_ptr<const Cluster>&
   return changed;
 }
 
-// A control plane, and the tree below what it says of cluster "orders".
+// A control plane, and the policy tree of cluster "orders".
 struct Orders {
   DependencyWorld world;
   TreeHarness tree;
@@ -73,7 +73,7 @@ struct Orders {
 
 }  // namespace
 
-// The position of each policy, and no more: what it does there is its own tests' matter.
+// Checks the position of each policy. Each policy's own tests check its behaviour.
 SCENARIO("A75: in the tree of a plain cluster each policy stands once, above all priorities",
          "[spec][lb][A75-2][A75-3][A75-4][A75-5][A31-11][A37-16][A37-19]") {
   Orders orders;
@@ -324,7 +324,7 @@ SCENARIO("A37: once failed over to a name, EDS leaves that keep trying cause no 
   GIVEN("an hour in which the EDS leaves' hosts come and go") {
     for (int minute = 0; minute < 60; ++minute) {
       for (const char* address : {"a", "b", "c", "d"}) {
-        // Its back-off ends, and the next attempt fails: nobody is READY long enough to serve.
+        // The back-off ends and the next attempt fails: no host is READY long enough to serve.
         orders.tree.up(address);
         orders.tree.down(address);
       }

@@ -16,7 +16,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-// So many of 100 hosts are healthy; as the document's tables say it.
+// The number of healthy hosts of 100, as in the document's tables.
 std::vector<PriorityHealth> percent(const Numbers& healthy) {
   std::vector<PriorityHealth> priorities;
   for (const std::uint32_t hosts : healthy)
@@ -63,7 +63,7 @@ std::uint32_t normalized_total_health(const std::vector<PriorityHealth>& priorit
 }
 
 // The load of each cluster by the document's own formula (ENV-12, ENV-13): from healthy hosts
-// alone, and rounded once for each cluster. `sizes`: how many priorities each cluster has.
+// alone, and rounded once for each cluster. `sizes`: the number of priorities of each cluster.
 Numbers cluster_priority_loads(const std::vector<PriorityHealth>& priorities,
                                const std::vector<std::size_t>& sizes) {
   const Numbers scores_of_all = scores(priorities);
@@ -103,7 +103,7 @@ TEST_CASE("ENV: a priority without hosts has no health", "[spec][priority_load][
 }
 
 TEST_CASE("ENV: weights count in place of hosts", "[spec][priority_load][ENV-9]") {
-  // One host of four is healthy, and has 7 of the 10 parts.
+  // One host of four is healthy, with 7 of the total weight of 10.
   const std::vector<PriorityHealth> priorities{{7, 0, 10}, {1, 0, 1}};
   CHECK(healthy_loads(priority_loads(priorities)) == Numbers{98, 2});
 }
@@ -118,7 +118,7 @@ struct Row {
   Numbers loads;
 };
 
-// ENV-22, whose rows are the document's.
+// ENV-22: the rows of the document's table.
 const Row kTable[] = {
     {1, {100, 100, 100}, {100, 100}, 100, 0, {100, 100, 100, 100, 100}, {100, 0, 0, 0, 0}},
     {2, {72, 100, 100}, {100, 100}, 100, 0, {100, 100, 100, 100, 100}, {100, 0, 0, 0, 0}},
@@ -189,18 +189,18 @@ TEST_CASE(
   const PriorityLoad degraded{0, 100, false};
   CHECK(loads({{0, 0, 300}, {1, 0, 300}, {2, 0, 300}}) ==
         std::vector<PriorityLoad>{none, healthy, none});
-  // Healthy ones first, whichever priority they have.
+  // Healthy hosts have precedence over degraded ones, whatever their priorities.
   CHECK(loads({{0, 1, 300}, {1, 0, 300}}) == std::vector<PriorityLoad>{none, healthy});
   CHECK(loads({{0, 0, 300}, {0, 1, 300}}) == std::vector<PriorityLoad>{none, degraded});
   CHECK(loads({{0, 0, 300}, {0, 0, 300}}) == std::vector<PriorityLoad>{none, none});
-  // Weights, too, may be so unequal.
+  // Weights, too, may round to a score of 0.
   CHECK(loads({{1, 0, 1'000, 140, HostNumbers{1, 2}}}) == std::vector<PriorityLoad>{healthy});
 }
 
 TEST_CASE(
     "ENV: where every priority panics loads go by health, by numbers only if all scores are 0",
     "[spec][priority_load][ENV-33]") {
-  // By numbers, as Envoy's code has it, they would be 50 and 50.
+  // By numbers of hosts, as in Envoy's code, the loads would be 50 and 50.
   CHECK(priority_loads(percent({20, 30}), 50) ==
         std::vector<PriorityLoad>{{40, 0, true}, {60, 0, true}});
   CHECK(priority_loads(std::vector<PriorityHealth>{{20, 0, 100}, {60, 0, 300}}, 50) ==
@@ -227,7 +227,7 @@ TEST_CASE("ENV: a priority panics below the threshold, while all together are no
   const std::vector<PriorityHealth> degraded{{10, 30, 100}, {20, 0, 100}};
   CHECK_FALSE(priority_loads(degraded, 40)[0].panic);  // 10 and 30 are fit.
   CHECK(priority_loads(degraded, 41)[0].panic);
-  // Two thirds and a third are all; one of 200 and one of 200 are 1 %.
+  // Two thirds and a third sum to all hosts; one of 200 and one of 200 sum to 1 %.
   const std::vector<PriorityHealth> thirds{{2, 1, 3, 20}};
   CHECK(normalized_total_health(thirds) == 19);
   CHECK_FALSE(priority_loads(thirds, 100)[0].panic);
@@ -292,7 +292,7 @@ TEST_CASE("ENV: a healthier priority gets no less, and those below it together n
         all += loads[i].healthy;
       return all;
     };
-    // The first has what rounding leaves, which may be less by then.
+    // The first priority has the remainder of rounding, which may shrink.
     const std::uint32_t rest = static_cast<std::uint32_t>(row.size());
     RC_ASSERT(after[which].healthy + rest >= before[which].healthy);
     RC_ASSERT(below(after) <= below(before) + rest);

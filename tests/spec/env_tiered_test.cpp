@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Envoy's aggregate cluster, in the document's order, through the real policies: who gets which
-// calls, and who is connected. The sums themselves: env_priority_load_test.
+// Envoy's aggregate cluster, in the document's order, through the real policies: the calls of each
+// tier, and the tiers that are connected. env_priority_load_test has the arithmetic.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -59,7 +59,7 @@ SCENARIO("ENV: each cluster keeps its own kind, policy and settings; a tier stan
   orders.world.dns("legacy", "legacy/0.0");
   orders.tree.up("legacy/0.0");
   orders.apply({"primary", "secondary", "legacy"});
-  // 46 of the calls that it is asked for primary's first priority can take; the rest goes on.
+  // Primary's first priority can take 46 of the calls; the others go to the next priority.
   CHECK(orders.shares() == Shares{{"primary/0", 46}, {"primary/1", 54}});
   CHECK("\n" + draw_tree(orders.tree.policies("m")) == R"(
 cluster_manager
@@ -112,7 +112,7 @@ SCENARIO("ENV: what a call drew is cluster and priority; its host is one of thes
   orders.leaf("secondary", {{2, 0, 2}});
   orders.apply({"primary", "secondary"});
   CHECK(orders.shares() == Shares{{"primary/0", 35}, {"primary/1", 35}, {"secondary/0", 30}});
-  // Who is healthy has them all; the same draw leads to the same tier each time.
+  // A fully healthy tier has all calls; the same draw leads to the same tier each time.
   CHECK(orders.tree.reached("orders") ==
         Names{"primary/0.0", "primary/1.0", "secondary/0.0", "secondary/0.1"});
   for (const std::uint64_t seed : seeds_of_all_draws()) {
@@ -306,7 +306,7 @@ SCENARIO("ENV: degraded hosts have what healthy ones leave; the rest of rounding
     CHECK(number < 30);
   }
   CHECK(by_health == std::map<std::string, int>{{"healthy", 58}, {"degraded", 42}});
-  // Healthy ones first (ENV-18).
+  // Healthy hosts have precedence (ENV-18).
   CHECK(orders.tree.pick("orders", seeds_of_all_draws()[57]).starts_with("complete primary/2."));
   const std::string next = orders.tree.pick("orders", seeds_of_all_draws()[58]);
   REQUIRE(next.starts_with("complete primary/0."));
@@ -323,7 +323,7 @@ SCENARIO("ENV: degraded hosts have what healthy ones leave; the rest of rounding
   }
 }
 
-// --- nobody is fit ---
+// --- no host is fit ---
 
 SCENARIO("ENV: where nobody is fit calls fail, and say who is not", "[spec][tiered][ENV-17]") {
   TieredTree orders;
@@ -395,7 +395,7 @@ SCENARIO("ENV: where every priority panics calls go by health, as Envoy's docume
   orders.leaf("primary", {{2, 0, 8}});
   orders.leaf("secondary", {{3, 0, 7}});
   orders.apply({"primary", "secondary"});
-  // Envoy's code shares by numbers of hosts, which are the same here.
+  // Envoy's code shares by numbers of hosts, which give the same shares here.
   CHECK(orders.shares() == Shares{{"primary/0", 40}, {"secondary/0", 60}});
   CHECK(orders.tree.reached("orders").size() == 20);
 }
@@ -426,7 +426,7 @@ SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]"
   lb::PolicyOptions options;
   options.panic_threshold = 50;
   TieredTree orders(options);
-  // Three of primary's hosts drain: one of two may be used, as all of secondary's three.
+  // Three of primary's four hosts drain, so panic may use one. It may use all of secondary's three.
   for (int number = 0; number < 4; ++number)
     orders.tree.up(TieredTree::host("primary", 0, number));
   orders.world.eds("primary", {"z0:primary/0.0-,primary/0.1!,primary/0.2!,primary/0.3!"});
@@ -434,7 +434,8 @@ SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]"
   orders.apply({"primary", "secondary"});
   CHECK(orders.shares() == Shares{{"primary/0", 25}, {"secondary/0", 75}});
   THEN("whether a priority panics is judged without them") {
-    // Of 10 hosts 4 drain and 3 of 6 are fit; secondary has too few to make up for it.
+    // Four of primary's 10 hosts drain, and 3 of the other 6 are fit. Secondary has too few fit
+    // hosts to make up for it.
     std::string hosts =
         "z0:primary/0.0,primary/0.4,primary/0.5,primary/0.6-,primary/0.7-,primary/0.8-";
     for (int number = 0; number < 9; ++number)
@@ -442,7 +443,7 @@ SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]"
     orders.world.eds("primary", {hosts + ",primary/0.1!,primary/0.2!,primary/0.3!,primary/0.9!"});
     orders.leaf("secondary", {{1, 0, 9}});
     orders.apply();
-    CHECK(orders.tree.reached("orders").size() == 3 + 10);  // Secondary alone panics.
+    CHECK(orders.tree.reached("orders").size() == 3 + 10);  // Only secondary panics.
   }
 }
 
@@ -518,7 +519,7 @@ SCENARIO("ENV: loads are computed before, and a snapshot keeps its own",
     ++before[answer.substr(9, answer.find('.') - 9)];
   }
   CHECK(before == Shares{{"primary/0", 70}, {"secondary/0", 30}});
-  // The first 70 draws are the first tier's.
+  // The first 70 draws belong to the first tier.
   for (std::size_t draw = 0; draw < 100; ++draw) {
     PickArgs args;
     args.cluster = &cluster;
@@ -530,7 +531,7 @@ SCENARIO("ENV: loads are computed before, and a snapshot keeps its own",
 }
 
 SCENARIO("ENV: each attempt of a call is drawn anew", "[spec][tiered][ENV-20]") {
-  // Nothing of a call's past is looked at: attempts differ in their seeds alone.
+  // The draw does not depend on a call's past: attempts differ in their seeds alone.
   TieredTree orders;
   orders.leaf("primary", {{1, 0, 1}});
   orders.leaf("secondary", {kHealthy});
@@ -558,7 +559,7 @@ SCENARIO("ENV: the second tier may be any policy", "[spec][tiered][ENV-21]") {
   }
 }
 
-// --- who is healthy ---
+// --- healthy hosts ---
 
 SCENARIO("ENV: healthy is who is so by EDS, not set aside, and can be reached",
          "[spec][tiered][ENV-24]") {
@@ -647,7 +648,7 @@ SCENARIO("ENV: a drain that goes from host to host is no failure", "[spec][tiere
   }
 }
 
-// --- who is connected ---
+// --- connected tiers ---
 
 SCENARIO("ENV: every tier that has a load is connected, and none below that has none",
          "[spec][tiered][ENV-25]") {
@@ -720,7 +721,7 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
   orders.apply();
   CHECK(orders.shares() == spread);
   WHEN("a mode is not READY yet") {
-    // Its leaves' maps are new, too: nobody answers.
+    // The leaves' subchannel maps are new, too, and no host answers yet.
     for (const char* host : {"primary/0.0", "secondary/0.0", "secondary/0.1"})
       orders.tree.silence(host);
     orders.tree.up("primary/0.0");
@@ -735,7 +736,7 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
 
 namespace {
 
-/// A tree whose calls may be of sessions, and calls with cookies of its hosts.
+/// A tree with the filter of sessions, and calls with cookies of the tree's hosts.
 struct Sessions : TieredTree {
   explicit Sessions(lb::PolicyOptions options = {}) : TieredTree(std::move(options)) {
     world.sessions(true);
@@ -751,7 +752,7 @@ struct Sessions : TieredTree {
     const ClusterName cluster("orders");
     SessionArgs session{hosts, strict, tree.now()};
     if (cookie == Cookie::kKnownAtSight) {
-      session.hosts = "";  // As long as nothing reads it.
+      session.hosts = "";  // Empty until the cookie is read.
       session.key = CookieKey(lb::plain_cookie(hosts, "orders"));
     }
     PickArgs args;
@@ -764,7 +765,7 @@ struct Sessions : TieredTree {
     return absl::StrCat(to_text(result), " (", to_text(result.affinity.result), ")");
   }
 
-  /// What a hundred calls with this cookie are answered, one for each draw.
+  /// The outcomes of a hundred calls with this cookie, one for each draw.
   Shares visits(const std::string& hosts, bool strict = false, Cookie cookie = Cookie::kRead) {
     Shares answers;
     for (const std::uint64_t seed : seeds_of_all_draws())

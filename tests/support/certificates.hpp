@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Certificates for tests, made anew in memory: an authority, and what it signs.
+// Certificates for tests, made anew in memory: an authority, and the certificates that it signs.
 //
 //   Authority ca("one"); ca.issue("client") ─▶ {certificate, key} in PEM; ca.certificate() ─▶ PEM
 //
-// What is issued holds for 127.0.0.1 and localhost, or the names that are asked for, as server and
-// as client, for one day.
+// An issued certificate holds for one day, as server and as client certificate. It names 127.0.0.1
+// and localhost, or the names that the test asks for.
 
 #pragma once
 
@@ -28,7 +28,7 @@ class Authority {
 
   const std::string& certificate() const { return pem_; }
 
-  /// `names`: its subject alternative names, as OpenSSL writes them; empty: it has none.
+  /// `names`: the certificate's subject alternative names, in OpenSSL's syntax. Empty: it has none.
   Issued issue(const std::string& name,
                const std::string& names = "IP:127.0.0.1,DNS:localhost") const;
 

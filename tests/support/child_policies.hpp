@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// child_policies — every policy that can stand below a priority: one row each, for tests that hold
-// whatever stands there. A new leaf policy is one more row.
+// child_policies — every policy that can stand below a priority, one row each. Tests of behaviour
+// that all of them share loop over the rows. A new leaf policy is one more row.
 
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CountedMemory — what a program allocates, counted by its operator new.
+// CountedMemory — counts a program's allocations in its operator new.
 //
 //   CountedMemory counted; work(); counted.most(), counted.allocations()
 //
-// To be included by exactly one source of a program: it defines the operators. Counts are of all
-// threads. No clock is read, so tests that bound them are not flaky.
+// Exactly one source of a program may include this header, because it defines the operators. Counts
+// are of all threads. No clock is read, so tests that bound the counts are not flaky.
 
 #pragma once
 
@@ -22,14 +22,14 @@ inline std::atomic<std::size_t> counted_live{0};
 inline std::atomic<std::size_t> counted_most{0};
 inline std::atomic<std::size_t> counted_allocations{0};
 
-/// Counts since it was made. One at a time.
+/// Counts since the instance was made. Only one instance may exist at a time.
 class CountedMemory {
  public:
   CountedMemory() : live_before_(counted_live), allocations_before_(counted_allocations) {
     counted_most = live_before_;
   }
 
-  /// The most that was allocated at once, in bytes, beyond what there was before.
+  /// The most bytes that were allocated at once since then, beyond those allocated before.
   std::size_t most() const { return counted_most - live_before_; }
 
   std::size_t allocations() const { return counted_allocations - allocations_before_; }
@@ -56,7 +56,7 @@ inline void count_delete(void* memory) noexcept {
 
 }  // namespace signalbox::testing
 
-// NOLINTBEGIN(misc-definitions-in-headers): of one source.
+// NOLINTBEGIN(misc-definitions-in-headers): only one source includes this header.
 void* operator new(std::size_t size) {
   return signalbox::testing::count_new(size);
 }

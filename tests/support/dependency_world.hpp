@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyWorld — a dependency manager, and its effects as lines of text. What it puts off behind
-// the events that wait (a timer without delay) is done at once: nothing waits here.
+// DependencyWorld — a dependency manager, and its effects as lines of text. The manager defers work
+// behind waiting events by a timer without delay. No event waits here, so that timer fires at once.
 //
 //   DependencyWorld world;
 //   world.set(cds("a"), eds_cluster("a", "e"))   ▶  {"watch EDS e"}
@@ -71,7 +71,7 @@ class DependencyWorld {
     return step(TimerFired{timer.timer});
   }
 
-  /// A listener whose inline routes name these clusters.
+  /// A listener with inline routes to these clusters.
   Lines route_to(const std::vector<std::string>& clusters) {
     return set(lds("orders"), inline_listener("orders", routes_to("routes", clusters)));
   }
@@ -103,7 +103,7 @@ class DependencyWorld {
     return names;
   }
 
-  /// What is wrong with a cluster although it has its value; empty: nothing.
+  /// The resolution note of a cluster that has a value nevertheless; empty: none.
   std::string cluster_note(const std::string& name) const {
     const auto found = notes->clusters.find(ClusterName{name});
     return found == notes->clusters.end() ? std::string() : found->second;
@@ -118,11 +118,11 @@ class DependencyWorld {
 
   Instant now;
   Lines started;
-  XdsConfigPtr config;  ///< The last that was emitted; null after an error.
+  XdsConfigPtr config;  ///< The configuration emitted last; null after an error.
   ResolutionNotesPtr notes;
-  std::string note;  ///< The target's.
+  std::string note;  ///< The target's resolution note.
   absl::Status error;
-  StartTimer timer;  ///< The last that was started.
+  StartTimer timer;  ///< The timer started last.
 
  private:
   Lines run(const DependencyEffects& effects) {

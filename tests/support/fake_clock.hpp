@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeClock — the virtual time of the world outside of the actors, and what happens there later.
+// FakeClock — virtual time outside of the actors, and the actions that are due in it.
 //
-//   fakes ─▶ after(delay, action) ─▶ [FakeClock] ─▶ run_next() by whoever owns the time
+//   fakes ─▶ after(delay, action) ─▶ [FakeClock] ─▶ run_next() by the owner of the time
 //
-// Actions of one instant run in the order in which they were ordered. With a grid, instants are
-// few, so that much happens in the same one: that is where orders differ.
+// Actions of one instant run in the order of their after() calls. A coarse grid puts many actions
+// into one instant, where differences in order show.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class FakeClock {
 
   Instant now() const { return now_; }
 
-  /// Late by less than the grid.
+  /// Rounds the due instant up to the grid: the action is late by less than one grid step.
   void after(Duration delay, std::function<void()> action) {
     const Duration beyond = (now_ + delay).time_since_epoch() % grid_;
     const Duration rest = beyond == Duration::zero() ? beyond : grid_ - beyond;
@@ -35,7 +35,7 @@ class FakeClock {
     actions_.emplace(now_ + delay, std::move(action));
   }
 
-  /// More than 0.
+  /// Precondition: `grid` > 0.
   void set_grid(Duration grid) { grid_ = grid; }
 
   /// When the next action is due.
@@ -44,7 +44,7 @@ class FakeClock {
     return actions_.begin()->first;
   }
 
-  /// Precondition: there is one. Time never goes back.
+  /// Precondition: an action is pending. Time never goes back.
   void run_next() {
     auto node = actions_.extract(actions_.begin());
     advance_to(node.key());
@@ -55,7 +55,7 @@ class FakeClock {
     if (now > now_) now_ = now;
   }
 
-  /// Forgets what was ordered.
+  /// Drops all pending actions.
   void clear() { actions_.clear(); }
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FakeComplaints — the sentences that turned out to be untrue. Fakes cannot throw through actors
-// and destructors: they complain here, and whoever runs the world looks after each step.
+// and destructors, so they complain here. The owner of the world looks for complaints after each
+// step.
 
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeConnector — backends that are up, refuse, or are never heard of again.
+// FakeConnector — backends that are up, refuse, or never answer.
 //
 //   subchannel actor ─▶ connect(address) ─▶ [FakeConnector] ─▶ connected | failed, later closed
 //   world ─▶ set_state(address), reset(address) ─┘
 //
-// All answers come later, in virtual time. Keeps books of attempts and connections.
+// All answers come later, in virtual time. The connector keeps books of attempts and connections.
 
 #pragma once
 
@@ -41,14 +41,14 @@ class FakeConnector final : public actors::Connector {
                                    Duration timeout,
                                    Events events) override;
 
-  /// What leaves kUp loses its connections: at once, or when a keepalive notices.
+  /// Backends that leave kUp lose their connections: at once, or when a keepalive notices.
   void set_state(const Address& address, BackendState state);
   BackendState state_of(const Address& address) const;
-  /// Closes the connections to an address that stays as it is.
+  /// Closes the connections to an address; the backend's state stays as it is.
   void reset(const Address& address);
   void all_up();
 
-  /// A backend that is there, and answers calls with an error.
+  /// A backend that is up, and answers calls with an error.
   void set_answers_badly(const Address& address, bool badly) {
     if (badly) {
       bad_.insert(address);
@@ -59,10 +59,10 @@ class FakeConnector final : public actors::Connector {
 
   bool answers_badly(const Address& address) const { return bad_.contains(address); }
 
-  /// Attempts and connections that somebody wants now, closed ones left out.
+  /// The number of attempts and open connections that the client still holds, by address.
   std::map<Address, int> wanted() const;
 
-  /// The connections that stand, by number.
+  /// The open connections, by number.
   std::map<Address, std::set<std::uint64_t>> standing() const;
 
   std::size_t attempts() const { return attempts_.size(); }
@@ -96,7 +96,7 @@ class FakeConnector final : public actors::Connector {
   std::shared_ptr<actors::Reclaimer> reclaimer_;
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Wish> attempts_;
-  std::map<Address, BackendState> states_;  // Up, where nothing is said.
+  std::map<Address, BackendState> states_;  // An address without an entry is up.
   std::set<Address> bad_;
   std::set<const Connection*> connections_;
 };

@@ -212,7 +212,7 @@ void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& byt
                         absl::StrCat(to_string(*type), " nonce ", nonce, " once more"));
     complaints_.require(!request.has_error_detail(), "a NACK carries the nonce of its response");
   }
-  // What answers an older response says nothing about the newest one.
+  // The answer to an older response says nothing about the newest response.
   if (nonce != subscription.nonce) {
     std::ranges::set_difference(
         subscription.names,
@@ -280,7 +280,7 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
     any->set_value(stale ? served.before : served.bytes);
     expected.nack = expected.nack || !(stale ? served.before_valid : served.valid);
   }
-  // What was left out comes later.
+  // Resources that were left out come later.
   if (leaves_out || faults_.fires(Fault::kResponseRepeated)) respond_later(stream, type, true);
   const bool nothing = response.resources().empty() && !is_full_state(type);
   if (nothing || (!news && !is_full_state(type)) || subscription.names.empty()) return;
@@ -317,7 +317,7 @@ void FakeControlPlane::hand_over(std::uint64_t stream) {
   if (open->answers_once) close(stream, "that was all");
 }
 
-// --- what it knows ----------------------------------------------------------
+// --- what the server knows --------------------------------------------------
 
 std::optional<std::set<std::string>> FakeControlPlane::subscribed(ResourceType type) const {
   for (const auto& [number, open] : streams_) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeControlPlane — an xDS server in memory, speaking real bytes, with bad days.
+// FakeControlPlane — an xDS server in memory that speaks real bytes, and that faults disturb.
 //
 //   ads_stream actor ─▶ open, send ─▶ [FakeControlPlane] ─▶ received, closed
 //   world ─▶ set(resource), remove, drop_streams, restart; faults ─┘
 //
-// State of the world: for each type that a stream asked for it answers with all that exists of
-// what was named. Everything takes time; order is kept within a stream. It complains when a
-// response is not answered by exactly one ACK or NACK with its nonce (the answer to a later one may
-// stand for that), and when streams come faster than one a second. A request counts as written when
-// it arrives, so what the client does while a request is under way is seen, too.
+// The server speaks the state-of-the-world protocol: for each type, it answers a stream with all
+// named resources that exist. Every message takes time; order is kept within a stream. The server
+// complains when a response gets not exactly one ACK or NACK with its nonce. The answer to a later
+// response may stand for it. The server also complains when streams come faster than one a second.
+// A request counts as written when it arrives, so client actions during a request's flight are
+// seen, too.
 
 #pragma once
 
@@ -41,28 +42,28 @@ class FakeControlPlane final : public actors::AdsTransport {
 
   const std::string& server() const override { return name_; }
 
-  /// `bytes`: the resource itself, serialised. `valid`: whether a client should take it.
+  /// `bytes`: the serialised resource. `valid`: whether a client should accept it.
   void set(ResourceType type, const std::string& name, std::string bytes, bool valid = true);
   void remove(ResourceType type, const std::string& name);
 
   void drop_streams();
-  /// All streams are lost, and versions begin again elsewhere.
+  /// Closes all streams. Versions count from 1 again, in a new epoch.
   void restart();
-  /// Sends once more what was unsubscribed and subscribed again in requests that were ignored for
-  /// their old nonce: the server never learned that the client forgot it, so the client waits in
-  /// vain, and after its timeout takes it for missing. That is how the protocol is; it lasts until
-  /// the resource changes.
+  /// Sends resources again that a client unsubscribed and subscribed again in requests that were
+  /// ignored for their old nonce. The server never learned that the client forgot such a resource.
+  /// The client waits in vain, and after its timeout takes the resource for missing. The protocol
+  /// has this gap; it lasts until the resource changes.
   void resend_forgotten();
-  /// Streams that got stuck are closed.
+  /// Closes streams that got stuck.
   void close_silent();
 
-  /// Names that the one live stream is subscribed to; nullopt: there is no live stream.
+  /// Names that the only live stream subscribes to; nullopt: there is no live stream.
   std::optional<std::set<std::string>> subscribed(ResourceType type) const;
   std::size_t unanswered() const;
 
   std::size_t streams() const { return streams_.size(); }
 
-  /// FNV-1a over everything that the client ever sent.
+  /// FNV-1a over all bytes that the client ever sent.
   std::uint64_t hash_of_requests() const { return hash_; }
 
  private:
@@ -72,7 +73,7 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string bytes;
     bool valid = true;
     std::uint64_t changed_in = 0;
-    std::string before;  ///< The bytes that it had; empty: it is the first.
+    std::string before;  ///< The resource's bytes before the last change; empty: it is the first.
     bool before_valid = true;
   };
 
@@ -84,9 +85,9 @@ class FakeControlPlane final : public actors::AdsTransport {
 
   struct Subscription {
     std::set<std::string> names;      ///< In force.
-    std::set<std::string> requested;  ///< Of the last request, in force or not.
+    std::set<std::string> requested;  ///< The last request's names, in force or not.
     std::uint64_t sent_version = 0;
-    std::string nonce;                           ///< Of the newest response.
+    std::string nonce;                           ///< The newest response's.
     std::map<std::string, Expected> unanswered;  ///< By nonce.
     std::set<std::string> unsubscribed_unheard;  ///< In force, but not in an ignored request.
     std::set<std::string> forgotten;             ///< Of these, those that were named again.

@@ -4,8 +4,8 @@
 //
 //   seed ─▶ menu: a quarter of the faults ─▶ fires(fault) at each opportunity: 25 % as a rule
 //
-// Each fault draws from dice of its own, made of the seed and its name: taking one off the menu, or
-// adding one to the list, moves nobody else's.
+// Each fault has its own dice, seeded by the seed and the fault's name. A fault that leaves the
+// menu, or joins the list, therefore changes no other fault's draws.
 
 #pragma once
 
@@ -64,8 +64,8 @@ enum class Fault : std::uint8_t {
 
 /// When a fault may fire.
 enum class Opportunity : std::uint8_t {
-  kNow,   ///< Every now and then, by itself.
-  kThere  ///< Where the fakes come by: at each response, each connection, each call.
+  kNow,   ///< From time to time, by itself.
+  kThere  ///< At the fakes' opportunities: at each response, each connection, each call.
 };
 
 struct FaultRow {
@@ -92,18 +92,18 @@ class FakeFaults {
 
   bool has(Fault fault) const { return !ended_ && menu_.contains(fault); }
 
-  /// An opportunity: whether it strikes. What fires is counted.
+  /// Draws whether the fault strikes at this opportunity. Counts the strikes.
   bool fires(Fault fault);
 
-  /// The dice of this fault, for how it strikes.
+  /// The dice that decide how this fault strikes.
   FakeChance& dice(Fault fault) { return dice_.at(fault); }
 
-  /// Nothing goes wrong any more.
+  /// No fault fires from now on.
   void end() { ended_ = true; }
 
   const Menu& menu() const { return menu_; }
 
-  /// How often each of the menu has fired.
+  /// How often each fault of the menu has fired.
   const std::map<Fault, std::uint64_t>& fired() const { return fired_; }
 
   std::uint64_t total() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeProber — probes that are answered when the test says so. One thread.
+// FakeProber — probes that the test answers. One thread.
 //
 //   health_checker ─▶ begin ─▶ [FakeProber] ◀─ answer(address, outcome) ─ the test
 
@@ -24,13 +24,13 @@ class FakeProber final : public actors::HealthProber {
     return std::make_unique<FakeProbe>(*this, target, check);
   }
 
-  /// Probes that are under way there.
+  /// Probes of the address that are under way.
   std::size_t under_way(const std::string& address) const { return count(address, true); }
 
-  /// Those, and the ones that may begin yet.
+  /// Probes of the address that are under way or not begun yet.
   std::size_t prepared(const std::string& address) const { return count(address, false); }
 
-  /// Ends every probe that is under way there.
+  /// Ends every probe of the address that is under way.
   void answer(const std::string& address, ProbeOutcome outcome, const std::string& why = "no") {
     for (FakeProbe* probe : probes_) {
       if (probe->target.peer.address.str() == address && probe->answer != nullptr)
@@ -39,8 +39,8 @@ class FakeProber final : public actors::HealthProber {
     }
   }
 
-  int begun = 0;   ///< Probes, so far.
-  int deadly = 0;  ///< So many kill who prepares them.
+  int begun = 0;   ///< Probes begun so far.
+  int deadly = 0;  ///< So many of the next prepare() calls throw, which kills the calling actor.
 
  private:
   struct FakeProbe final : Probe {

@@ -5,7 +5,7 @@
 //   channel actor ─▶ retire(snapshot) ─▶ a random delay, and every reader gone ─▶ destroyed, done()
 //   shared_ptr deleter ─▶ retire(tracked) ─▶ destroyed by sweep() once no call uses it
 //
-// A reader is a simulated call between reading the snapshot and taking its references.
+// A reader is a simulated call that has read the snapshot and not yet taken its references.
 
 #pragma once
 
@@ -35,7 +35,7 @@ class FakeReclaimer final : public actors::Reclaimer {
   std::uint64_t begin_read();
   void end_read(std::uint64_t reader);
 
-  /// Destroys what no call uses any more.
+  /// Destroys retired objects that no call uses any more.
   void sweep();
 
   /// Whether a reader may still touch this snapshot after it was retired.
@@ -45,14 +45,14 @@ class FakeReclaimer final : public actors::Reclaimer {
 
   std::size_t pending_objects() const { return objects_.size(); }
 
-  /// From now on everything is destroyed at once: the world ends.
+  /// From now on every retired object is destroyed at once: the world ends.
   void end_world();
 
  private:
   struct Retired {
     std::unique_ptr<const lb::Snapshot> snapshot;
     std::function<void()> done;
-    std::uint64_t readers_before = 0;  ///< Readers with smaller numbers may see it.
+    std::uint64_t readers_before = 0;  ///< Readers with smaller numbers may see the snapshot.
     bool delayed = true;
   };
 
@@ -65,7 +65,7 @@ class FakeReclaimer final : public actors::Reclaimer {
   bool ended_ = false;
   std::uint64_t next_reader_ = 1;
   std::set<std::uint64_t> readers_;
-  std::uint64_t first_number_ = 0;  ///< Of snapshots_.front().
+  std::uint64_t first_number_ = 0;  ///< The number of snapshots_.front().
   std::deque<Retired> snapshots_;
   std::vector<std::unique_ptr<const Tracked>> objects_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of HTTP filters say: chains, overrides, faults, and filters that are a function.
+// Vocabulary for tests of HTTP filters: chains, overrides, faults, and filters that are a function.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace signalbox::testing {
 
-/// Does what the test says.
+/// A filter that runs the test's function.
 class ScriptedFilter final : public CallFilter {
  public:
   explicit ScriptedFilter(std::function<void(FilterCall&)> script) : script_(std::move(script)) {}
@@ -29,14 +29,14 @@ class ScriptedFilter final : public CallFilter {
   std::function<void(FilterCall&)> script_;
 };
 
-/// The configuration of a custom filter; `text` is what tells it from others.
+/// The configuration of a custom filter; `text` tells configurations apart.
 inline HttpFilterConfig scripted(std::string text, std::function<void(FilterCall&)> script) {
   return CustomFilter{"com.example.Scripted",
                       {true, std::move(text)},
                       std::make_shared<const ScriptedFilter>(std::move(script))};
 }
 
-/// One that ends the call with its text.
+/// A custom filter that ends the call with its text.
 inline HttpFilterConfig ending(const std::string& text) {
   return scripted(text, [text](FilterCall& call) { call.end(absl::AbortedError(text)); });
 }
@@ -45,7 +45,7 @@ inline HttpFilter filter(std::string name, HttpFilterConfig config, bool disable
   return {std::move(name), "com.example.Any", std::move(config), disabled};
 }
 
-/// A share of a hundred.
+/// A share in percent.
 inline FaultShare percent(std::uint32_t numerator) {
   return {numerator, 100};
 }

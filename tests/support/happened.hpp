@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Happened — what happens on another thread, in its order.
+// Happened — events of another thread, in their order.
 //
-//   their thread ─▶ add() ─▶ [Happened] ─▶ next() ─▶ the test, which waits as long as kPatience
+//   other thread ─▶ add() ─▶ [Happened] ─▶ next() ─▶ the test, which waits as long as kPatience
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::test {
 
-/// To be added to by any thread; one waits for what is next.
+/// Any thread may add; one thread waits for the next event.
 template <typename T>
 class Happened {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A certificate for localhost and 127.0.0.1 that is its own root, with its key; for tests alone,
-// which is why it may be read here. Good until 2126.
+// A self-signed certificate for localhost and 127.0.0.1, with its key. It serves tests alone, so
+// the key may be public. Good until 2126.
 //
 //   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
 //     -subj /CN=localhost -addext "subjectAltName=DNS:localhost,IP:127.0.0.1"

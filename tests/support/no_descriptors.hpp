@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoDescriptors — a process that has no file descriptor left.
+// NoDescriptors — leaves the process no file descriptor.
 //
 //   test ─▶ [NoDescriptors] ─▶ the program under test opens, watches: EMFILE
 
@@ -11,13 +11,14 @@
 
 namespace signalbox::test {
 
-/// While it lives, this process gets no new file descriptor.
+/// During its lifetime the process gets no new file descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
     rlimit none = before_;
-    none.rlim_cur = 3;  // Taken, by the standard streams; and so many may be polled at once.
+    // The standard streams take three; poll() accepts at most this many entries.
+    none.rlim_cur = 3;
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   }
 

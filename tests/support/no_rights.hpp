@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoRights — this thread may read no file but those that everybody may, as long as this lives.
-//
-// A test that runs as root could read files of mode 0. The rights of a thread on files are its own:
-// other threads keep theirs.
+// NoRights — during its lifetime this thread may read only files that every user may read. Without
+// it, a test that runs as root could read files of mode 0. A thread's rights on files are its own,
+// so other threads keep theirs.
 
 #pragma once
 

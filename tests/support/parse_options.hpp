@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// all_parse_options — everything that the parser of xDS resources knows, whatever a runtime has.
+// all_parse_options — every extension that the parser of xDS resources knows, whatever a runtime
+// has.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PolicyHarness — one policy, one event at a time, and what it wanted done.
+// PolicyHarness — one policy that gets one event at a time, and its effects.
 //
 //   harness.child("a", kReady) ─▶ Policy::step ─▶ effects(), texts()
 //
@@ -27,12 +27,12 @@ inline constexpr auto kFailure = ConnectivityState::kTransientFailure;
 /// An effect in a few words: "start a", "publish READY", "timer failover/a 10s", …
 std::string to_text(const LbEffect& effect);
 std::string to_text(const Observation& observation);
-/// "hit", "unknown host", …
+/// An affinity result in words: "hit", "unknown host", …
 std::string to_text(AffinityResult result);
 /// A pick's outcome in a few words: "complete a", "queue", "fail UNAVAILABLE: why", "drop …".
 std::string to_text(const PickResult& result);
 
-/// A picker that only says who published it: every pick fails with `name`.
+/// A picker that only names its publisher: every pick fails with `name`.
 PickerPtr named_picker(const std::string& name);
 
 class PolicyHarness {
@@ -44,7 +44,7 @@ class PolicyHarness {
   std::vector<std::string> update(LbConfigPtr config,
                                   XdsConfigPtr xds = nullptr,
                                   EndpointsPtr endpoints = nullptr);
-  /// The child reports; its picker is named "<child> <state>".
+  /// The child reports this state; its picker is named "<child> <state>".
   std::vector<std::string> child(const std::string& name, ConnectivityState state);
   std::vector<std::string> applied(const std::string& name);
   std::vector<std::string> applied(const std::string& name, Generation generation);
@@ -52,13 +52,13 @@ class PolicyHarness {
 
   Generation generation() const { return generation_; }
 
-  /// Everything since the beginning.
+  /// All effects since the beginning.
   const LbEffects& effects() const { return effects_; }
 
-  /// What was published last; null before.
+  /// The picker published last; null before the first.
   const Publish* published() const;
 
-  /// What the picker published last answers.
+  /// The outcome of a pick from the last published picker.
   std::string pick(const std::string& cluster = "", std::uint64_t seed = 0) const;
 
   template <typename Effect>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// property — RapidCheck as a test like any other: the same cases in every run.
+// property — RapidCheck with fixed cases: every run tries the same ones.
 //
 //   CHECK(holds("an order is an order", 500, [](const std::vector<int>& any) { RC_ASSERT(…); }));
 //
-// RC_PARAMS (RapidCheck's own) takes the place of seed and number, to look further.
+// RC_PARAMS (RapidCheck's own variable) replaces seed and number of cases, for a longer search.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace signalbox::test {
 
-/// Tries `cases` cases of a property; what fails is made as small as can be and told on stderr.
+/// Tries `cases` cases of a property. Shrinks a failing case and prints it on stderr.
 template <typename Property>
 bool holds(const std::string& what, int cases, Property&& property) {
   if (std::getenv("RC_PARAMS") != nullptr) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resource seeds — valid resources of all four types, as small as they come, in protobuf's text
-// format: where tables of what is wrong begin, and fuzzers too.
+// Resource seeds — valid resources of all four types, as small as possible, in protobuf's text
+// format. Tables of invalid resources start from them, and so do fuzzers.
 //
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource: every one is valid under
 //                                            all_parse_options()
 //
-// An Any is written as the API spells it. Together the seeds go through every branch that reads an
-// extension; a new one gets a seed.
+// An Any is written as the API spells it. Together the seeds reach every branch that reads an
+// extension; a new branch gets a seed.
 
 #pragma once
 

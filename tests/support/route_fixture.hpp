@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of routing say: headers, routes, virtual hosts and whole configurations in one line.
+// Vocabulary for tests of routing: headers, routes, virtual hosts and configurations in one line.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace signalbox::testing {
 
-/// Headers of a call, in the order of their sending.
+/// Headers of a call, in the order of sending.
 class TestHeaders final : public HeaderSource {
  public:
   using List = std::vector<std::pair<std::string, std::string>>;

@@ -4,9 +4,9 @@
 //
 //   routes in order ─▶ path ─▶ every header ─▶ fraction ─▶ [expected_route]
 //
-// Slow and obvious, to be compared with lb::RouteTable. It knows no RE2: a pattern here is made of
-// letters, `.`, `*` behind one of them, and `|` between whole alternatives. Chance is the house's
-// own draw, so that both decide alike.
+// The model is slow and obvious; tests compare lb::RouteTable with it. It does not use RE2: a
+// pattern here consists of letters, `.`, `*` behind one of them, and `|` between whole
+// alternatives. Chance is the library's own draw, so that model and table decide alike.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace signalbox::testing {
 
-/// All values of a header as one text; nullopt: it counts as absent.
+/// All values of a header as one text; nullopt: the header counts as absent.
 inline std::optional<std::string> model_value(const TestHeaders& headers, const std::string& name) {
   if (name == "content-type") return "application/grpc";
   if (name.ends_with("-bin")) return std::nullopt;
@@ -106,7 +106,7 @@ inline bool model_route(const RouteMatch& match,
          draw_below(seed, Salt::kRouteFraction, 1'000'000, position) < *match.fraction_per_million;
 }
 
-/// The position of the route that takes the call; nullopt: there is none.
+/// The position of the route that takes the call; nullopt: no route does.
 inline std::optional<std::size_t> expected_route(const VirtualHost& host,
                                                  const std::string& path,
                                                  const TestHeaders& headers,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A router over a cell that the test publishes into, with pickers that answer what it says.
+// A router over a cell that the test publishes into, with pickers that give the test's answers.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace signalbox::testing {
 
-/// Every call goes where `action` says.
+/// Every call goes to the clusters of `action`.
 inline XdsConfig all_to(const ForwardAction& action) {
   return config_of({route(prefix(""), action)});
 }
@@ -60,8 +60,8 @@ class RouterFixture {
   lb::Router router{cell};
   lb::ClusterRefs refs;
   std::uint64_t sequence = 0;
-  ResolutionNotesPtr notes;  ///< Of what is published from now on.
-  lb::FaultOptions faults;   ///< So is this.
+  ResolutionNotesPtr notes;  ///< The notes of snapshots published from now on.
+  lb::FaultOptions faults;   ///< The fault options of snapshots published from now on.
   std::shared_ptr<Connection> backend = std::make_shared<Connection>(Address("10.0.0.1:80"));
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScriptedPicker — a picker that answers what the test says.
+// ScriptedPicker — a picker that gives the test's answers.
 
 #pragma once
 

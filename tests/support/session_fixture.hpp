@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of sessions: a router whose picker knows endpoints and follows a session's wish, as
-// override_host's does.
+// Calls of sessions: a router with a picker that knows endpoints and follows a session's cookie, as
+// override_host's picker does.
 
 #pragma once
 
@@ -35,7 +35,7 @@ inline std::string base64(absl::string_view text) {
   return absl::Base64Escape(text);
 }
 
-/// What a Set-Cookie's value says: "ip:port;cluster".
+/// The content of a Set-Cookie's value: "ip:port;cluster".
 inline std::string host_in(absl::string_view set_cookie) {
   absl::string_view value = set_cookie.substr(0, set_cookie.find(';'));
   value.remove_prefix(std::min(value.find('=') + 1, value.size()));
@@ -43,9 +43,9 @@ inline std::string host_in(absl::string_view set_cookie) {
   return absl::Base64Unescape(value, &text) ? text : absl::StrCat("? ", set_cookie);
 }
 
-/// A router whose every call has the filters "session" (its cookie is "s") and router.
+/// A router that gives every call the filters "session" (its cookie is "s") and router.
 struct SessionFixture : RouterFixture {
-  /// One endpoint; all its addresses, the one in use first.
+  /// One endpoint: its addresses, the address in use first.
   struct Backend {
     std::string hosts;
     std::unique_ptr<Connection> connection;
@@ -67,7 +67,7 @@ struct SessionFixture : RouterFixture {
     return backends[cluster].emplace_back(Backend{hosts, std::make_unique<Connection>(first)});
   }
 
-  /// As override_host: who is usable, and whose cookie is just as he would have made it.
+  /// As in override_host: a usable endpoint with a plain cookie equal to the call's cookie.
   std::optional<PickResult> known_at_sight(const PickArgs& args) {
     if (args.session == nullptr || args.session->key == CookieKey()) return std::nullopt;
     for (const Backend& one : backends[args.cluster->str()]) {
@@ -82,8 +82,8 @@ struct SessionFixture : RouterFixture {
     return std::nullopt;
   }
 
-  /// As override_host: a usable host of the wish, or else the child's choice, which is the first
-  /// usable one.
+  /// As in override_host: a usable host of the cookie, or else the child's choice, which is the
+  /// first usable endpoint.
   PickResult answer(const PickArgs& args) {
     asked.push_back(args.cluster->str());
     if (args.session != nullptr) last = *args.session;
@@ -134,7 +134,7 @@ struct SessionFixture : RouterFixture {
                       has_seats ? &seats : nullptr));
   }
 
-  /// A call with this cookie header; none where it is empty.
+  /// A call with this cookie header; empty: without one.
   lb::Pick call(const std::string& cookie, const char* path = "/s/M", std::uint64_t seed = 7) {
     TestHeaders::List list;
     if (!cookie.empty()) list.emplace_back("cookie", cookie);
@@ -142,7 +142,7 @@ struct SessionFixture : RouterFixture {
     return router.pick({path, &headers, seed});
   }
 
-  /// Where it went.
+  /// The address that the call went to.
   static std::string address_of(const lb::Pick& pick) {
     return pick.connection() != nullptr ? pick.connection()->address().str() : "";
   }
@@ -155,16 +155,16 @@ struct SessionFixture : RouterFixture {
     return ref(cluster).stats().cookies(what);
   }
 
-  /// Whether the picker of the next configuration has any: then calls' cookies are looked for
-  /// before their routes are. Nobody sits there.
+  /// Whether the next configuration's picker has seats. With seats the router looks up a call's
+  /// cookie before the call's route. No endpoint has a seat.
   bool has_seats = true;
   const Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
-  std::vector<std::string> asked;   ///< Clusters.
-  std::vector<std::string> wishes;  ///< Hosts, of calls of a session.
-  std::optional<SessionArgs> last;  ///< Its hosts mean nothing.
+  std::vector<std::string> asked;   ///< The clusters of all picks.
+  std::vector<std::string> wishes;  ///< The hosts that calls of a session wished for.
+  std::optional<SessionArgs> last;  ///< Its `hosts` dangle after the pick.
 };
 
 }  // namespace signalbox::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionTree — the whole tree of one cluster, "orders", whose calls may be of sessions.
+// SessionTree — the whole tree of one cluster, "orders", with the filter of sessions.
 //
 //   apply({"east:a,b", …}) ─▶ XdsWorld ─▶ [TreeHarness] ◀─ tree.visit("orders", cookie)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepLog — an explanation as lines: "room: decision; reason; source", without what is empty.
+// StepLog — an explanation as lines: "room: decision; reason; source". Empty parts are left out.
 
 #pragma once
 
@@ -28,7 +28,7 @@ struct StepLog {
   lb::TimedTrace trace;
 };
 
-/// What the picker says of a call.
+/// The picker's explanation of a call.
 inline std::vector<std::string> steps_of(const PickerPtr& picker,
                                          const PickArgs& args = {},
                                          Instant now = Instant()) {

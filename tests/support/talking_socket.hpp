@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TalkingSocket — a port that takes connections, reads, and says to each what the test wants said.
+// TalkingSocket — a port that accepts connections, reads, and sends each one the test's bytes.
 //
 //   client ─▶ connects, sends ─▶ [a thread] ─▶ a turn, and the next ─▶ closes, or waits
 
@@ -26,15 +26,16 @@ namespace signalbox::test {
 class TalkingSocket {
  public:
   struct Turn {
-    std::string until;  ///< What it waits for, in all that it was sent.
+    std::string until;  ///< The socket waits for this text in all bytes received so far.
     std::string says;
   };
 
-  /// Waits for `until` in what it is sent, and then says `says`. Empty: at once, nothing.
+  /// Waits for `until` in the received bytes, then sends `says`. Empty `until`: sends at once;
+  /// empty `says`: sends nothing.
   explicit TalkingSocket(std::string says = "", std::string until = "")
       : TalkingSocket(std::vector<Turn>{{std::move(until), std::move(says)}}) {}
 
-  /// Takes these in turn, and closes after the last.
+  /// Takes the turns in order, and closes the connection after the last.
   explicit TalkingSocket(std::vector<Turn> turns) : turns_(std::move(turns)) { listen(); }
 
   ~TalkingSocket() { close(); }
@@ -51,10 +52,10 @@ class TalkingSocket {
     turns_.back().says = std::move(what);
   }
 
-  /// From now on it resets connections where it would close them.
+  /// From now on the socket resets connections instead of closing them.
   void reset_after() { resets_ = true; }
 
-  /// What the last one sent.
+  /// The bytes that the last connection sent.
   std::string heard() const {
     const std::lock_guard lock(mutex_);
     return heard_;
@@ -71,7 +72,7 @@ class TalkingSocket {
     ::close(std::exchange(listener_, -1));
   }
 
-  /// At the port that it has had.
+  /// Listens at port port_. The first call chooses the port, later calls take the same one.
   void listen() {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;
@@ -115,14 +116,14 @@ class TalkingSocket {
       ::setsockopt(taken, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
       return;
     }
-    // What nobody has read when a socket is closed resets the connection: the other side may lose
-    // what it was told.
+    // A close with unread bytes would reset the connection, and the peer could lose bytes sent to
+    // it.
     ::shutdown(taken, SHUT_WR);
     while (receive(taken, got)) {
     }
   }
 
-  // Returns false if that does not come.
+  // Returns false if the connection ends before `until` comes.
   bool hear(int taken, const std::string& until, std::string& got) const {
     while (got.find(until) == std::string::npos) {
       if (!receive(taken, got)) return false;
@@ -146,9 +147,9 @@ class TalkingSocket {
   std::atomic<int> taken_ = 0;
   std::atomic<bool> is_ending_ = false;
   std::atomic<bool> resets_ = false;
-  mutable std::mutex mutex_;  ///< Guards the next, and what the turns say.
+  mutable std::mutex mutex_;  ///< Guards heard_ and Turn::says.
   std::string heard_;
-  std::vector<Turn> turns_;  ///< Their number and what they wait for never change.
+  std::vector<Turn> turns_;  ///< The number of turns and each `until` never change.
   std::thread thread_;
 };
 

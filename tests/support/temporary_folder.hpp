@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder for one test's files; it goes when the test ends.
+// A folder for one test's files, removed when the test ends.
 //
 //   test ─▶ folder.write("resources.yaml", text) ─▶ path ─▶ the program under test
 
@@ -30,7 +30,8 @@ class TemporaryFolder {
 
   std::string path(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Written elsewhere and moved into place: nobody sees half a file. Returns the path.
+  /// Writes elsewhere and moves the file into place, so no reader sees half a file. Returns the
+  /// path.
   std::string write(const std::string& name, const std::string& text) const {
     const std::string unfinished = path(name + ".unfinished");
     std::ofstream(unfinished) << text;

@@ -21,7 +21,8 @@
 
 namespace signalbox::test {
 
-/// A seed for each draw of tiered, 0 to 99: calls with these have each share exactly.
+/// A seed for each of tiered's draws, 0 to 99. Calls with all of these seeds show each share
+/// exactly.
 inline const std::vector<std::uint64_t>& seeds_of_all_draws() {
   static const auto seeds = [] {
     std::map<std::uint64_t, std::uint64_t> found;
@@ -38,21 +39,21 @@ inline const std::vector<std::uint64_t>& seeds_of_all_draws() {
 struct TieredTree {
   explicit TieredTree(lb::PolicyOptions options = {}) : tree(tiered(options)) {}
 
-  /// So many hosts, the first of them healthy, the next degraded, the rest unhealthy by EDS.
+  /// Numbers of hosts: the first are healthy, the next degraded, the rest unhealthy by EDS.
   struct Hosts {
     int healthy = 0;
     int degraded = 0;
     int unhealthy = 0;
   };
 
-  /// The same by hundreds: so many percent are healthy.
+  /// A hundred hosts, `healthy` of them healthy and the rest unhealthy.
   static Hosts percent(int healthy) { return {healthy, 0, 100 - healthy}; }
 
   static std::string host(const std::string& leaf, std::size_t priority, int number) {
     return absl::StrCat(leaf, "/", priority, ".", number);
   }
 
-  /// An EDS leaf; each priority has one locality. All its hosts answer, unless down() said not.
+  /// An EDS leaf with one locality for each priority. All its hosts answer, except after down().
   void leaf(const std::string& name,
             const std::vector<Hosts>& priorities,
             const LbConfigPtr& policy = default_lb_policy(),
@@ -86,8 +87,8 @@ struct TieredTree {
 
   void apply() { tree.apply(manager_of({"orders"}), world.config()); }
 
-  /// What the tiers "primary/0", … have of a hundred calls, one for each draw. What is no call that
-  /// reached a host is named as picks are: "queue", "fail …".
+  /// The share of each tier ("primary/0", …) in a hundred calls, one for each draw. A call that
+  /// reached no host counts under its pick's outcome: "queue", "fail …".
   std::map<std::string, int> shares() {
     std::map<std::string, int> shares;
     for (const std::uint64_t seed : seeds_of_all_draws()) {
@@ -111,7 +112,7 @@ struct TieredTree {
     return options;
   }
 
-  std::set<std::string> up_;  ///< Whose network was said.
+  std::set<std::string> up_;  ///< The addresses that up() or down() was called for.
 };
 
 }  // namespace signalbox::test

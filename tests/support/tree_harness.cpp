@@ -14,7 +14,7 @@
 
 namespace signalbox::test {
 
-// To check a map takes as long as it is large.
+// The time of one check grows with the size of the map.
 constexpr std::size_t kCheckedSubchannels = 1'000;
 
 namespace {
@@ -41,10 +41,10 @@ struct TreeHarness::Node {
   std::unique_ptr<lb::Policy> core;
   std::map<ChildName, std::unique_ptr<Node>> children;
   std::optional<Publish> published;
-  bool holds = false;  ///< It acquired something, ever.
+  bool holds = false;  ///< Whether the policy ever acquired a subchannel.
   std::optional<lb::SubchannelMapCore> map;
-  std::map<Address, Subchannel> subchannels;  ///< Of its map.
-  std::optional<lb::SweepCore> sweeper;       ///< The same.
+  std::map<Address, Subchannel> subchannels;  ///< The subchannels of the node's map.
+  std::optional<lb::SweepCore> sweeper;       ///< The sweeper of the node's map.
 
   Holder holder() const { return {path, id}; }
 };
@@ -381,7 +381,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             }
           },
           [&](Observe& it) {
-            // Each leaf has one, and it tells no story.
+            // Each leaf has a map; its start is left out of the log.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
             log(to_text(it.observation));
           },
@@ -450,7 +450,7 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
             }
           },
           [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
-          [](const StartHealthChecks&) {},  // Nobody probes here.
+          [](const StartHealthChecks&) {},  // No prober here.
           [](const StopHealthChecks&) {},
           [&](const Observe& it) {
             const auto* swept = std::get_if<SessionsSwept>(&it.observation);
@@ -496,7 +496,8 @@ void TreeHarness::connect(Node& owner, const Address& address) {
 void TreeHarness::time_out(Node& owner, const Timer& timer) {
   const auto found = owner.subchannels.find(timer.attempt);
   if (found == owner.subchannels.end() || found->second.state != kConnecting) return;
-  if (found->second.begun + found->second.connect_timeout != now_) return;  // A later attempt.
+  // The event is for an older attempt.
+  if (found->second.begun + found->second.connect_timeout != now_) return;
   set_state(owner, timer.attempt, kFailure);
 }
 

@@ -3,10 +3,10 @@
 // TreeHarness — a whole policy tree in one thread: the real policies and subchannel maps, and a
 // plain stand-in for the actors between them, the subchannels, and the network.
 //
-//   apply, up, down, advance ─▶ events, first in first out, until nobody has anything to say
+//   apply, up, down, advance ─▶ events, first in first out, until none is left
 //                            ─▶ log(), pick(), connections(), …
 //
-// The network: an address is silent (attempts never end) until up() or down() says otherwise.
+// The network: an address is silent (attempts never end) until up() or down() names it.
 
 #pragma once
 
@@ -34,45 +34,45 @@ class TreeHarness {
   /// Gives the root its next configuration.
   void apply(LbConfigPtr root, XdsConfigPtr xds);
 
-  /// Attempts to connect to it succeed, and those that wait do.
+  /// Attempts to connect to the address succeed, including waiting attempts.
   void up(const std::string& address);
-  /// Its connections break, and attempts fail.
+  /// The address's connections break, and attempts fail.
   void down(const std::string& address);
 
-  /// Its connections break, as when a keepalive finds the peer gone, and attempts never end.
+  /// The address's connections break, as when a keepalive finds the peer gone. Attempts never end.
   void silence(const std::string& address);
 
-  /// From now on attempts end, and fail, when their cluster's connect_timeout is over.
+  /// From now on an attempt fails when its cluster's connect_timeout is over.
   void end_attempts() { attempts_end_ = true; }
 
   void advance(Duration duration);
 
-  /// Each policy at `path` and below says once more what it published last, as one that was
-  /// restarted does.
+  /// Each policy at `path` and below publishes its last publication again, as a restarted policy
+  /// does.
   void repeat(const std::string& path);
 
-  /// Where the call hashes to, for policies that ask: nullopt: by chance.
+  /// The call's hash, for policies that ask for it; nullopt: a hash by chance.
   using Hash = std::optional<std::uint64_t>;
 
-  /// What the root's picker answers; asks are told.
+  /// The root picker's answer; its asks reach the policies.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0, Hash hash = std::nullopt);
 
-  /// As pick(), of a call of a session: "complete a (hit)". `cookie` is the list of hosts that the
-  /// client has, which it has changed for the one that the answer brings.
+  /// As pick(), for a call of a session: "complete a (hit)". `cookie` is the client's list of
+  /// hosts. The answer's list replaces it.
   std::string visit(const std::string& cluster, std::string& cookie, std::uint64_t seed = 0);
 
-  /// A call that runs, unless its pick did not complete or its gate is full.
+  /// A running call, unless its pick did not complete or its gate is full.
   struct Call {
     std::string answer;
     CallEnd end;       ///< OK, or UNAVAILABLE if the address answers badly.
-    PickerPtr picker;  ///< Who tracks the call lives as long as this.
+    PickerPtr picker;  ///< Owns the tracker of the call.
     Tracking tracking;
   };
 
-  /// As pick(), and the call is made; it runs until end().
+  /// As pick(), and begins the call; it runs until end().
   Call begin(const std::string& cluster, std::uint64_t seed = 0);
 
-  /// The same of a call of a session.
+  /// As begin(), for a call of a session.
   Call begin_visit(const std::string& cluster, const std::string& cookie);
 
   static void end(Call& call) { call.tracking.end(call.end); }
@@ -80,14 +80,14 @@ class TreeHarness {
   /// Begins a call and ends it.
   std::string call(const std::string& cluster, std::uint64_t seed = 0);
 
-  /// What the root published last, for picks of a router's; settle() lets their asks be heard.
+  /// The root's last published picker, for picks of a router. settle() delivers their asks.
   const PickerPtr& picker() const;
 
   void settle() { run(); }
 
   Instant now() const { return now_; }
 
-  /// Calls to the address fail from now on, or succeed again. Its connection is none the worse.
+  /// Calls to the address fail from now on, or succeed again. The connection stays.
   void answer_badly(const std::string& address, bool badly = true);
 
   /// The addresses that picks of `cluster` reach, over many seeds, in order.
@@ -104,7 +104,7 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
-  /// What is there now, and should be gone when the configuration is empty.
+  /// Counts of living things; all should be zero when the configuration is empty.
   struct Population {
     std::size_t policies = 0;
     std::size_t subchannels = 0;
@@ -117,13 +117,13 @@ class TreeHarness {
 
   Population population() const;
 
-  /// The addresses that have a connection now, as often as they have one.
+  /// The addresses that have a connection now, once for each connection.
   std::vector<std::string> connected() const;
 
   /// How many messages actors would have sent so far: to policies, and to subchannel maps.
   std::size_t messages() const { return messages_; }
 
-  /// What happened since the last call, one line each.
+  /// The events since the last call, one line each.
   std::vector<std::string> take_log();
 
  private:
@@ -159,7 +159,7 @@ class TreeHarness {
   void log(std::string line) { log_.push_back(std::move(line)); }
 
   const lb::PolicyOptions options_;
-  std::map<std::uint64_t, Node*> nodes_;  ///< Alive, in the order of their start.
+  std::map<std::uint64_t, Node*> nodes_;  ///< Alive nodes, in the order of their start.
   std::unique_ptr<Node> root_;
   std::uint64_t last_node_ = 0;
   std::deque<Letter> letters_;
@@ -167,8 +167,8 @@ class TreeHarness {
   struct Timer {
     std::uint64_t node = 0;
     TimerId timer;
-    bool is_sweepers = false;  ///< That of the node's map.
-    Address attempt = {};      ///< Not empty: an attempt of the node's map is over.
+    bool is_sweepers = false;  ///< Whether it is the timer of the node's sweeper.
+    Address attempt = {};      ///< Not empty: the timer ends an attempt to connect to this address.
   };
 
   std::multimap<Instant, Timer> timers_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small resources with few words, for tests of the xDS side.
+// Builders of small resources, for tests of the xDS side.
 
 #pragma once
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XdsWorld — says in a few words what a control plane would.
+// XdsWorld — a short notation for a control plane's configuration.
 //
 //   world.eds("orders", {"east:a,b west:c", "north:d"}) ─▶ config() ─▶ XdsConfig
 //
-// One string for each priority; in it localities as zone:endpoint,endpoint, or zone*3:endpoint for
-// one of weight 3. An endpoint that ends in "!" is DRAINING, in "?" DEGRADED, in "-" UNHEALTHY; one
-// with several addresses has "+" between them, one with a weight "=" and that before its health.
-// What is not said again keeps its pointer, as XdsConfig promises (X3).
+// Each priority is one string. In it a locality is zone:endpoint,endpoint, or zone*3:endpoint for a
+// locality of weight 3. An endpoint that ends in "!" is DRAINING, in "?" DEGRADED, in "-"
+// UNHEALTHY. An endpoint with several addresses has "+" between them. An endpoint's weight follows
+// "=", before its health. Unchanged parts keep their pointers, as XdsConfig promises (X3).
 
 #pragma once
 
@@ -21,10 +21,10 @@
 
 namespace signalbox::test {
 
-/// wrr_locality over round_robin: what a cluster's own policy is unless said otherwise.
+/// wrr_locality over round_robin: the default policy of a cluster here.
 LbConfigPtr default_lb_policy();
 
-/// What few clusters have.
+/// Settings that few clusters have.
 struct ClusterExtras {
   std::optional<OutlierDetection> outlier_detection = std::nullopt;
   std::uint32_t max_concurrent_requests = 1024;
@@ -33,7 +33,7 @@ struct ClusterExtras {
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   std::uint32_t overprovisioning_percent = 140;
   bool weighted_priority_health = false;
-  /// nullopt: CDS does not say.
+  /// nullopt: CDS does not set it.
   std::optional<Duration> connect_timeout = std::nullopt;
 };
 
@@ -46,7 +46,7 @@ class XdsWorld {
            const LbConfigPtr& lb_policy = default_lb_policy(),
            const ClusterExtras& extras = {});
 
-  /// An EDS cluster whose endpoints are not known.
+  /// An EDS cluster without known endpoints.
   void eds_unresolved(const std::string& cluster, const std::string& resolution_note);
 
   void dns(const std::string& cluster, const std::string& address);
@@ -72,7 +72,7 @@ class XdsWorld {
 
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters_;
   std::shared_ptr<const Listener> listener_;
-  std::vector<LocalityPtr> localities_;  ///< All that were ever said.
+  std::vector<LocalityPtr> localities_;  ///< All localities of all configurations so far.
 };
 
 /// A cluster_manager over cds, one for each of `clusters`.
