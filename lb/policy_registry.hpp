@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_registry — from a configuration to the policy that understands it: one row per policy.
+// policy_registry — makes the policy for a configuration: one row per policy.
 
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace signalbox::lb {
 
-/// Builds the policy for `config`; it still wants its first ConfigUpdated.
-/// Null when `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers
-/// leave such a policy out.
+/// Makes the policy for `config`. The policy still needs its first ConfigUpdated. Null when
+/// `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers leave
+/// such a policy out.
 std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb
