@@ -56,7 +56,8 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // The clusters stay until their calls have ended; new calls fail at once.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // The failure says it all; calls that have their route fail otherwise, and name the node.
+  // The failure says it all. Calls that have their route fail with another text, which names the
+  // node.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
   Routes next;
@@ -82,8 +83,8 @@ void ChannelCore::refer() {
   effects_.emplace_back(ReferToClusters{std::move(names)});
 }
 
-// One Apply: what the next selector names, and what is still referred to. In that one step the
-// root has a picker for all of it, so the answer needs no child.
+// One Apply has the clusters of the next selector and the clusters that are still referred to. In
+// that one step the root makes a picker for all of them, so its answer needs no child.
 void ChannelCore::apply() {
   ++generation_;
   const Routes& newest = pending_ ? *pending_ : current_;
@@ -102,8 +103,9 @@ void ChannelCore::apply() {
 }
 
 // A31-7: a selector is used only with a picker that has seen its generation. State edges and the
-// first picker of a generation go out at once; mere picker changes behind the burst. C1: a root
-// that begins again with an older configuration may lack clusters that the selector names.
+// first picker of a generation are published at once; other pickers are published behind the burst.
+// C1: a root that begins again with an older configuration may lack clusters that the selector
+// names.
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -139,7 +141,8 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
-// C4. The next configuration starts the root anew, and its first picker ends this.
+// C4. The next configuration starts the root anew, and the root's first picker replaces the
+// failure.
 void ChannelCore::handle(const RootGivenUp&) {
   if (predecessor_serves_ || is_serving()) return;
   const bool is_lost = pending_ && !pending_->failure.ok();
@@ -166,8 +169,8 @@ void ChannelCore::publish() {
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
 }
 
-// The snapshot just published took the old selector's place: what only that one named can be
-// chosen until readers have left the snapshot before it.
+// The snapshot just published replaced the old selector. Readers of the snapshot before it can
+// still choose clusters that only the old selector named.
 void ChannelCore::retire_clusters(const Routes& old) {
   for (const ClusterName& name : old.clusters) {
     if (!current_.clusters.contains(name)) kept_.at(name).selectable_until = sequence_ - 1;
@@ -185,7 +188,7 @@ void ChannelCore::handle(const TimerFired& event) {
   drop_unreferenced();
 }
 
-// Precondition of in_use() being final: no selector that can be called names the cluster.
+// in_use() is final only when no selector that can be called names the cluster.
 bool ChannelCore::may_go(const ClusterName& name, const Kept& kept) const {
   const bool wanted =
       current_.clusters.contains(name) || (pending_ && pending_->clusters.contains(name));
@@ -223,8 +226,8 @@ void ChannelCore::handle(const IdleExitRequested&) {
   effects_.emplace_back(ExitIdleRoot{});
 }
 
-// A configuration made before the watcher heard of our references may lack clusters that we keep:
-// they go on with what was last known of them, until the watcher has added them again.
+// A configuration that was made before the watcher heard of our references may lack clusters that
+// the channel keeps. Their last known configurations stay until the watcher has added them again.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {

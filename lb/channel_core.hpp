@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// channel_core — applies configurations to one target, so that the routes and the clusters they
-// name are never torn apart, and a cluster goes only when nobody can refer to it (gRFC A31).
+// channel_core — applies configurations to one target (gRFC A31). The routes and the clusters that
+// they name stay together, and a cluster is removed only when nothing can refer to it.
 //
 //   XdsConfig ─▶ ApplyToRoot{g} ─▶ (policy tree) ─▶ RootPublished{≥ g} ─▶ PublishSnapshot
 //                                                          GracePassed ─▶ scan ─▶ ApplyToRoot{g+1}
@@ -11,8 +11,8 @@
 //   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
 //       refers to it (A31-14, A31-15).
 //   C3  The last published snapshot serves until a better one is complete.
-//   C4  Where there is none, and the tree survives none of its configurations, calls fail: no call
-//       queues for what cannot come.
+//   C4  When no snapshot serves, and the tree survives none of its configurations, calls fail: no
+//       call queues for a configuration that cannot come.
 //
 // Core of the channel actor; one per target.
 
@@ -35,7 +35,7 @@ namespace signalbox::lb {
 
 // --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
 
-/// With the same pointer as before only the notes are news, and the tree hears nothing of it.
+/// When the pointer is the same as before, only the notes are new, and the tree is not updated.
 struct XdsConfigArrived {
   XdsConfigPtr config;
   ResolutionNotesPtr notes = nullptr;
@@ -53,14 +53,14 @@ struct RootPublished {
   Generation generation = 0;
 };
 
-/// The root's actor died, and will be restarted: until it has something better to say than that
-/// it begins, its last picker serves.
+/// The root's actor died, and will be restarted. Its last picker serves until the new root reports
+/// more than IDLE or CONNECTING, or answers the pending configuration.
 struct RootDied {};
 
-/// No configuration is left that the root could be restarted with: it survived none.
+/// The root survived none of its configurations, so none is left to restart it with.
 struct RootGivenUp {};
 
-/// No reader sees the snapshot with this sequence, or an earlier one, any more.
+/// No reader sees the snapshot with this sequence, or an earlier snapshot, any more.
 struct SnapshotGracePassed {
   std::uint64_t sequence = 0;
 };
@@ -83,7 +83,7 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// Copyable stand-in for the snapshot to be published.
+/// A copyable form of the snapshot that is to be published.
 struct PublishSnapshot {
   Snapshot snapshot;
   ConnectivityState state = ConnectivityState::kIdle;
@@ -103,9 +103,9 @@ class ChannelCore {
   /// Makes the reference object of a cluster; its owner reclaims it when it is unused.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `last`: what the cell holds. A channel that was restarted goes on where that ends: sequence
-  /// and generation rise, and the clusters that calls may refer to stay. `channel_id`: see
-  /// RequestHash; the same after a restart. `faults`: see make_config_selector.
+  /// `last` is the content of the cell. A restarted channel goes on from there: sequence and
+  /// generation rise, and the clusters that calls may refer to stay. `channel_id`: see RequestHash;
+  /// the same after a restart. `faults`: see make_config_selector.
   ChannelCore(MakeRef make_ref,
               const Snapshot& last,
               std::uint64_t channel_id = 0,
@@ -113,7 +113,7 @@ class ChannelCore {
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 
-  /// How often clusters that calls still refer to are looked at again.
+  /// How often the core looks again at clusters that calls still refer to.
   static constexpr Duration kScanInterval = std::chrono::milliseconds(100);
 
  private:
@@ -127,8 +127,8 @@ class ChannelCore {
   /// A cluster in the tree.
   struct Kept {
     ClusterRefPtr ref;
-    /// The last published snapshot in which a selector could choose it; 0: none ever could. Says
-    /// nothing while the current selector names the cluster.
+    /// The last published snapshot with a selector that could choose the cluster; 0: none could.
+    /// Without meaning while the current selector names the cluster.
     std::uint64_t selectable_until = 0;
   };
 
@@ -151,7 +151,7 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// Something of this channel's own is published.
+  /// A picker of this channel's own is published.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;
@@ -167,11 +167,11 @@ class ChannelCore {
   bool scan_pending_ = false;
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
-  bool predecessor_serves_ = false;  // What the channel published before it was restarted (C3).
-  XdsConfigPtr arrived_;  // The last configuration as it came; null: it is lost, or none came.
+  bool predecessor_serves_ = false;  // The snapshot from before the restart serves (C3).
+  XdsConfigPtr arrived_;             // As it came; null: it is lost, or none came.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
-  ClusterRefs refs_;  // What make_config_selector is given: the refs of kept_.
+  ClusterRefs refs_;  // The refs of kept_, for make_config_selector.
   std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;

@@ -52,7 +52,7 @@ void ChildSet::update(const ChildName& name,
     entry.child.name = entry.running = name;
     entry.child.picker = make_queue_picker();
     ++in_state_[index_of(entry.child.lasting_state)];
-    // It has nothing older to answer for.
+    // A new child owes no answer to older generations.
     entry.answered = entry.sent = generation_ == 0 ? 0 : generation_ - 1;
     effects.push_back(StartChild{name, update});
   } else if (!same_policy(*entry.child.config, *config)) {
@@ -126,7 +126,7 @@ const Child* ChildSet::hear(const ChildApplied& event) {
   return &entry->child;
 }
 
-// Of an old policy that still serves nothing is owed; its last picker serves on.
+// An old policy that still serves owes nothing, and its last picker serves on.
 const Child* ChildSet::hear(const ChildDied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr || entry->outgoing == event.child) return nullptr;
@@ -174,7 +174,7 @@ void ChildSet::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{applied_});
 }
 
-// The child that a policy of this name runs, or still runs, for.
+// The child for which the policy of this name runs, as the newest or as the old one.
 ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   const auto replacement = names_.find(running);
   const auto found = children_.find(replacement == names_.end() ? running : replacement->second);
@@ -183,7 +183,7 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-// Starts a new policy in the place of the newest. The one that serves stays if it is READY.
+// Starts a new policy in the place of the newest one. The policy that serves stays if it is READY.
 void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
   if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
     stop_policy(entry.running, effects);
@@ -230,7 +230,7 @@ void ChildSet::take(Entry& entry, const ChildStateChanged& event) {
   ++in_state_[index_of(child.lasting_state)];
 }
 
-// Sets what the child was sent and has answered, and keeps `owing_` in step.
+// Sets the generations that the child was sent and has answered, and updates `owing_`.
 void ChildSet::owe(Entry& entry, Generation sent, Generation answered) {
   if (entry.answered < entry.sent) {
     const auto old = owing_.find(entry.answered);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildSet — the children of a composite policy: what was ordered, what they said, what they owe.
+// ChildSet — the children of a composite policy: their orders, their reports, the answers they owe.
 //
 //   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
 //   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
 //                                                └─▶ report_applied ─▶ ReportApplied
 //   ChildAskedReresolution ─▶ hear_other ─▶ RequestReresolution
 //
-// The composite half of "applying a configuration": a composite has applied a generation when it
-// has processed it itself and every living child has answered what it was sent of it.
+// The composite half of "applying a configuration". A composite has applied a generation when it
+// has processed the generation itself, and every living child has answered its part.
 //
 // Invariants
 //   C1  applied() never falls.
-//   C2  A child that is dead or stopped holds nobody up: it counts as having answered.
-//   C3  A child always has a picker; before its first report a queueing one.
-//   C4  A child whose policy type changed is switched gracefully (A37-22): the new policy runs
-//       under a name of its own ("name~2"); an old one that is READY runs on, and serves, until it
-//       is not READY any more or the new one says something other than CONNECTING.
+//   C2  A dead or stopped child delays nothing: it counts as having answered.
+//   C3  A child always has a picker; before its first report the picker queues.
+//   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
+//       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until
+//       it is not READY any more or the new policy reports something other than CONNECTING.
 //   C5  Events of unknown, stopped and replaced children are dropped.
 //
-// Composites know a child by one name, whatever runs under it: Child::name. Only effects and events
-// carry the name of the policy that runs.
+// Composites know a child by one name, Child::name, whichever policy runs for it. Only effects and
+// events have the name of the running policy.
 
 #pragma once
 
@@ -39,28 +39,28 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// `state` for those who sum children up: TRANSIENT_FAILURE stays until READY, so that the
-  /// sum does not flap while a failed child keeps trying.
+  /// `state` for sums over children. TRANSIENT_FAILURE stays until READY, so that a sum does not
+  /// flap while a failed child keeps trying.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
-  HostReportPtr hosts = nullptr;  ///< Null: it does not say, or not yet.
-  /// What `state` was before the report heard last.
+  HostReportPtr hosts = nullptr;  ///< Null: the child does not count, or not yet.
+  /// `state` before the last report.
   ConnectivityState state_before = ConnectivityState::kConnecting;
-  /// C4: `state` and `picker` are the old policy's, which still serves.
+  /// C4: `state` and `picker` are those of the old policy, which still serves.
   bool replacing = false;
 };
 
-/// Whether both hold the same localities, by pointer, and are the same in all else: a receiver of
-/// `left` learns nothing from `right`.
+/// Whether both hold the same localities, by pointer, and are equal in everything else that a child
+/// reads (probe_exceptions are not compared). A child that has `left` learns nothing from `right`.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 class ChildSet {
  public:
-  /// Everything sent from now on is part of `update`: its generation and its world.
+  /// Everything that is sent from now on has the generation and the XdsConfig of `update`.
   void begin(const ConfigUpdated& update);
 
-  /// The generation begun last.
+  /// The generation of the last begin().
   Generation generation() const { return generation_; }
 
   /// Sends a child its configuration: starts, updates or replaces it.
@@ -69,8 +69,8 @@ class ChildSet {
               EndpointsPtr endpoints,
               LbEffects& effects);
 
-  /// As update(), but a child that would learn nothing from it hears nothing. Only for children
-  /// that do not read ConfigUpdated::xds.
+  /// As update(), but a child that would learn nothing is sent nothing. Only for children that do
+  /// not read ConfigUpdated::xds.
   void update_if_changed(const ChildName& name,
                          LbConfigPtr config,
                          EndpointsPtr endpoints,
@@ -78,7 +78,7 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
-  /// Nobody waits for what the child still owes: it is to be stopped.
+  /// Waits no longer for the child's answers, because the child is to be stopped.
   void excuse(const ChildName& name);
 
   /// Stops every child.
@@ -94,7 +94,7 @@ class ChildSet {
   /// that one died, is noted; a child's request to resolve names again goes on upwards (A37-33).
   void hear_other(const LbEvent& event, LbEffects& effects);
 
-  /// Asks the child, and the one that is to replace it, to leave IDLE.
+  /// Asks the child, and the policy that is to replace it, to leave IDLE.
   void exit_idle(const ChildName& name, LbEffects& effects) const;
 
   const Child* find(const ChildName& name) const;
@@ -109,14 +109,14 @@ class ChildSet {
       visit(name, entry.child);
   }
 
-  /// READY if any child is; else CONNECTING if any is; else IDLE if any is; else
+  /// READY if any child is READY; else CONNECTING, else IDLE, in the same way; else
   /// TRANSIENT_FAILURE. By lasting_state; O(1).
   ConnectivityState aggregate() const;
 
-  /// The newest generation processed here and by all living children, as it is at this moment.
+  /// The newest generation that the policy itself and all living children have processed.
   Generation reached() const;
 
-  /// The newest that was ever reached.
+  /// The newest generation that was ever reached.
   Generation applied() const { return applied_; }
 
   /// Orders ReportApplied if applied() rises. To be called at the end of every step.
@@ -125,13 +125,13 @@ class ChildSet {
  private:
   struct Entry {
     Child child;
-    ChildName running;                  ///< The name that the newest policy runs under.
-    std::optional<ChildName> outgoing;  ///< That of the old one, while it serves.
-    /// What the newest policy said last, while the old one serves.
+    ChildName running;                  ///< The name of the newest policy.
+    std::optional<ChildName> outgoing;  ///< The name of the old policy, while it serves.
+    /// The last report of the newest policy, while the old policy serves.
     std::optional<ChildStateChanged> incoming;
     bool fresh = false;       ///< The newest policy serves, and has not reported yet.
-    Generation sent = 0;      ///< The newest generation that it was sent.
-    Generation answered = 0;  ///< The newest generation that it has answered.
+    Generation sent = 0;      ///< The newest generation that the child was sent.
+    Generation answered = 0;  ///< The newest generation that the child has answered.
     bool dead = false;
   };
 
@@ -143,10 +143,10 @@ class ChildSet {
   void owe(Entry& entry, Generation sent, Generation answered);
 
   std::map<ChildName, Entry> children_;
-  std::map<ChildName, ChildName> names_;  ///< From the names of replacements to their children's.
+  std::map<ChildName, ChildName> names_;  ///< From the name of a replacement to the child's name.
   std::uint64_t replacements_ = 1;
-  std::array<std::size_t, 4> in_state_{};  ///< How many children have which lasting_state.
-  /// For each child that owes an answer, what it has answered: how many there are of each.
+  std::array<std::size_t, 4> in_state_{};  ///< The number of children, by lasting_state.
+  /// By answered generation: the number of children that owe an answer to a newer one.
   std::map<Generation, std::size_t> owing_;
   XdsConfigPtr xds_;
   Generation generation_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_of — a policy's own configuration out of a ConfigUpdated.
+// config_of — takes a policy's own configuration from a ConfigUpdated.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace signalbox::lb {
 
-/// Precondition: `update` was sent to this kind of policy; parents see to that (ChildSet, C4).
+/// Precondition: `update` was sent to a policy of this kind. Parents see to that (ChildSet, C4).
 template <typename Config>
 const Config& config_of(const ConfigUpdated& update) {
   const Config* config =

@@ -5,8 +5,8 @@
 //   HeaderSource ─▶ [HeaderValue] ─▶ one text, or none
 //               └─▶ [CallHeaders] ─▶ the same, read once for all the routes that ask
 //
-// Several values are one text, joined by ","; a single one is not copied. "-bin" headers count as
-// absent; "content-type" is "application/grpc", whatever was sent (gRFC A28 and gRPC's practice).
+// Several values are joined by "," into one text; a single value is not copied. "-bin" headers
+// count as absent. "content-type" is always "application/grpc" (gRFC A28 and gRPC's practice).
 
 #pragma once
 
@@ -38,7 +38,7 @@ class HeaderValue {
   HeaderValue(const HeaderValue&) = delete;
   HeaderValue& operator=(const HeaderValue&) = delete;
 
-  /// Valid as long as this and the headers are.
+  /// Valid as long as this object and the headers.
   const std::optional<absl::string_view>& get() const { return view_; }
 
  private:
@@ -56,8 +56,8 @@ class HeaderValue {
   std::string joined_;
 };
 
-/// The headers of one call. Headers are told apart by places, which whoever asks has given them,
-/// from 0; those in the first places are remembered.
+/// The headers of one call. The caller gives each header a place, from 0. The values of the headers
+/// in the first places are remembered.
 class CallHeaders {
  public:
   static constexpr std::size_t kRemembered = 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_registry — from a configuration to the policy that understands it: one row per composite,
-// and one include per leaf, whose header has make_leaf for its configuration.
+// policy_registry — makes the policy for a configuration: one row per composite, and one
+// include per leaf, whose header has make_leaf for its configuration.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace signalbox::lb {
 
-/// Builds the policy for `config`; it still wants its first ConfigUpdated.
-/// Null when `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers
-/// leave such a policy out.
+/// Makes the policy for `config`. The policy still needs its first ConfigUpdated. Null when
+/// `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers leave
+/// such a policy out.
 std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -18,7 +18,8 @@ bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   return false;
 }
 
-// What is kept may be used only while the limit covers all that is out: it may have fallen since.
+// A kept token may be used only while the limit covers all tokens that are out: the limit may have
+// fallen since.
 bool RequestLimit::take(std::uint32_t most) const noexcept {
   std::atomic<std::int64_t>& mine = kept_[this_thread_stripe()].tokens;
   std::int64_t out = out_.load(std::memory_order_acquire);
@@ -48,7 +49,7 @@ void RequestLimit::put_back(std::uint32_t most) const noexcept {
     out_.fetch_sub(kBatch, std::memory_order_acq_rel);
 }
 
-// Takes in what the stripes keep; whether that was anything.
+// Takes back the tokens that stripes keep. Returns whether there were any.
 bool RequestLimit::call_in() const noexcept {
   std::int64_t found = 0;
   for (Kept& kept : kept_) {
@@ -78,7 +79,7 @@ RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string&
   return fresh;
 }
 
-// Now and then, so that it costs nothing as a rule.
+// Runs seldom, so that it costs nothing on average.
 void RequestLimits::forget_unheld() {
   if (limits_.size() < tidy_at_) return;
   std::erase_if(limits_, [](const auto& entry) { return entry.second.expired(); });

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestLimit — how many calls of one cluster are in flight, by all who call it; RequestLimits —
-// one for each {cluster, EDS service}, of the whole process (gRFC A32, A37).
+// RequestLimit — the calls of one cluster in flight, from all its users. RequestLimits — one
+// RequestLimit for each {cluster, EDS service} of the whole process (gRFC A32, A37).
 //
 //   cluster_impl ─▶ RequestLimits::of ─▶ [RequestLimit] ◀─ RequestGate ◀─ router: enter, ended
 //
 //   out_ = tokens that are out: with calls, or kept by a stripe of threads for its next calls
 //          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
-//          └ near it: one by one, and what stripes keep is called in before a call is refused
+//          └ near it: one by one, and kept tokens are called in before a call is refused
 //
-// Who calls says how many there may be: two configurations of one cluster share the count, and each
-// goes by its own limit. A change of the limit is a new gate, and leaves the count as it is.
+// Each caller brings its limit. Two configurations of one cluster share the count, and each has its
+// own limit. A changed limit is a new gate, and leaves the count as it is.
 //
 // Invariants
-//   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, where all go by one limit.
-//   Q2  A call is refused only while as many are in flight as may be.
+//   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers have one limit.
+//   Q2  A call is refused only while as many calls are in flight as the limit allows.
 
 #pragma once
 
@@ -38,17 +38,17 @@ namespace signalbox::lb {
 /// Thread-safe, lock-free.
 class RequestLimit {
  public:
-  /// One call more, if fewer than `most` are in flight.
+  /// Takes a token for one more call, if fewer than `most` calls are in flight.
   [[gnu::hot]] bool take(std::uint32_t most) const noexcept;
 
-  /// A call that was taken has ended.
+  /// Puts the token of a call that has ended back.
   [[gnu::hot]] void put_back(std::uint32_t most) const noexcept;
 
-  /// Exact when nobody takes or puts back meanwhile.
+  /// Exact while no thread takes or puts back.
   std::int64_t in_flight() const noexcept;
 
  private:
-  /// Tokens that a stripe takes at a time; it keeps twice as many at most.
+  /// Tokens that a stripe takes at a time. A stripe keeps at most twice as many.
   static constexpr std::int64_t kBatch = 8;
 
   /// Whether every stripe could take another batch.
@@ -69,17 +69,17 @@ class RequestLimit {
 
 using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
 
-/// Thread-safe; not for the path of calls. Made when first asked for, and gone when nobody holds
-/// it.
+/// Thread-safe; not for the path of calls. A limit is made when it is first asked for, and
+/// destroyed with its last holder.
 class RequestLimits {
  public:
-  /// `service_name`: of EDS; empty for LOGICAL_DNS.
+  /// `service_name`: the name in EDS; empty for LOGICAL_DNS.
   RequestLimitPtr of(const ClusterName& cluster, const std::string& service_name);
 
-  /// How many are known.
+  /// The number of known limits.
   std::size_t size();
 
-  /// Those that all runtimes of the process share (A37-29).
+  /// The limits that all runtimes of the process share (A37-29).
   static const std::shared_ptr<RequestLimits>& of_process();
 
  private:
@@ -87,7 +87,7 @@ class RequestLimits {
 
   std::mutex mutex_;
   std::map<std::pair<ClusterName, std::string>, std::weak_ptr<const RequestLimit>> limits_;
-  std::size_t tidy_at_ = 16;  ///< Look for those that nobody holds when there are so many.
+  std::size_t tidy_at_ = 16;  ///< At this size, limits without a holder are removed.
 };
 
 /// A limit as one configuration sets it. Refused calls are dropped with UNAVAILABLE.
@@ -114,7 +114,7 @@ class RequestGate final : public CallGate {
   /// See RequestLimit.
   std::int64_t in_flight() const noexcept { return calls_->in_flight(); }
 
-  /// What refused calls are dropped with.
+  /// The status that refused calls are dropped with.
   const absl::Status& refusal() const { return refusal_; }
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shrink — gives the memory of a hash table back that was large once and is small now.
+// shrink — returns the memory of a hash table that was large once and is small now.
 //
 //   table of 100,000 entries ─▶ erase all but two ─▶ shrink_if_sparse ─▶ table of two
 //
-// A hash table of abseil keeps its slots when entries are erased: 22 MB, for as long as the
-// subchannel map of a cluster that once had 100,000 endpoints.
+// A hash table of abseil keeps its slots when entries are erased: 22 MB in the subchannel map of a
+// cluster that once had 100,000 endpoints, for as long as the map lives.
 
 #pragma once
 
@@ -13,9 +13,8 @@
 
 namespace signalbox::lb {
 
-/// To be called where entries have been erased. It moves the entries only once most of them have
-/// gone since the last time, so calls cost nothing on average. References to entries are invalid
-/// afterwards.
+/// For callers that have erased entries. The entries move only when most of them have gone since
+/// the last move, so a call costs nothing on average. References to entries are invalid afterwards.
 template <typename Table>
 void shrink_if_sparse(Table& table) {
   constexpr std::size_t kSmall = 1'024;

@@ -31,7 +31,7 @@ class ToldPicker final : public Picker {
   PickNotePtr note_;
 };
 
-// Null: it is none.
+// Null: the picker is no ToldPicker.
 const ToldPicker* told_picker(const PickerPtr& picker) {
   const Picker* const any = picker.get();
   if (any == nullptr || typeid(*any) != typeid(ToldPicker)) return nullptr;

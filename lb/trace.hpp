@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trace — how one body of a picker serves both pick() and explain().
+// Trace — lets one body of a picker serve both pick() and explain().
 //
 //   pick(args)           ─▶ decide(args, Silent{}) ───┐
 //   explain(args, trace) ─▶ decide(args, Telling{…}) ─┴▶ the one body, a template of its sink
@@ -11,11 +11,13 @@
 //     return decide(args, Telling{trace});
 //   }
 //
-// A sink is told steps, asks the pickers below in its own way, and leaves marks or does not. With
-// Silent nothing of a step is compiled: texts are made in the lambda that tell() never calls.
+// A sink receives the steps, asks the pickers below in its own way, and leaves marks or does not.
+// With Silent nothing of a step is compiled: its texts are made in a lambda that tell() never
+// calls.
 //
-// What a policy knows of its choice and its picker need not (who failed, who is still waited for)
-// is a PickNote beside the picker, which pick() never passes: see make_told_picker().
+// A policy may know more of its choice than its picker needs (failed priorities, for example). That
+// knowledge is in a PickNote beside the picker. pick() never passes the note: see
+// make_told_picker().
 
 #pragma once
 
@@ -42,7 +44,7 @@ struct Silent {
   template <typename Step>
   void tell(const Step& /*step*/) const {}
 
-  /// Does what only a pick may do: writes a mark, counts, asks.
+  /// Does what only a pick may do: write a mark, count, ask.
   template <typename Mark>
   void leave(const Mark& mark) const {
     mark();
@@ -76,12 +78,12 @@ class Telling {
   PickTrace* trace_;
 };
 
-/// A trace that knows the time, for those who tell how long something is going on.
+/// A trace that knows the time, for pickers that tell how long something has been going on.
 class TimedTrace final : public PickTrace {
  public:
   using To = std::function<void(PickStep)>;
 
-  /// nullopt: the time is not known.
+  /// `now` is nullopt when the time is not known.
   TimedTrace(std::optional<Instant> now, To to, Turns turns = Turns::kAsTheyAre)
       : now_(now), turns_(turns), to_(std::move(to)) {}
 
@@ -97,19 +99,19 @@ class TimedTrace final : public PickTrace {
   const To to_;
 };
 
-/// What a TimedTrace says; nullopt: it is none.
+/// The time of a TimedTrace; nullopt: the time is not known, or the trace is of another type.
 std::optional<Instant> now_of(const PickTrace& trace);
 
-/// What a TimedTrace says; any other trace: kAsTheyAre.
+/// The turns of a TimedTrace; any other trace: kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
-/// Completes the sources of one cluster's steps, whose pickers say only what kind of resource it
-/// is: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints". All are borrowed.
-/// `service`: of EDS; empty for LOGICAL_DNS: its endpoints are CDS's.
+/// Completes the sources of one cluster's steps, in which pickers name only the type of the
+/// resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints". All arguments are
+/// borrowed. `service`: the name in EDS; empty for LOGICAL_DNS, where the endpoints come from CDS.
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);
 
-/// What a policy knows of the choice that its picker stands for, as it was when that was built.
-/// Immutable; made once for each publication, of pointers: texts are made when they are asked for.
+/// A policy's knowledge of the choice that its picker stands for, as old as the picker. Immutable.
+/// Each publication makes one, of pointers only; texts are made when they are asked for.
 class PickNote {
  public:
   virtual ~PickNote() = default;
@@ -118,18 +120,18 @@ class PickNote {
 
 using PickNotePtr = std::shared_ptr<const PickNote>;
 
-/// As `picker`, whose explanation begins with what the note says. Costs picks nothing where whoever
-/// holds the picker asks picked() instead.
+/// As `picker`, but its explanation begins with the note. The note costs picks nothing when the
+/// holder of the picker asks picked() instead.
 PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note);
 
-/// Who answers pick() just as `picker` does, without the told pickers around him. Lives as long as
-/// `picker` does.
+/// The picker inside all told pickers; it answers pick() just as `picker` does. Lives as long as
+/// `picker`.
 const Picker* picked(const PickerPtr& picker);
 
-/// `picker`, with the notes around `told`, if any.
+/// `picker`, with the notes around `told`, if there are any.
 PickerPtr told_as(const PickerPtr& told, PickerPtr picker);
 
-/// A child's picker as its parents keep it: picks go past what is there for explanations alone.
+/// A child's picker as its parents keep it. Picks bypass the told pickers.
 class ChildPicker {
  public:
   ChildPicker() = default;
@@ -153,13 +155,13 @@ class ChildPicker {
 
 // --- for texts ---
 
-/// Where HTTP filters are configured.
+/// The source of a step: the configuration of HTTP filters.
 inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_config";
 
 /// "3 s", "1.5 s", "20 ms".
 std::string shown(Duration duration);
 
-/// "10.0.0.1:80", with its locality where it is of one that has a name.
+/// "10.0.0.1:80", with its locality when that has a name.
 std::string shown(const Complete& complete);
 std::string shown(const Endpoint& endpoint, const LocalityPtr& locality);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// xx_hash — XXH64 with seed 0: where calls and endpoints stand on a ring (gRFC A42). The same in
-// every client of any language, so that they send a key to the same endpoint.
+// xx_hash — XXH64 with seed 0: the places of calls and endpoints on a ring (gRFC A42). Clients in
+// all languages use the same hash, so they send a key to the same endpoint.
 //
 //   a call's header ─▶ [xx_hash] ─▶ PickArgs::hash ┐
 //   an endpoint's key ─▶ [xx_hash] ─▶ HashRing ────┴▶ pick

@@ -24,7 +24,7 @@
 
 namespace signalbox {
 
-/// Endpoints come from EDS, under this name (the cluster's own where CDS names none).
+/// Endpoints come from EDS under `service_name`: the cluster's own name when CDS names none.
 struct EdsDiscovery {
   std::string service_name;
 
@@ -38,15 +38,15 @@ struct DnsDiscovery {
   friend bool operator==(const DnsDiscovery&, const DnsDiscovery&) = default;
 };
 
-/// Stands for other clusters, in order of preference (A37-3). Never empty.
+/// An aggregate stands for other clusters, in order of preference (A37-3). Never empty.
 struct AggregateDiscovery {
   std::vector<ClusterName> clusters;
 
   friend bool operator==(const AggregateDiscovery&, const AggregateDiscovery&) = default;
 };
 
-/// How an aggregate spreads its calls (D1): over the first priority that can take them (A75), or
-/// over all by their health (Envoy's aggregate cluster).
+/// How an aggregate spreads its calls (D1). kPriority: the first priority that can take calls gets
+/// them (A75). kTiered: all priorities share the calls by health (Envoy's aggregate cluster).
 enum class AggregateMode : std::uint8_t { kPriority, kTiered };
 
 struct Cluster {
@@ -56,26 +56,27 @@ struct Cluster {
   /// aggregate, whose own lb_policy is ignored (A75-6, A75-7) unless the parser was told to keep
   /// it for the leaves (A75-8).
   LbConfigPtr lb_policy;
-  /// How long one attempt to connect may take. Where CDS does not say: gRPC's 20 s, which are more
-  /// than A56's failover window, so that the window decides when the next priority is tried.
+  /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
+  /// failover window, so that the window decides when the next priority is tried.
   Duration connect_timeout = std::chrono::seconds(20);
   /// A leaf's host keeps a session's connection this long after its last call (A75-14 to A75-22).
   Duration idle_timeout = std::chrono::hours(1);
-  /// Healths in which a session stays on its host (A55-3 to A55-5); empty: none does.
+  /// The healths in which a session stays on its host (A55-3 to A55-5). Empty: no session stays.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
-  /// circuit_breakers.thresholds: max_requests of the first one of priority DEFAULT (A32).
+  /// circuit_breakers.thresholds: max_requests of the first threshold of priority DEFAULT (A32).
   std::uint32_t max_concurrent_requests = 1024;
-  /// nullopt: no endpoint is ever set aside (A50).
+  /// nullopt: no endpoint is ever ejected (A50).
   std::optional<OutlierDetection> outlier_detection = {};
-  /// nullopt: the control plane says nothing of security, and the channel's credentials hold (A29).
+  /// nullopt: CDS has no security settings, so the channel's credentials are used (A29).
   std::optional<UpstreamTls> tls = {};
-  /// Each endpoint is to pass all of them; empty: none is probed. Shared with the subchannels.
+  /// An endpoint must pass all of these checks. Null: no endpoint is probed. Shared with the
+  /// subchannels.
   HealthChecksPtr health_checks = nullptr;
-  /// Of an aggregate, metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}; nullopt: as
-  /// the runtime has it.
+  /// An aggregate's metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}. nullopt: the
+  /// runtime's mode applies.
   std::optional<AggregateMode> aggregate_mode = {};
-  /// common_lb_config.healthy_panic_threshold, in whole percent: read of an aggregate in tiered
-  /// mode alone (ENV-31); nullopt: as the runtime has it.
+  /// common_lb_config.healthy_panic_threshold, in whole percent. Read only for an aggregate in
+  /// tiered mode (ENV-31). nullopt: the runtime's threshold applies.
   std::optional<std::uint32_t> panic_threshold = {};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cluster is told beside its discovery and its LB policy, one struct per concern.
+// The settings of a cluster beside its discovery and its LB policy, one struct per concern.
 //
 //   xds/parse/{outlier_detection,tls,…} ─▶ [these] ─▶ Cluster ─▶ lb/tree/cluster_tree, transports
 //
@@ -23,10 +23,10 @@
 
 namespace signalbox {
 
-/// When an endpoint that answers badly is set aside (A50). With neither algorithm, none ever is:
-/// all that were come back, there is no timer, and no call is counted.
+/// When an endpoint that answers badly is ejected (A50). With neither algorithm no endpoint is
+/// ejected: all ejected endpoints return, no timer runs, and no call is counted.
 struct OutlierDetection {
-  /// Ejects those whose success rate is far below the others'.
+  /// Ejects endpoints with a success rate far below that of the other endpoints.
   struct SuccessRate {
     std::uint32_t stdev_factor = 1900;  ///< In thousandths.
     std::uint32_t enforcement_percent = 100;
@@ -36,7 +36,7 @@ struct OutlierDetection {
     friend bool operator==(const SuccessRate&, const SuccessRate&) = default;
   };
 
-  /// Ejects those that fail more than a share of their calls.
+  /// Ejects endpoints that fail more than a share of their calls.
   struct FailurePercentage {
     std::uint32_t threshold_percent = 85;
     std::uint32_t enforcement_percent = 0;
@@ -49,16 +49,17 @@ struct OutlierDetection {
   Duration interval = std::chrono::seconds(10);
   Duration base_ejection_time = std::chrono::seconds(30);
   Duration max_ejection_time = std::chrono::seconds(300);  ///< At least base_ejection_time.
-  std::uint32_t max_ejection_percent = 10;  ///< One endpoint may be ejected whatever this says.
+  /// One endpoint may be ejected regardless of this limit.
+  std::uint32_t max_ejection_percent = 10;
   std::optional<SuccessRate> success_rate;
   std::optional<FailurePercentage> failure_percentage;
 
   friend bool operator==(const OutlierDetection&, const OutlierDetection&) = default;
 };
 
-/// How an endpoint is probed (CDS health_checks), whether or not calls go there.
+/// How an endpoint is probed (CDS health_checks). An endpoint without calls is probed too.
 struct HealthCheck {
-  /// grpc.health.v1.Health/Check: healthy is SERVING.
+  /// grpc.health.v1.Health/Check. The endpoint is healthy when it answers SERVING.
   struct Grpc {
     std::string service_name;  ///< Empty: the server as a whole.
     std::string authority;     ///< Empty: the cluster's name.
@@ -66,7 +67,8 @@ struct HealthCheck {
     friend bool operator==(const Grpc&, const Grpc&) = default;
   };
 
-  /// A GET over HTTP/1.1: healthy is a status within one of the ranges.
+  /// A GET over HTTP/1.1. The endpoint is healthy when the status is in one of the `expected`
+  /// ranges.
   struct Http {
     /// [begin, end)
     struct Statuses {
@@ -79,12 +81,14 @@ struct HealthCheck {
     std::string host;  ///< Empty: the cluster's name.
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
-    std::vector<Statuses> retriable = {};  ///< For others unhealthy_threshold does not hold.
+    /// Count towards unhealthy_threshold; other unexpected statuses make the endpoint unfit at
+    /// once.
+    std::vector<Statuses> retriable = {};
 
     friend bool operator==(const Http&, const Http&) = default;
   };
 
-  /// Connects; sends, where there is anything; then has to receive these, in order.
+  /// Connects, sends `send` unless it is empty, then must receive the texts of `receive` in order.
   struct Tcp {
     std::string send;                  ///< Bytes.
     std::vector<std::string> receive;  ///< Bytes; empty: a connection is enough.
@@ -93,14 +97,16 @@ struct HealthCheck {
   };
 
   std::variant<Grpc, Http, Tcp> probe;
-  Duration timeout{};                         ///< Of one probe; greater than 0.
+  Duration timeout{};                         ///< For one probe; greater than 0.
   Duration interval{};                        ///< Between probes; greater than 0.
-  Duration initial_jitter{};                  ///< The first probe waits for up to so long.
-  Duration interval_jitter{};                 ///< Each interval is longer by up to so much,
-  std::uint32_t interval_jitter_percent = 0;  ///< and by up to so much of itself.
-  /// So many failures in turn; at least 1. An answer that says unfit is enough by itself.
+  Duration initial_jitter{};                  ///< The first probe waits up to this long.
+  Duration interval_jitter{};                 ///< Each interval is longer by up to this time,
+  std::uint32_t interval_jitter_percent = 0;  ///< and by up to this percentage of itself.
+  /// Failures in a row after which the endpoint is unfit; at least 1. An answer that says "unfit"
+  /// is enough alone.
   std::uint32_t unhealthy_threshold = 1;
-  std::uint32_t healthy_threshold = 1;  ///< So many successes in turn; at least 1.
+  /// Successes in a row after which it is fit again; at least 1.
+  std::uint32_t healthy_threshold = 1;
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
@@ -112,7 +118,7 @@ inline bool same_checks(const HealthChecksPtr& left, const HealthChecksPtr& righ
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
 
-/// Certificates by the name of an instance in the bootstrap's certificate_providers (A29).
+/// Certificates, named by an instance in the bootstrap's certificate_providers (A29).
 struct CertificateProvider {
   std::string instance_name;
   std::string certificate_name;
@@ -127,23 +133,23 @@ struct SystemRoots {
   friend auto operator<=>(const SystemRoots&, const SystemRoots&) = default;
 };
 
-/// How connections of the cluster are secured (A29): whoever connects uses exactly this, or does
-/// not connect. Fallback credentials are for clusters without one alone.
+/// How the cluster's connections are secured (A29). A connector uses exactly these settings or does
+/// not connect. Fallback credentials serve only clusters without these settings.
 struct UpstreamTls {
   std::variant<CertificateProvider, SystemRoots> roots;
-  /// Our own certificate; nullopt: none is shown.
+  /// Signalbox's own certificate; nullopt: none is shown.
   std::optional<CertificateProvider> identity;
-  /// One of the server's names must match one of these; empty: none is asked for.
+  /// One of the server's names must match one of these matchers. Empty: names are not checked.
   std::vector<TextMatcher> subject_alt_names;
 
   friend bool operator==(const UpstreamTls&, const UpstreamTls&) = default;
   friend auto operator<=>(const UpstreamTls&, const UpstreamTls&) = default;
 };
 
-/// Shared by all subchannels of a cluster. Null: the control plane says nothing of security.
+/// Shared by all subchannels of a cluster. Null: CDS has no security settings.
 using UpstreamTlsPtr = std::shared_ptr<const UpstreamTls>;
 
-/// Whether a connection that was made for one may serve the other.
+/// Whether a connection that was made with `left` may serve `right`.
 inline bool same_tls(const UpstreamTlsPtr& left, const UpstreamTlsPtr& right) {
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for how a connection is (gRPC connectivity semantics) and how an endpoint is (EDS).
+// The states of a connection (gRPC connectivity semantics) and the healths of an endpoint (EDS).
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CookieKey — 128 bits by which a session's cookie is known at sight.
+// CookieKey — a 128-bit hash that identifies a session's cookie.
 //
-//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/session/seats: whose it is
+//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/session/seats: the seat of its host
 
 #pragma once
 
@@ -14,11 +14,12 @@
 
 namespace signalbox {
 
-/// 128 bits that stand for a cookie's text: by chance no two texts have the same. Who makes one to
-/// have another's gains what that plain cookie itself gives to anybody.
+/// A 128-bit hash of a cookie's text. By chance no two texts have the same key. A client that
+/// forges the key of another cookie gains no more than that plain cookie itself gives to any
+/// client.
 class CookieKey {
  public:
-  /// Of no cookie, and of an empty one.
+  /// The key of no cookie; an empty cookie has the same key.
   CookieKey() = default;
 
   explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(cookie.size() * kOdd) {
@@ -29,7 +30,7 @@ class CookieKey {
       mix(word);
       return;
     }
-    // The last word may say again what the one before it has said.
+    // The last word may overlap the word before it.
     const std::size_t last = cookie.size() - kWord;
     for (std::size_t at = 0; at < last; at += kWord)
       mix(word_at(cookie.data() + at));
@@ -54,7 +55,7 @@ class CookieKey {
     return word;
   }
 
-  // Each step can be undone: texts of one size that differ in one word have different keys.
+  // Each step can be undone, so texts of one size that differ in one word have different keys.
   void mix(std::uint64_t word) {
     low_ = (low_ ^ word) * kOdd;
     low_ ^= low_ >> 32U;

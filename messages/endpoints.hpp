@@ -5,8 +5,8 @@
 //   xds/parse/endpoints ─┐
 //   dns answer ──────────┴▶ [Endpoints] ─▶ XdsConfig ─▶ policies, each given its slice
 //
-// Localities are shared by pointer between generations: one that did not change keeps its
-// pointer, so that a receiver can tell by comparing pointers.
+// Generations share localities by pointer. An unchanged locality keeps its pointer, so a receiver
+// finds changes by comparing pointers.
 //
 // Source: gRFC A27 (EDS), A37-20 (DNS: one priority, one locality), A61 (several addresses), A76
 // (hash key), A81 (hostname); Envoy's aggregate cluster (overprovisioning).
@@ -41,8 +41,8 @@ struct Endpoint {
   std::vector<Address> addresses;
   HealthStatus health = HealthStatus::kUnknown;
   std::uint32_t weight = 1;
-  std::string hostname = {};  ///< For :authority (A81); empty: none is known.
-  std::string hash_key = {};  ///< Its place on the ring (A76); empty: its address is.
+  std::string hostname = {};  ///< For :authority (A81); empty: unknown.
+  std::string hash_key = {};  ///< Its place on the ring (A76); empty: its address decides.
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
@@ -57,12 +57,13 @@ struct Locality {
 
 using LocalityPtr = std::shared_ptr<const Locality>;
 
-/// Only `localities` get calls, but for tiered mode: there `degraded` ones have what the others
-/// cannot take, and in panic all have the same.
+/// In priority mode only `localities` get calls. In tiered mode `degraded` endpoints get the calls
+/// that the healthy endpoints cannot take, and in panic all endpoints get calls alike.
 struct Priority {
-  std::vector<LocalityPtr> localities;  ///< Who is HEALTHY, UNKNOWN or DRAINING.
-  /// The same localities, and only those that have any: who is DEGRADED, and who is UNHEALTHY or
-  /// TIMEOUT. They count in the health of the priority (ENV-9).
+  std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
+  /// The same localities with their DEGRADED endpoints, and with their UNHEALTHY and TIMEOUT
+  /// endpoints. A locality without such endpoints is left out. All count in the health of the
+  /// priority (ENV-9).
   std::vector<LocalityPtr> degraded = {};
   std::vector<LocalityPtr> unhealthy = {};
 };
@@ -75,20 +76,19 @@ struct DropCategory {
   friend bool operator==(const DropCategory&, const DropCategory&) = default;
 };
 
-/// How one endpoint is probed in another way than its cluster's health_checks have it (EDS
-/// health_check_config).
+/// An exception from the cluster's health_checks for one endpoint (EDS health_check_config).
 struct ProbeException {
-  bool is_exempt = false;  ///< It is not probed, and so is fit.
-  std::uint32_t port = 0;  ///< Where it is probed; 0: where its calls go.
+  bool is_exempt = false;  ///< The endpoint is not probed, and so is fit.
+  std::uint32_t port = 0;  ///< The port that is probed; 0: the port of its calls.
 
   friend bool operator==(const ProbeException&, const ProbeException&) = default;
 };
 
-/// By each of the endpoint's addresses.
+/// Keyed by each address of an endpoint.
 using ProbeExceptions = std::map<Address, ProbeException>;
 using ProbeExceptionsPtr = std::shared_ptr<const ProbeExceptions>;
 
-/// Whether both say the same of everybody.
+/// Equal in content.
 inline bool same_exceptions(const ProbeExceptionsPtr& left, const ProbeExceptionsPtr& right) {
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
@@ -98,11 +98,11 @@ struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
-  /// one takes calls. Read in tiered mode alone (ENV-7).
+  /// priority takes calls. Read only in tiered mode (ENV-7).
   std::uint32_t overprovisioning_percent = 140;
   /// EDS policy.weighted_priority_health: health counts weights, not endpoints (ENV-9).
   bool weighted_priority_health = false;
-  /// Of a whole cluster; null: there is none. A slice need not have it.
+  /// The exceptions of the whole cluster; null: none. A slice may leave them out.
   ProbeExceptionsPtr probe_exceptions = nullptr;
 };
 
@@ -111,7 +111,8 @@ using EndpointsPtr = std::shared_ptr<const Endpoints>;
 /// Equal in content, whether or not localities are shared.
 bool operator==(const Endpoints& left, const Endpoints& right);
 
-/// How many endpoints there are in all priorities together.
+/// The number of endpoints in `localities` of all priorities; degraded and unhealthy endpoints are
+/// not counted.
 std::size_t count_endpoints(const Endpoints& endpoints);
 
 }  // namespace signalbox

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explanation — why a call would go where it would, told step by step.
+// Explanation — where a call would go and why, step by step.
 //
 //   lb::Router::explain(call) ─▶ [Explanation] ─▶ signalbox explain, the admin socket, the program
 //
-// What it holds of a cookie are verdicts, never the cookie; of headers it holds names alone.
+// An Explanation has verdicts on a cookie, never the cookie. It has names of headers, never values.
 
 #pragma once
 
@@ -20,20 +20,21 @@
 
 namespace signalbox {
 
-/// What decides a turn, where endpoints take calls by turns.
+/// The source of a turn, for policies that give calls to endpoints in turn.
 enum class Turns : std::uint8_t {
   kAsTheyAre,  ///< The turns of the explaining thread's picks.
-  kBySeed,     ///< The call's seed: the explanation is of a configuration, and no process runs it.
+  kBySeed,     ///< The call's seed, because no process runs the explained configuration.
 };
 
 struct Explanation {
   std::vector<PickStep> steps;  ///< In the order of the decisions.
   PickOutcome outcome = PickOutcome::kQueue;
-  std::string cluster;  ///< That of the route; empty: the call was not routed.
-  std::string leaf;     ///< In kComplete: what takes the call, where `cluster` is an aggregate.
+  std::string cluster;  ///< The route's cluster; empty: the call was not routed.
+  /// In kComplete: the leaf that takes the call, when `cluster` is an aggregate.
+  std::string leaf;
   std::string address;  ///< "ip:port", in kComplete.
-  Duration delay{};     ///< What filters let the call wait for, before it is picked as told.
-  absl::Status status;  ///< Why, in kFail and kDrop.
+  Duration delay{};     ///< How long filters delay the call before the pick.
+  absl::Status status;  ///< The reason, in kFail and kDrop.
 };
 
 }  // namespace signalbox

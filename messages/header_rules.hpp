@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gRPC sends as a header of a call. It ends the process that hands it anything else, so what
-// comes from elsewhere is asked first.
+// The headers that gRPC sends with a call. gRPC ends the process when it is given any other header,
+// so headers from outside are checked first.
 //
-//   channel: the application's, lb/route/filtered_call: a filter's ─▶ [is_header_name, …_value]
+//   channel: the application's headers ─┐
+//   lb/route/filtered_call: a filter's ─┴▶ [is_header_name, is_header_value]
 //
-// Source: gRPC's PROTOCOL-HTTP2, "Custom-Metadata", and what gRPC 1.51 makes of it.
+// Source: gRPC's PROTOCOL-HTTP2, "Custom-Metadata", and the behaviour of gRPC 1.51.
 
 #pragma once
 
@@ -28,7 +29,7 @@ inline bool is_header_name(absl::string_view name) {
   return !name.empty() && std::ranges::all_of(name, may_be_in_it);
 }
 
-/// Printable ASCII; any bytes for a name that ends with "-bin", and is more than that.
+/// Printable ASCII. Any bytes when the name ends with "-bin" and is longer than that.
 inline bool is_header_value(absl::string_view name, absl::string_view value) {
   constexpr absl::string_view kBinary = "-bin";
   const auto is_printable = [](char c) {
@@ -38,8 +39,9 @@ inline bool is_header_value(absl::string_view name, absl::string_view value) {
          std::ranges::all_of(value, is_printable);
 }
 
-/// Where a text stops being printable ASCII, in words that hold nothing of it: it may be secret.
-/// "byte 3 of 12 is not printable ASCII". Precondition: some byte is not.
+/// Says where a text stops being printable ASCII: "byte 3 of 12 is not printable ASCII". The result
+/// repeats nothing of the text, which may be secret. Precondition: a byte of the text is not
+/// printable.
 inline std::string unprintable_in(absl::string_view text) {
   const auto wrong = std::ranges::find_if_not(
       text, [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HTTP filters as data: what a listener's chain consists of, and what virtual hosts, routes and
-// weighted clusters put in its place.
+// HTTP filters as data: a listener's chain, and the overrides of virtual hosts, routes and weighted
+// clusters.
 //
 //   xds/parse/http_filter ─┬▶ Listener::filters              the chain, in order
 //                          └▶ …::filter_overrides            by the name of the filter in the chain
 //
-// The most specific override wins: weighted cluster, route, virtual host, then the chain's own.
-// Nothing is merged (A39). An override whose name is none of the chain's means nothing; one that
-// holds another filter's configuration cannot be seen where it is parsed: lb/route/filter_chain
-// finds it.
+// The most specific configuration wins: weighted cluster, route, virtual host, then the chain's
+// own. Nothing is merged (A39). An override with a name that is not in the chain has no effect. The
+// parser of an override does not see the chain. An override that holds another filter's
+// configuration is therefore found only by lb/route/filter_chain.
 //
 // Source: gRFC A39 (filters), A55 (stateful_session), A33 (fault).
 
@@ -28,31 +28,32 @@
 
 namespace signalbox {
 
-/// The terminal filter: its presence is its whole meaning.
+/// The terminal filter. It has no settings.
 struct RouterFilter {
   friend bool operator==(const RouterFilter&, const RouterFilter&) = default;
 };
 
-/// The cookie that a session is known by (A55-9 to A55-11).
+/// The cookie that identifies a session (A55-9 to A55-11).
 struct SessionCookie {
   std::string name;  ///< An RFC 6265 token, never empty.
   std::string path;  ///< Empty: all paths. No control characters, no ';', ASCII.
-  Duration ttl{};    ///< Told to the client as Max-Age where > 0; never enforced by us.
+  Duration ttl{};    ///< Sent to the client as Max-Age when > 0; signalbox never enforces it.
 
   friend bool operator==(const SessionCookie&, const SessionCookie&) = default;
 };
 
 /// Keeps a session on its backend (A55).
 struct StatefulSessionFilter {
-  /// nullopt: the filter does nothing, here (A55-8) or by an override's `disabled` (A55-12).
+  /// nullopt: the filter does nothing, as configured (A55-8) or by an override's `disabled`
+  /// (A55-12).
   std::optional<SessionCookie> cookie;
-  bool strict = false;  ///< Fails rather than falls back when the host is unusable (A55-43).
+  /// The call fails, and does not fall back, when the host is unusable (A55-43).
+  bool strict = false;
 
   friend bool operator==(const StatefulSessionFilter&, const StatefulSessionFilter&) = default;
 };
 
-/// A share of the calls. Kept as a fraction: a header that controls the share gives but another
-/// numerator, of at most this one (A33).
+/// A share of the calls. It is a fraction because a header may lower its numerator (A33).
 struct FaultShare {
   std::uint32_t numerator = 0;
   std::uint32_t denominator = 100;  ///< 100, 10,000 or 1,000,000.
@@ -63,7 +64,7 @@ struct FaultShare {
 /// Delays and aborts calls on purpose (A33). The two are drawn independently.
 struct FaultFilter {
   struct Delay {
-    /// nullopt: x-envoy-fault-delay-request says how long.
+    /// nullopt: the header x-envoy-fault-delay-request sets the delay.
     std::optional<Duration> fixed;
     FaultShare share;
 
@@ -71,7 +72,7 @@ struct FaultFilter {
   };
 
   struct Abort {
-    /// nullopt: x-envoy-fault-abort-grpc-request or x-envoy-fault-abort-request says with what. OK
+    /// nullopt: x-envoy-fault-abort-grpc-request or x-envoy-fault-abort-request sets the status. OK
     /// ends the call as if the server had answered with trailers alone.
     std::optional<absl::StatusCode> status;
     FaultShare share;
@@ -81,25 +82,27 @@ struct FaultFilter {
 
   std::optional<Delay> delay;
   std::optional<Abort> abort;
-  /// Of the whole process at once; nullopt: as many as there are.
+  /// The limit for the whole process; nullopt: no limit.
   std::optional<std::uint32_t> max_active_faults;
 
   friend bool operator==(const FaultFilter&, const FaultFilter&) = default;
 };
 
-/// What a filter registered by the user is configured with, as the control plane wrote it.
+/// The configuration of a filter that the program registered, as the control plane wrote it.
 struct RawFilterConfig {
-  bool is_json = false;  ///< The value of a TypedStruct, as a JSON object; else a message's bytes.
+  /// `text` is the JSON object of a TypedStruct; else it is a serialised message.
+  bool is_json = false;
   std::string text;
 
   friend bool operator==(const RawFilterConfig&, const RawFilterConfig&) = default;
 };
 
-/// A filter registered by the user. Equal texts are equal configurations.
+/// A filter that the program registered. Equal texts are equal configurations.
 struct CustomFilter {
-  std::string type;  ///< As registered: that of the chain, in an override too.
+  std::string type;  ///< The registered type of the chain's filter, in an override too.
   RawFilterConfig raw;
-  CallFilterPtr filter = nullptr;  ///< What its parser made of `raw`; null: it does nothing.
+  /// The parser's result for `raw`; null: the filter does nothing.
+  CallFilterPtr filter = nullptr;
 
   friend bool operator==(const CustomFilter& left, const CustomFilter& right) {
     return left.type == right.type && left.raw == right.raw;
@@ -109,7 +112,7 @@ struct CustomFilter {
 using HttpFilterConfig =
     std::variant<RouterFilter, StatefulSessionFilter, FaultFilter, CustomFilter>;
 
-/// By the filter's name in the chain; nullopt: the filter is disabled there
+/// Keyed by the filter's name in the chain. nullopt: the filter is disabled there
 /// (envoy.config.route.v3.FilterConfig.disabled).
 using FilterOverrides = std::map<std::string, std::optional<HttpFilterConfig>>;
 

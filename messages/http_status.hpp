@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call without grpc-status means by its HTTP status, in gRPC's mapping: 200 is UNKNOWN.
+// The status of a call without grpc-status, from its HTTP status. In gRPC's mapping 200 is UNKNOWN.
 //
 //   xds/parse/fault, lb/route/fault ─▶ [status_of_http]
 //
@@ -14,7 +14,7 @@
 
 namespace signalbox {
 
-/// What counts as an HTTP status where faults are configured: [200, 600).
+/// The HTTP statuses that a fault may have: [200, 600).
 constexpr bool is_http_status(std::uint64_t status) {
   return status >= 200 && status < 600;
 }

@@ -19,7 +19,7 @@ namespace signalbox {
 using Duration = std::chrono::nanoseconds;
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// A string that means one thing. Tag is an incomplete type that only names the meaning.
+/// A string with one meaning. Tag is an incomplete type that only names the meaning.
 template <typename Tag>
 class Name {
  public:
@@ -47,20 +47,20 @@ class Name {
 
 /// The name of a CDS resource; also the key of a child of cluster_manager.
 using ClusterName = Name<struct ClusterNameTag>;
-/// The name that a composite policy knows its child by; stable across configurations.
+/// The name of a child within its composite policy; stable across configurations.
 using ChildName = Name<struct ChildNameTag>;
 /// "ip:port", IPv6 in brackets: one transport address.
 using Address = Name<struct AddressTag>;
 /// "host:port" of a LOGICAL_DNS cluster.
 using DnsName = Name<struct DnsNameTag>;
-/// Where a policy stands in its tree ("orders/priority/child0"): the same after a restart.
+/// The place of a policy in its tree ("orders/priority/child0"); the same after a restart.
 using PolicyPath = Name<struct PolicyPathTag>;
 
 /// The age of a configuration; rises by one with each Apply of a channel. 0: before the first.
 using Generation = std::uint64_t;
 
-/// Says which timer of a core fired. A core that restarts or cancels a timer raises
-/// `generation`, so that a late TimerFired is recognised and dropped.
+/// Says which timer of a core fired. A core that restarts or cancels a timer raises `generation`,
+/// so that a late TimerFired is recognised and dropped.
 struct TimerId {
   std::string name;
   std::uint64_t generation = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGNALBOX_INVARIANT — for what cannot happen. A broken invariant throws the codebase's only
-// exception; the shell turns it into that actor's exit, which is counted, logged and supervised.
-// Always on, except that the pick path does not use it.
+// SIGNALBOX_INVARIANT — checks a condition that a correct program always meets. A broken invariant
+// throws the codebase's only exception. The shell turns the exception into its actor's exit, which
+// is counted, logged and supervised. The check is always on; the pick path does not use it.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace signalbox {
 
-/// The program is wrong. Never thrown for bad input.
+/// Thrown when the program is wrong, never for bad input.
 class BrokenInvariant : public std::logic_error {
  public:
   explicit BrokenInvariant(const std::string& sentence) : std::logic_error(sentence) {}

@@ -42,8 +42,8 @@ struct ClusterManagerConfig {
 
   struct Child {
     Deep<LbConfig> config;
-    /// No selector can choose it any more; only calls that chose it before hold it (A31-14).
-    /// Its failing picks are drops, so that no wait_for_ready call pins it for ever (A31-17).
+    /// No selector can choose the child any more; only earlier calls still hold it (A31-14). Its
+    /// failing picks are drops, so that no wait_for_ready call keeps the child for ever (A31-17).
     bool retiring = false;
 
     friend bool operator==(const Child&, const Child&) = default;
@@ -54,21 +54,24 @@ struct ClusterManagerConfig {
   friend bool operator==(const ClusterManagerConfig&, const ClusterManagerConfig&) = default;
 };
 
-/// Which tiers of a leaf expect calls: those are connected (ENV-25).
+/// The tiers of a leaf that expect calls. These tiers are connected (ENV-25).
 using TierSet = std::set<Tier>;
 using TierSetPtr = std::shared_ptr<const TierSet>;
 
-/// One cluster: a leaf becomes its subtree, an aggregate a priority list of cds (A75-1).
+/// One cluster. A leaf becomes its subtree; an aggregate becomes a policy over its leaves' cds
+/// (A75-1).
 struct CdsConfig {
   static constexpr absl::string_view kName = "cds";
 
   ClusterName cluster;
-  /// Takes the place of the leaf's own policy; null: none does. From an aggregate, and only under
+  /// Replaces the leaf's own policy; null: the leaf keeps it. Set by an aggregate, and only under
   /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
   Deep<LbConfig> lb_policy = nullptr;
-  /// A leaf under tiered: its priorities are chosen by PickArgs::tier. Null: it chooses itself.
+  /// For a leaf below tiered: PickArgs::tier chooses its priority. Null: the leaf chooses its
+  /// priority itself.
   Deep<TierSet> tiers = nullptr;
-  /// Of a leaf below an aggregate: that one, which routes name, and cookies (A60). Empty: itself.
+  /// The aggregate's name, when this leaf is below one; routes and cookies use that name (A60).
+  /// Empty: there is no aggregate.
   ClusterName aggregate = {};
 
   friend bool operator==(const CdsConfig&, const CdsConfig&) = default;
@@ -79,29 +82,29 @@ struct TieredConfig {
   static constexpr absl::string_view kName = "tiered";
 
   ClusterName cluster;
-  std::vector<ClusterName> leaves;     ///< In order; their cds are the children.
-  Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig.
-  /// See Cluster; nullopt: PolicyOptions::panic_threshold.
+  std::vector<ClusterName> leaves;     ///< In order; their cds policies are the children.
+  Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig::lb_policy.
+  /// See Cluster::panic_threshold; nullopt: PolicyOptions::panic_threshold.
   std::optional<std::uint32_t> panic_threshold = std::nullopt;
 
   friend bool operator==(const TieredConfig&, const TieredConfig&) = default;
 };
 
-/// In the place of priority below a leaf of an aggregate in tiered mode: the tier that a call is
-/// for is the one that takes it.
+/// Replaces priority below a leaf of an aggregate in tiered mode. The tier of a call
+/// (PickArgs::tier) takes that call.
 struct LeafTiersConfig {
   static constexpr absl::string_view kName = "leaf_tiers";
 
   ClusterName cluster;
-  Deep<LbConfig> child;                       ///< Under each tier.
+  Deep<LbConfig> child;                       ///< The policy under each tier.
   std::vector<ChildName> priorities;          ///< The names of the priorities.
-  Deep<TierSet> tiers;                        ///< Those that expect calls. Never null.
+  Deep<TierSet> tiers;                        ///< The tiers that expect calls. Never null.
   bool ignore_reresolution_requests = false;  ///< A37-33.
 
   friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;
 };
 
-/// Sets endpoints aside that answer badly (A50), over all priorities of the cluster (A75-3).
+/// Ejects endpoints that answer badly (A50), over all priorities of the cluster (A75-3).
 struct OutlierDetectionConfig {
   static constexpr absl::string_view kName = "outlier_detection";
 
@@ -112,8 +115,8 @@ struct OutlierDetectionConfig {
   friend bool operator==(const OutlierDetectionConfig&, const OutlierDetectionConfig&) = default;
 };
 
-/// What acts once per cluster, before the priority is chosen (A75-5): drops (these come with the
-/// endpoints) and the limit of concurrent calls.
+/// Acts once per cluster, before the priority is chosen (A75-5): drops, which come with the
+/// endpoints, and the limit of concurrent calls.
 struct ClusterImplConfig {
   static constexpr absl::string_view kName = "cluster_impl";
 
@@ -134,29 +137,30 @@ struct OverrideHostConfig {
   Deep<LbConfig> child;
   /// A host's connection is kept this long after its last call (A75-22).
   Duration idle_timeout = std::chrono::hours(1);
-  /// Whom sessions may stay on (A55-26).
+  /// The healths of hosts that sessions may stay on (A55-26).
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
-  /// Calls may be of a session: the listener's chain has a stateful_session filter. Else every call
-  /// is the child's, and nothing is kept (A55-25).
+  /// The listener's chain has a stateful_session filter, so calls may belong to sessions. False:
+  /// the child's picker takes every call, and no connection is kept (A55-25).
   bool sessions = false;
 
   friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
 };
 
-/// A56: the first usable child in order carries the calls.
+/// A56: the first usable child, in order, takes the calls.
 struct PriorityConfig {
   static constexpr absl::string_view kName = "priority";
 
   struct Child {
     Deep<LbConfig> config;
-    /// Which priority of the endpoints the child is given; nullopt: it brings its own (cds).
+    /// The priority of the endpoints that the child gets; nullopt: the child brings its own
+    /// endpoints (cds).
     std::optional<std::size_t> slice;
     bool ignore_reresolution_requests = false;  ///< A37-33.
 
     friend bool operator==(const Child&, const Child&) = default;
   };
 
-  ClusterName cluster;  ///< Whose priorities these are: the label of what is observed.
+  ClusterName cluster;  ///< The cluster of the priorities: the label of observations.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
 
@@ -203,20 +207,20 @@ struct PickFirstConfig {
   friend bool operator==(const PickFirstConfig&, const PickFirstConfig&) = default;
 };
 
-/// A42 and A76. A size above the runtime's own cap is cut to it; that is no error.
+/// A42 and A76. A size above the runtime's cap is cut to the cap, without an error.
 struct RingHashConfig {
   static constexpr absl::string_view kName = "ring_hash";
 
   std::uint64_t min_ring_size = 1024;
   std::uint64_t max_ring_size = 8'388'608;  ///< At least min_ring_size.
-  /// Lower case, no binary one: the header whose value is hashed, in place of what the route says
-  /// (A76). Empty: the route.
+  /// The header that is hashed in place of the route's hash policies (A76). Lower case, never a
+  /// binary header. Empty: the route's hash policies apply.
   std::string request_hash_header = {};
 
   friend bool operator==(const RingHashConfig&, const RingHashConfig&) = default;
 };
 
-/// A48. The least busy of so many endpoints, drawn at random.
+/// A48: picks the least busy of `choice_count` endpoints, which are drawn at random.
 struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
 
@@ -225,7 +229,7 @@ struct LeastRequestConfig {
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };
 
-/// What a policy of the user's made of its JSON. Immutable, and shared by all who are given it.
+/// The parser's result for the JSON of a custom policy. Immutable, and shared by all its receivers.
 class CustomPolicyConfig {
  public:
   virtual ~CustomPolicyConfig() = default;
@@ -233,8 +237,8 @@ class CustomPolicyConfig {
 
 using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
 
-/// A policy registered by the user; `config` is the JSON text of its TypedStruct. Equal texts are
-/// equal configurations.
+/// A policy that the program registered; `config` is the JSON text of its TypedStruct. Equal texts
+/// are equal configurations.
 struct CustomConfig {
   std::string name;
   std::string config;

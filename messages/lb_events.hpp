@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What load balancing can hear (events) and what it can want done (effects).
+// The events that load balancing receives, and the effects that it returns.
 //
 //   shell: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ shell: run, in order
 //
-// Events are past tense, effects imperative. Everything is a plain value, copyable and
+// Events are past tense, effects imperative. Every type is a plain value, copyable and
 // default-constructible, so that it can be a message between actors.
 
 #pragma once
@@ -31,7 +31,7 @@ namespace signalbox {
 
 // --- how many hosts are fit, for tiered (ENV-7, ENV-9, ENV-24) -------------
 
-/// Endpoints by number, and by weight.
+/// Endpoints, by number and by weight.
 struct HostTally {
   std::uint64_t hosts = 0;
   std::uint64_t weight = 0;
@@ -41,18 +41,18 @@ struct HostTally {
 
 struct PriorityHosts {
   HostTally healthy;   ///< Fit, and not known to be unreachable.
-  HostTally degraded;  ///< The same of those that EDS calls DEGRADED.
+  HostTally degraded;  ///< The same, for endpoints that are DEGRADED in EDS.
   HostTally total;
 
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
 };
 
-/// Of the endpoints that a policy was given. A leaf policy has one priority, whose endpoints are
-/// all `healthy` or none; a leaf cluster has its own.
+/// The counts of the endpoints that a policy was given. A leaf policy reports one priority and
+/// counts all fit endpoints as `healthy`. A leaf cluster reports its own priorities.
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
-  bool weighted = false;  ///< Weights count, not numbers.
+  bool weighted = false;  ///< Health counts weights, not numbers.
 
   friend bool operator==(const HostReport&, const HostReport&) = default;
 };
@@ -65,7 +65,7 @@ using HostReportPtr = std::shared_ptr<const HostReport>;
 struct ConfigUpdated {
   Generation generation = 0;
   LbConfigPtr config;
-  XdsConfigPtr xds;        ///< The world that `config` came from; cds looks its cluster up here.
+  XdsConfigPtr xds;        ///< The source of `config`; cds looks its cluster up in it.
   EndpointsPtr endpoints;  ///< The policy's slice; null above cds.
 };
 
@@ -74,10 +74,10 @@ struct ConfigUpdated {
 struct ChildStateChanged {
   ChildName child;
   ConnectivityState state = ConnectivityState::kIdle;
-  absl::Status status;  ///< Why, in TRANSIENT_FAILURE.
+  absl::Status status;  ///< The reason, in TRANSIENT_FAILURE.
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not say.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
 };
 
 /// The child and all below it have processed every configuration up to `generation`.
@@ -86,8 +86,8 @@ struct ChildApplied {
   Generation generation = 0;
 };
 
-/// The child's actor died. Its last picker keeps serving; the shell restarts it. Until then it
-/// counts as having answered.
+/// The child's actor died. The shell restarts it, and its last picker serves meanwhile. Until its
+/// next report the child counts as having answered.
 struct ChildDied {
   ChildName child;
 };
@@ -103,14 +103,14 @@ struct ChildAskedReresolution {
 struct SubchannelStateChanged {
   Address address;
   ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
-  bool healthy = true;       ///< False: ejected, or health checks failing; the connection stays.
-  absl::Status status;       ///< Why, in TRANSIENT_FAILURE or when unhealthy.
+  bool healthy = true;       ///< False: ejected, or its health checks fail; the connection stays.
+  absl::Status status;       ///< The reason, in TRANSIENT_FAILURE or when unhealthy.
   ConnectionPtr connection;  ///< Set exactly in READY.
-  /// Who counts the endpoint's calls (TrackEndpoints); null: nobody.
+  /// Counts the endpoint's calls (TrackEndpoints). Null: nothing counts them.
   CallTrackerPtr tracker = nullptr;
 };
 
-/// Nobody holds the address any more: it has no subchannel. Told to who keeps sessions
+/// The address has no holder and no subchannel any more. Sent to the policy that keeps sessions
 /// (KeepSessions).
 struct SubchannelGone {
   Address address;
@@ -120,15 +120,15 @@ struct TimerFired {
   TimerId timer;
 };
 
-/// A pick told its ask.
+/// A pick told its ask to the policy that built the picker.
 struct PickAsked {
   PickAsk ask;
 };
 
-/// Somebody wants the policy out of IDLE: begin to connect.
+/// The policy is to leave IDLE: begin to connect.
 struct IdleExitRequested {};
 
-/// The burst of messages that was waiting when RebuildSoon was ordered has passed.
+/// The messages that waited when RebuildSoon was ordered have been handled.
 struct RebuildDue {};
 
 using LbEvent = std::variant<ConfigUpdated,
@@ -143,13 +143,13 @@ using LbEvent = std::variant<ConfigUpdated,
                              IdleExitRequested,
                              RebuildDue>;
 
-// --- who is fit for calls -------------------------------------------------
+// --- which endpoints are fit for calls -------------------------------------
 
-/// Who may find an endpoint unfit for calls. None undoes what another one found.
+/// Finds endpoints unfit for calls. No judge undoes another judge's finding.
 enum class HealthJudge : std::uint8_t { kOutlierDetection, kHealthChecks };
 inline constexpr std::size_t kHealthJudges = 2;
 
-/// Those that a judge finds unfit, by address, and why.
+/// The endpoints that a judge finds unfit, by address, and the reasons.
 using UnhealthyEndpoints = std::map<Address, absl::Status>;
 
 // --- effects --------------------------------------------------------------
@@ -182,32 +182,32 @@ struct CancelTimer {
   TimerId timer;
 };
 
-/// Tells the parent, at once: the state, and the picker that goes with it.
+/// Tells the parent, at once, the state and the picker that belongs to it.
 struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not say.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
 };
 
-/// Tells the parent that this policy and all below have processed `generation`.
+/// Tells the parent that this policy and all policies below have processed `generation`.
 struct ReportApplied {
   Generation generation = 0;
 };
 
-/// Tells the policy RebuildDue behind the messages that wait now. One order is enough: a core
-/// keeps a dirty flag.
+/// Orders a RebuildDue behind the messages that wait now. One order is enough: a core keeps a dirty
+/// flag.
 struct RebuildSoon {};
 
-/// How subchannels of a cluster connect.
+/// How the subchannels of a cluster connect.
 struct SubchannelSettings {
-  ClusterName cluster;  ///< Label of what is observed.
+  ClusterName cluster;  ///< The label of observations.
   Duration connect_timeout = std::chrono::seconds(20);
-  UpstreamTlsPtr tls = nullptr;  ///< Null: as the runtime connects unasked (A29).
+  UpstreamTlsPtr tls = nullptr;  ///< Null: the runtime's default (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;
-  std::string authority = {};  ///< What TLS handshakes ask for: the target's authority.
+  std::string authority = {};  ///< The target's authority, which TLS handshakes name.
 
   friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
     return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
@@ -217,19 +217,19 @@ struct SubchannelSettings {
   }
 };
 
-/// Opens (or updates) the subchannel map that this policy's descendants share; `generation` is
-/// being applied from now on.
+/// Opens or updates the subchannel map that this policy's descendants share. `generation` is being
+/// applied from now on.
 struct ServeSubchannels {
   SubchannelSettings settings;
   Generation generation = 0;
 };
 
-/// `generation` has been applied by all descendants: drop what only lingered for it.
+/// All descendants have applied `generation`: drop the subchannels that lingered for it.
 struct SettleSubchannels {
   Generation generation = 0;
 };
 
-/// Closes the map: this policy has no leaf cluster below any more.
+/// Closes the map: no leaf cluster is left below this policy.
 struct CloseSubchannels {};
 
 struct AcquireSubchannel {
@@ -244,27 +244,30 @@ struct Connect {
   Address address;
 };
 
-/// Says which endpoints are not to be used, to all who hold their addresses: health, never a fake
-/// failure (A61). Their connections stay. The whole table, in place of any before of the same
-/// judge; an endpoint is well again when no judge names it.
+/// Tells all holders of an address which endpoints are unfit. Only health changes: there is no fake
+/// failure (A61), and connections stay. The table replaces the previous table of the same judge. An
+/// endpoint is healthy again when no judge names it.
 struct SetEndpointHealth {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
 };
 
-/// Who counts the calls of which address from now on: the whole table, in place of any before.
+/// The trackers that count the calls of each address from now on. The table replaces the previous
+/// one.
 struct TrackEndpoints {
   using Table = std::map<Address, CallTrackerPtr>;
-  std::shared_ptr<const Table> trackers;  ///< Null: nobody counts.
+  std::shared_ptr<const Table> trackers;  ///< Null: no calls are counted.
 };
 
-/// Keeps sessions on their hosts (A75-24 … 36). From now on whoever orders this hears how each of
-/// these addresses is, whoever holds it, and when nobody does any more; one that all others
-/// release is held for it as long as calls were sent there within `idle_timeout`; and it holds no
-/// address that another one acquires. The whole table, in place of any before.
+/// Keeps sessions on their hosts (A75-24 … 36). The table `marks` replaces the previous table. From
+/// now on the policy that orders this hears the state of each address in the table, whichever
+/// policies hold it, and hears when its subchannel is gone. When the last other holder releases an
+/// address that calls used within `idle_timeout`, the map holds the address for this policy. That
+/// hold ends when another holder acquires the address.
 struct KeepSessions {
   Duration idle_timeout{};
-  SessionMarksPtr marks;  ///< Null: no sessions; what was held for them is released.
+  /// Null: no sessions; addresses that were held for sessions are released.
+  SessionMarksPtr marks;
 };
 
 /// Tells the parent ChildAskedReresolution.

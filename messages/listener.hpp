@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listener — a validated LDS resource: where the routes come from, and what every call passes.
+// Listener — a validated LDS resource: the source of the routes, and the filters of every call.
 //
 //   xds/parse/listener ─▶ [Listener] ─▶ dependency manager ─▶ XdsConfig
 //

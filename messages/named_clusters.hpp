@@ -2,15 +2,14 @@
 //
 // named_clusters — the clusters that calls may go to.
 //
-//   VirtualHost, Listener ─▶ [named_clusters] ─┬▶ xds/depend: whose resources are watched
-//                                              └▶ lb/route: what a route can choose
+//   VirtualHost, Listener ─▶ [named_clusters] ─┬▶ xds/depend: watches their resources
+//                                              └▶ lb/route: chooses among them
 //
-// One answer for both sides: a cluster that a route can choose has to be among those that are
-// watched.
+// Both sides use this one function, because a route may only choose a cluster that is watched.
 //
-// An entry of weight 0 has no calls by the draw. Where the listener has a stateful_session filter,
-// the entry has the calls whose cookie names its cluster, because the route still names that
-// cluster (A60). Without such a filter no call can get there, and the entry counts for nothing.
+// An entry of weight 0 is never drawn. When the listener has a stateful_session filter, the entry
+// gets the calls with a cookie that names its cluster, because the route still names that cluster
+// (A60). Without such a filter no call can reach the entry, so it is ignored.
 
 #pragma once
 
@@ -24,7 +23,7 @@
 namespace signalbox {
 
 /// Whether a filter of the chain may keep calls on their cluster. A filter that is switched off
-/// counts: a route can switch it on. Null: there are no filters.
+/// counts, because a route can switch it on. A null `listener` has no filters.
 inline bool has_sessions(const Listener* listener) {
   return listener != nullptr && std::ranges::any_of(listener->filters, [](const HttpFilter& one) {
            return std::holds_alternative<StatefulSessionFilter>(one.config);
@@ -36,7 +35,7 @@ inline bool is_reachable(const WeightedCluster& entry, bool keeps_sessions) {
   return entry.weight > 0 || keeps_sessions;
 }
 
-/// Of all routes of `host`.
+/// The clusters of all routes of `host`.
 inline std::set<ClusterName> named_clusters(const VirtualHost& host, const Listener* listener) {
   const bool keeps_sessions = has_sessions(listener);
   std::set<ClusterName> clusters;

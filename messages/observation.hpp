@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Observations — what a core saw that an operator wants counted. Cores return them as an effect;
-// shells hand them to metrics/instruments, whose names operations know.
+// Observations — facts of a core that operators want counted. A core returns an Observation as an
+// effect. The shell hands it to metrics/instruments, which has the names of the metrics.
 
 #pragma once
 
@@ -15,8 +15,9 @@
 
 namespace signalbox {
 
-/// The priority that now carries the cluster's calls; -1: none. In each tree that leads to the
-/// cluster a policy of its own decides that, and its shell says what it told last.
+/// The priority that carries the cluster's calls now; -1: none. Each tree that leads to the cluster
+/// has a policy of its own for this decision. The policy's shell fills in `before`, which it told
+/// last.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -37,7 +38,7 @@ struct FailedOver {
   friend bool operator==(const FailedOver&, const FailedOver&) = default;
 };
 
-/// How long the cluster was without a usable priority, told when one is usable again.
+/// How long the cluster had no usable priority. Told when a priority is usable again.
 struct FailoverEnded {
   ClusterName cluster;
   Duration duration{};
@@ -58,12 +59,12 @@ inline constexpr std::size_t kEndpointStates = 7;
 
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
-/// How many subchannels one subchannel map has in which state. Several maps may serve a cluster
-/// (one in each tree that leads there): what is counted adds up, so each says what has changed.
+/// The number of subchannels of one subchannel map in each state. Several maps may serve a cluster,
+/// one in each tree that leads to it. The metric is their sum, so each map tells its change.
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};
-  EndpointCounts before{};  ///< As it told last.
+  EndpointCounts before{};  ///< The counts that the map told last.
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };
@@ -86,8 +87,7 @@ struct ConnectionLost {
 enum class DetectionMethod : std::uint8_t { kSuccessRate, kFailurePercentage };
 inline constexpr std::size_t kDetectionMethods = 2;
 
-/// What became of an endpoint that was found to be an outlier: it was ejected, or the reason why
-/// not, which are A91's.
+/// The fate of an endpoint that was found to be an outlier: ejected, or A91's reason why not.
 enum class DetectionOutcome : std::uint8_t {
   kEjected,
   kEnforcementPercentage,
@@ -95,7 +95,7 @@ enum class DetectionOutcome : std::uint8_t {
 };
 inline constexpr std::size_t kDetectionOutcomes = 3;
 
-/// So many endpoints of a cluster were found to be outliers, and this became of them (A91).
+/// The number of a cluster's endpoints that were found to be outliers, with one outcome (A91).
 struct OutliersDetected {
   ClusterName cluster;
   DetectionMethod method = DetectionMethod::kSuccessRate;
@@ -113,17 +113,17 @@ struct CircuitBreakerSet {
   friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
 };
 
-/// How many subchannels of a cluster one subchannel map holds for sessions alone (A75-24). Told as
-/// EndpointsCounted is.
+/// The number of a cluster's subchannels that one subchannel map holds for sessions alone (A75-24).
+/// Each map tells its change, as with EndpointsCounted.
 struct SessionsHeld {
   ClusterName cluster;
   std::int64_t held = 0;
-  std::int64_t before = 0;  ///< As it told last.
+  std::int64_t before = 0;  ///< The number that the map told last.
 
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };
 
-/// A sweep released so many of them.
+/// A sweep released subchannels that were held for sessions.
 struct SessionsSwept {
   ClusterName cluster;
   std::uint64_t released = 0;
@@ -131,8 +131,8 @@ struct SessionsSwept {
   friend bool operator==(const SessionsSwept&, const SessionsSwept&) = default;
 };
 
-/// The share of an aggregate's calls that goes to a leaf's priority, in percent, in tiered mode;
-/// nullopt: it is not there (any more).
+/// The share of an aggregate's calls that a leaf's priority gets in tiered mode, in percent.
+/// nullopt: the priority is gone.
 struct TierLoad {
   ClusterName cluster;
   ClusterName leaf;
@@ -146,7 +146,7 @@ struct TierLoad {
 struct HealthProbed {
   ClusterName cluster;
   bool passed = false;
-  bool delayed = false;  ///< It waited for its turn: too many were under way.
+  bool delayed = false;  ///< It waited for its turn, because too many probes were under way.
 
   friend bool operator==(const HealthProbed&, const HealthProbed&) = default;
 };

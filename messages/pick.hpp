@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pick contract of control and data plane: what a picker is asked, and what it may answer.
+// The pick contract of control and data plane: the input of a picker, and its possible answers.
 //
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the ask
 //
-// Pickers are immutable and are read by any thread at once, inside a read section of the snapshot
-// cell: pointers in a PickResult are valid until that section ends. A picker may own atomics only
-// as marks (one-shot asks, rotating positions), relaxed, where staleness is harmless.
+// Pickers are immutable. Any thread reads them, concurrently and inside a read section of the
+// snapshot cell. Pointers in a PickResult are valid until that section ends. A picker may own
+// relaxed atomics only as marks (one-shot asks, rotating positions), where staleness is harmless.
 
 #pragma once
 
@@ -32,8 +32,9 @@
 
 namespace signalbox {
 
-/// An established connection to one address: what a complete pick leads to. The transport behind
-/// it belongs to who made it (actors/io); a data plane knows its own kind and casts.
+/// An established connection to one address: the result of a complete pick. The connector
+/// (actors/io) that made the connection owns its transport. A data plane knows its own kind of
+/// connection, and casts.
 class Connection : public Tracked {
  public:
   explicit Connection(Address address) : address_(std::move(address)) {}
@@ -46,12 +47,12 @@ class Connection : public Tracked {
 
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
-/// Which endpoint a connection stands for, for those above the leaf policy that chose it. Owned by
-/// the leaf's picker; shared by its pickers until something in it changes.
+/// The endpoint that a connection leads to, for the policies above the leaf policy that chose it.
+/// The leaf's picker owns it; successive pickers share it until something in it changes.
 struct ChosenEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
-  CallTrackerPtr tracker;              ///< As the subchannel map told it; null: nobody counts.
+  CallTrackerPtr tracker;              ///< From the subchannel map; null: nothing counts the calls.
 };
 
 /// The call's outgoing metadata, as the data plane holds it; nothing is copied.
@@ -65,7 +66,7 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
-/// Some of the endpoints of a leaf cluster's priority, as tiered chooses them (ENV-4).
+/// Some endpoints of a leaf cluster's priority, as tiered chooses them (ENV-4).
 struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
@@ -84,19 +85,19 @@ struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
-  std::uint64_t seed = 0;                ///< The call's chance; see draw().
-  /// The call's place on a ring, from its route's hash policies (A42); nullopt: by chance.
+  std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
+  /// The call's place on a hash ring, from its route's hash policies (A42); nullopt: random.
   std::optional<std::uint64_t> hash = std::nullopt;
-  /// A guess, right as a rule: how many of all clusters have a name before that of `cluster`.
+  /// A hint, usually right: the position of `cluster` among all clusters, in order of name.
   std::size_t cluster_place = 0;
-  const SessionArgs* session = nullptr;     ///< Null: the call is of none.
+  const SessionArgs* session = nullptr;     ///< Null: the call has no session.
   std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
-  /// To be passed over by pickers that are free to choose, as long as another endpoint is READY.
-  /// Null: none.
+  /// Pickers that are free to choose pass over these addresses, as long as another endpoint is
+  /// READY. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 
-/// Whether the call should pass over the connection.
+/// Whether the call should pass over `connection`.
 inline bool was_tried(const PickArgs& args, const Connection& connection) {
   if (args.tried == nullptr) [[likely]]
     return false;
@@ -104,7 +105,7 @@ inline bool was_tried(const PickArgs& args, const Connection& connection) {
          args.tried->end();
 }
 
-/// Salts, one per decision, so that draws are independent of each other and repeatable.
+/// One salt for each decision, so that draws are independent of each other and repeatable.
 enum class Salt : std::uint64_t {
   kRouteFraction = 1,
   kWeightedCluster,
@@ -116,14 +117,15 @@ enum class Salt : std::uint64_t {
   kRetryPick,
   kFaultDelay,
   kFaultAbort,
-  kFilter,  ///< For filters of the user's own.
+  kFilter,  ///< For filters that the program registered.
   kTier
 };
 
-/// An evenly spread 64-bit number for this call and this decision. Seeds may be any numbers that
-/// differ: those that count up, or advance by the golden ratio as splitmix64's do, are spread here.
+/// An evenly spread 64-bit number for this call and this decision. Seeds may be any distinct
+/// numbers. Seeds that count up, or advance by the golden ratio as splitmix64's do, are spread
+/// here.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
-  // Not added: a step of the seed must not be worth a step of the salt.
+  // Seed and salt are not just added: a step of the seed must never equal a step of the salt.
   std::uint64_t x = seed ^ (seed >> 32U);
   x *= 0xd6e8feb86659fd93ULL;
   x ^= x >> 32U;
@@ -142,8 +144,8 @@ constexpr std::uint64_t draw_below(std::uint64_t seed,
   return static_cast<std::uint64_t>((static_cast<Wide>(draw(seed, salt, step)) * bound) >> 64U);
 }
 
-/// What a pick found missing. Told to the policy that built the picker, and never waited for;
-/// duplicates are harmless.
+/// Something that a pick found missing. The router tells it to the policy that built the picker,
+/// and never waits for an answer. Duplicates are harmless.
 struct PickAsk {
   enum class Kind : std::uint8_t { kExitIdle, kConnect, kCreate };
 
@@ -153,7 +155,7 @@ struct PickAsk {
   friend bool operator==(const PickAsk&, const PickAsk&) = default;
 };
 
-/// Where the asks of one policy's pickers go. Thread-safe, never blocks.
+/// Receives the asks of one policy's pickers. Thread-safe, never blocks.
 class AskTarget {
  public:
   virtual ~AskTarget() = default;
@@ -167,20 +169,20 @@ struct Complete {
       : connection(chosen), uses(chosen != nullptr ? chosen->use_counter() : UseCounter()) {}
 
   const Connection* connection = nullptr;
-  /// The connection's, so that a picker that keeps a Complete need not look at the connection.
+  /// The connection's counter, so that a picker that keeps a Complete need not read the connection.
   UseCounter uses;
   const ChosenEndpoint* endpoint = nullptr;  ///< Null: the picker does not say.
 };
 
-/// Ask again when the snapshot changes.
+/// The call waits, and is picked again when the snapshot changes.
 struct Queue {};
 
-/// The call fails, unless it is wait_for_ready: then as Queue.
+/// The call fails. A wait_for_ready call waits, as with Queue.
 struct Fail {
   absl::Status status;
 };
 
-/// The call fails in any case.
+/// The call fails, wait_for_ready or not.
 struct Drop {
   absl::Status status;
 };
@@ -190,27 +192,27 @@ class Seats;      ///< lb/session/seats.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
-  /// Something to be told, by the router, to `ask_target` (set exactly when `ask` is).
+  /// An ask that the router tells to `ask_target`. Both are set, or neither.
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
-  TrackerList trackers;  ///< Of a complete pick.
-  Affinity affinity;     ///< Where PickArgs::session was set, by override_host.
+  TrackerList trackers;  ///< The trackers of a complete pick.
+  Affinity affinity;     ///< Set by override_host when PickArgs::session is.
   /// Below an aggregate, the leaf that the pick came to; the call is counted there. Null: the
-  /// cluster of the route is a leaf itself, or the pick came to none.
+  /// route's cluster is a leaf itself, or the pick came to no leaf.
   const LeafCalls* leaf = nullptr;
 };
 
-/// One decision on the way of a pick, as people are told of it.
+/// One decision of a pick, in words for people.
 struct PickStep {
-  std::string room;      ///< Who decided: "route", "cluster_impl", "round_robin", …
-  std::string decision;  ///< What: "cluster orders", "not dropped", …
-  std::string reason;    ///< Why; may be empty.
-  std::string source;    ///< Where the setting comes from: "RDS orders-routes"; may be empty.
+  std::string room;      ///< The part that decided: "route", "cluster_impl", "round_robin", …
+  std::string decision;  ///< "cluster orders", "not dropped", …
+  std::string reason;    ///< May be empty.
+  std::string source;    ///< The origin of the setting: "RDS orders-routes"; may be empty.
 
   friend bool operator==(const PickStep&, const PickStep&) = default;
 };
 
-/// Who is told the steps of a pick, in order.
+/// Receives the steps of a pick, in order.
 class PickTrace {
  public:
   virtual ~PickTrace() = default;
@@ -221,12 +223,12 @@ class Picker {
  public:
   virtual ~Picker() = default;
 
-  /// Where cookies of sessions lead, known before the call's route is. A hint, which lives as long
-  /// as the picker does. Null: it does not know.
+  /// The seats that session cookies lead to, for a look-up before the call's route is known. A hint
+  /// that lives as long as the picker. Null: the picker knows no seats.
   virtual const Seats* seats() const { return nullptr; }
 
-  /// What pick() answers, told step by step; may allocate. Marks and asks are a pick's own: an
-  /// explained one leaves none.
+  /// The answer of pick(), told step by step; may allocate. An explained pick leaves no marks and
+  /// tells no asks.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plan — how the calls to a cluster spread over its endpoints, and how they would spread if some of
-// these were not well.
+// Plan — how the calls to a cluster spread over its endpoints, and how they would spread if some
+// endpoints were unfit.
 //
 //   clusters, endpoints, assumptions ─▶ lb/health/plan ─▶ [Plan] ─▶ plan_file, Runtime::plan
 //
 //   Plan ▷ leaves ▷ priorities ▷ localities ▷ endpoints          each with its share of all calls
 //
-// There are four answers, side by side: in priority mode (A75) and in tiered mode (Envoy's
-// aggregate cluster), as it is now and as it would be then.
+// A plan has four answers: for priority mode (A75) and for tiered mode (Envoy's aggregate cluster),
+// each as it is now and as it would be then.
 //
-// Invariants, of each answer
+// Invariants of each answer
 //   P1  The shares of the leaves and the plan's `failing` sum to kAllCalls.
-//   P2  The share of a leaf is the sum of its priorities', that of a priority the sum of its
-//       localities', that of a locality the sum of its endpoints': all of them exactly.
+//   P2  A leaf's share is the sum of its priorities' shares, a priority's the sum of its
+//       localities', a locality's the sum of its endpoints'. All sums are exact.
 //
 // Source: gRFC A56, A75 (priority mode); Envoy's aggregate cluster (tiered mode, ENV).
 
@@ -31,27 +31,27 @@
 
 namespace signalbox {
 
-/// Parts of a million of all calls to the cluster: 10,000 of them are a percent.
+/// Parts of a million of all calls to the cluster: 10,000 parts are one percent.
 using CallShare = std::uint32_t;
 inline constexpr CallShare kAllCalls = 1'000'000;
 
 // --- what is assumed -------------------------------------------------------
 
-/// Of a priority's endpoints so many are fit, whoever they are; EDS does not count then.
+/// The assumed percentages of fit endpoints in one priority. They replace the healths of EDS.
 struct AssumedHealth {
   ClusterName leaf;
   std::size_t priority = 0;
   std::uint32_t healthy_percent = 100;
-  std::uint32_t degraded_percent = 0;  ///< Together at most 100.
+  std::uint32_t degraded_percent = 0;  ///< Together with healthy_percent at most 100.
 };
 
 struct PlanAssumptions {
   std::vector<AssumedHealth> health;  ///< Each priority at most once.
-  /// Who cannot be reached: "zone", "region/zone" or "region/zone/sub_zone", which mean every
-  /// locality of that name, or the address of one endpoint.
+  /// The unreachable endpoints. An entry is an endpoint's address, or "zone", "region/zone" or
+  /// "region/zone/sub_zone" for every locality of that name.
   std::vector<std::string> down;
-  /// Of tiered mode, now and then; as RuntimeOptions::panic_threshold: an aggregate's own threshold
-  /// comes first (ENV-31).
+  /// The panic threshold of tiered mode in percent, now and then, as
+  /// RuntimeOptions::panic_threshold. An aggregate's own threshold comes first (ENV-31).
   std::uint32_t panic_threshold = 0;
 
   bool empty() const { return health.empty() && down.empty(); }
@@ -59,7 +59,7 @@ struct PlanAssumptions {
 
 // --- the answer ------------------------------------------------------------
 
-/// As it is, and as it would be. Without assumptions both are the same.
+/// The share as it is, and as it would be. Without assumptions both are the same.
 struct PlannedShare {
   CallShare now = 0;
   CallShare then = 0;
@@ -74,23 +74,24 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode (ENV-7), in percent, and what they are made of.
+/// The health scores of a priority in tiered mode (ENV-7), in percent, and their inputs.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;
-  /// In millionths: the healthy share of the priority's hosts (by weight, where EDS says so).
+  /// The healthy share of the priority's hosts, in millionths; by weight, where EDS says so.
   std::uint32_t healthy_hosts = 0;
   std::uint32_t overprovisioning_factor = 140;  ///< In percent.
-  bool panic = false;                           ///< Its calls go to all of its endpoints alike.
+  bool panic = false;  ///< The priority's calls go to all of its endpoints alike.
 
   friend bool operator==(const PlannedHealth&, const PlannedHealth&) = default;
 };
 
 struct PlannedEndpoint {
-  std::vector<Address> addresses;  ///< Of LOGICAL_DNS that was not resolved, the name. Never empty.
-  HealthStatus health = HealthStatus::kUnknown;  ///< As EDS has it.
+  /// Never empty. Of an unresolved LOGICAL_DNS cluster: the DNS name.
+  std::vector<Address> addresses;
+  HealthStatus health = HealthStatus::kUnknown;  ///< From EDS.
   std::uint32_t weight = 1;
-  bool down = false;  ///< Assumed.
+  bool down = false;  ///< Assumed to be unreachable.
   PlannedShares shares;
 };
 
@@ -103,7 +104,7 @@ struct PlannedLocality {
 
 struct PlannedPriority {
   std::vector<PlannedLocality> localities;
-  bool assumed = false;  ///< Its health is an AssumedHealth.
+  bool assumed = false;  ///< Its health is assumed: an AssumedHealth.
   PlannedHealth now;
   PlannedHealth then;
   PlannedShares shares;
@@ -112,7 +113,7 @@ struct PlannedPriority {
 struct PlannedLeaf {
   ClusterName name;
   std::string lb_policy;  ///< "wrr_locality, round_robin"
-  std::string note;       ///< What is to be known of its shares; may be empty.
+  std::string note;       ///< A remark on its shares; may be empty.
   std::vector<PlannedPriority> priorities;
   PlannedShares shares;
 };
@@ -120,15 +121,16 @@ struct PlannedLeaf {
 struct Plan {
   ClusterName cluster;
   bool is_aggregate = false;
-  /// What it runs in: as its metadata say, else as its runtime has it; a leaf always in priority.
+  /// The mode that the cluster runs in: from its metadata, else from its runtime. A leaf is always
+  /// in priority mode.
   AggregateMode mode = AggregateMode::kPriority;
-  bool mode_is_own = false;  ///< Its metadata say so.
-  /// The one that the answers in tiered mode go by, in percent.
+  bool mode_is_own = false;  ///< The cluster's metadata set the mode.
+  /// The threshold of the answers in tiered mode, in percent.
   std::uint32_t panic_threshold = 0;
-  bool panic_threshold_is_own = false;  ///< Its common_lb_config says so.
+  bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;
-  PlannedShares failing;           ///< Calls that find nobody.
-  std::vector<std::string> notes;  ///< What is missing.
+  PlannedShares failing;           ///< Calls that find no endpoint.
+  std::vector<std::string> notes;  ///< The data that is missing.
 };
 
 }  // namespace signalbox

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A resource of any of the four types, how it is named, and why it may be refused.
+// A resource of any of the four types, its name, and the reasons to refuse it.
 
 #pragma once
 
@@ -54,15 +54,14 @@ inline constexpr std::size_t kRejectionReasons = 3;
 absl::string_view to_string(RejectionReason reason);
 std::ostream& operator<<(std::ostream& out, RejectionReason reason);
 
-/// Of several reasons, the most telling: a limit, else what could not be decoded.
+/// The most telling of several reasons: a limit first, then a failure to decode.
 struct Rejection {
   RejectionReason reason = RejectionReason::kSemantic;
-  std::string limit;  ///< The first limit that was hit ("max_routes"); empty: none was.
+  std::string limit;  ///< The first limit that was hit ("max_routes"); empty: none.
 
   friend bool operator==(const Rejection&, const Rejection&) = default;
 };
 
-/// Which of the four it is.
 ResourceType type_of(const Resource& resource);
 
 }  // namespace signalbox

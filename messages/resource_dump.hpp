@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceDump — what the xDS client knows of every resource that somebody watches.
+// ResourceDump — the xDS client's knowledge of every watched resource.
 //
 //   client_core ─▶ [ResourceDump] ─▶ Runtime::dump, `signalbox dump`, metrics
 //
-// Plain values: each holds for the moment when it was made.
+// Plain values; each is true for the moment when it was made.
 //
 // Source: gRFC A40 (states, times, errors), A88 (RECEIVED_ERROR, TIMEOUT; an error beside a cached
 // resource), A71 (the server that a resource came from), A78 (cache_state).
@@ -25,16 +25,16 @@
 
 namespace signalbox {
 
-/// The control plane's clock is a calendar's: what people compare with logs of other machines.
+/// Calendar time, because people compare it with the logs of other machines.
 using WallTime = std::chrono::system_clock::time_point;
 
 /// envoy.admin.v3.ClientResourceStatus.
 enum class ResourceStatus : std::uint8_t {
-  kRequested,      ///< Asked for, or about to be; nothing came yet.
+  kRequested,      ///< Asked for, or about to be; nothing has come yet.
   kDoesNotExist,   ///< The server does not have it.
-  kAcked,          ///< The last that came is good.
-  kNacked,         ///< The last that came was refused; an earlier good one may be in use.
-  kReceivedError,  ///< The server said why it does not send it (A88).
+  kAcked,          ///< The last response was good.
+  kNacked,         ///< The last response was refused; an earlier good one may be in use.
+  kReceivedError,  ///< The server gave a reason for not sending it (A88).
   kTimeout,        ///< It did not come in time, which may pass (A88).
 };
 
@@ -42,21 +42,21 @@ enum class ResourceStatus : std::uint8_t {
 absl::string_view to_string(ResourceStatus status);
 std::ostream& operator<<(std::ostream& out, ResourceStatus status);
 
-/// The last thing that was wrong with a resource.
+/// The last fault of a resource.
 struct ResourceFailure {
   std::string details;
-  std::string version;  ///< Of the response that was refused; empty: none was.
+  std::string version;  ///< The version of the refused response; empty: none was refused.
   WallTime at;
 };
 
 struct ResourceState {
   ResourceKey key;
   ResourceStatus status = ResourceStatus::kRequested;
-  std::string server;   ///< That the resource came from, or is asked of; empty: none.
-  std::string version;  ///< Of the resource in use; empty: none is.
+  std::string server;   ///< The server that sent it or is asked for it; empty: none.
+  std::string version;  ///< The version of the resource in use; empty: none is in use.
   /// When the resource in use came, or last changed.
   std::optional<WallTime> updated;
-  /// The resource in use, serialised as it came; null: none is.
+  /// The resource in use, serialised as it came; null: none is in use.
   std::shared_ptr<const std::string> bytes;
   std::optional<ResourceFailure> failure;
 };
@@ -66,8 +66,8 @@ absl::string_view cache_state(const ResourceState& state);
 
 struct ServerState {
   std::string server;
-  bool connected = false;  ///< As signalbox_xds_connected has it.
-  std::string error;       ///< Why not; empty: it is, or was never tried.
+  bool connected = false;  ///< As in signalbox_xds_connected.
+  std::string error;       ///< The reason for no connection; empty: connected, or never tried.
 };
 
 struct ResourceDump {

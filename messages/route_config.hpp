@@ -33,7 +33,7 @@ struct IntegerRange {
   friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
 };
 
-/// The header exists (or, with `present` false, does not).
+/// The header exists. With `present` false: the header does not exist.
 struct PresenceMatcher {
   bool present = true;
 
@@ -44,7 +44,7 @@ struct HeaderMatcher {
   std::string name;  ///< Lower case.
   std::variant<TextMatcher, IntegerRange, PresenceMatcher> matcher;
   bool invert = false;
-  /// An absent header is taken for an empty one: HeaderMatcher.treat_missing_header_as_empty.
+  /// An absent header counts as an empty one: HeaderMatcher.treat_missing_header_as_empty.
   bool missing_is_empty = false;
 
   friend bool operator==(const HeaderMatcher&, const HeaderMatcher&) = default;
@@ -67,20 +67,21 @@ struct WeightedCluster {
   friend bool operator==(const WeightedCluster&, const WeightedCluster&) = default;
 };
 
-/// When a call that failed is tried again (A44). Never without status codes.
+/// When a failed call is tried again (A44). `retry_on` is never empty.
 struct RetryPolicy {
   /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
   /// UNAVAILABLE.
   std::vector<absl::StatusCode> retry_on;
-  std::uint32_t max_attempts = 2;                          ///< The first one included; 2 to 5.
-  Duration base_interval = std::chrono::milliseconds(25);  ///< At least 1 ms; doubles.
+  std::uint32_t max_attempts = 2;  ///< The first one included; 2 to 5.
+  /// At least 1 ms; doubles with each retry.
+  Duration base_interval = std::chrono::milliseconds(25);
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
   bool previous_hosts = false;  ///< Retries pass over the hosts that the call has tried (Envoy).
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
-/// Hashes the values of a header, joined by ','. Never of a binary one (-bin): it has no hash.
+/// Hashes the values of a header, joined by ','. Never a binary header (-bin): it has no hash.
 struct HeaderHash {
   /// Every match of `pattern` in the value is replaced before hashing.
   struct Rewrite {
@@ -96,7 +97,7 @@ struct HeaderHash {
   friend bool operator==(const HeaderHash&, const HeaderHash&) = default;
 };
 
-/// Hashes what the channel is known by: filter_state io.grpc.channel_id.
+/// Hashes the channel's identity: filter_state io.grpc.channel_id.
 struct ChannelHash {
   friend bool operator==(const ChannelHash&, const ChannelHash&) = default;
 };
@@ -104,7 +105,7 @@ struct ChannelHash {
 /// One step of a call's hash for ring_hash (A42).
 struct HashPolicy {
   std::variant<HeaderHash, ChannelHash> what;
-  bool terminal = false;  ///< If there is a hash by now, later steps are left out.
+  bool terminal = false;  ///< When a hash exists by now, later steps are skipped.
 
   friend bool operator==(const HashPolicy&, const HashPolicy&) = default;
 };
@@ -119,7 +120,7 @@ struct ForwardAction {
   std::optional<Duration> grpc_timeout_header_max;
   /// The route's own, else its virtual host's; nullopt: no retries (A44).
   std::optional<RetryPolicy> retry = {};
-  /// Those that we can do; none: a random hash (A42).
+  /// The supported policies; empty: a random hash (A42).
   std::vector<HashPolicy> hash_policies = {};
   /// The endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
@@ -127,7 +128,7 @@ struct ForwardAction {
   friend bool operator==(const ForwardAction&, const ForwardAction&) = default;
 };
 
-/// Any other action of a route: it matches, and then the call fails UNAVAILABLE (A28).
+/// An unsupported action. The route matches, and then the call fails UNAVAILABLE (A28).
 struct UnsupportedAction {
   std::string what;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a subchannel and a subchannel map can hear and want done.
+// The events and effects of a subchannel and of a subchannel map.
 //
-//   policies ─▶ subchannel map (who holds what) ─▶ subchannel (one address) ─▶ transport
+//   policies ─▶ subchannel map (of all holders) ─▶ subchannel (one address) ─▶ transport
 //            ◀─ SubchannelStateChanged ◀────────── ◀─ Connected, ConnectFailed, ConnectionClosed
 //
 // A holder is a policy, known by its path; a holder's incarnation rises when its actor restarts.
@@ -23,11 +23,11 @@ namespace signalbox {
 // --- the subchannel: one address ------------------------------------------
 
 struct ConnectRequested {
-  /// Few addresses of the cluster fail: if this attempt does, the next one may come soon.
+  /// Few addresses of the cluster fail. If this attempt fails, the next one may come soon.
   bool may_hurry = false;
 };
 
-/// Each attempt has a number of its own: answers to one that was given up are recognised.
+/// Each attempt has its own number, so that answers to an abandoned attempt are recognised.
 struct Connected {
   std::uint64_t attempt = 0;
   ConnectionPtr connection;
@@ -46,19 +46,19 @@ struct ConnectionClosed {
 using SubchannelEvent =
     std::variant<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
 
-/// Begins an attempt. The transport answers Connected or ConnectFailed within `timeout` of its
-/// turn: of very many attempts some wait for others (actors/io/attempt_turns.hpp).
+/// Begins an attempt. The transport answers Connected or ConnectFailed within `timeout` of the
+/// attempt's turn. Of very many attempts some wait for their turn (actors/io/attempt_turns.hpp).
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};
 };
 
-/// Lets go of the attempt's connection; calls on it run to their end.
+/// Releases the attempt's connection. Calls on it run to their end.
 struct DropConnection {
   std::uint64_t attempt = 0;
 };
 
-/// Tells the map how the subchannel is. `SubchannelStateChanged::address` is the subchannel's own.
+/// Tells the map the state. `SubchannelStateChanged::address` is the subchannel's own.
 struct NotifyState {
   SubchannelStateChanged state;
 };
@@ -71,17 +71,17 @@ using SubchannelEffects = std::vector<SubchannelEffect>;
 
 enum class ProbeOutcome : std::uint8_t {
   kPassed,
-  kFailed,   ///< No answer, or none that says whether the endpoint is fit.
-  kRefused,  ///< The answer says that it is not.
-  kUndone    ///< It could not be made here (no open files are left, say): it says nothing.
+  kFailed,   ///< No answer, or an answer that does not say whether the endpoint is fit.
+  kRefused,  ///< The answer says that the endpoint is unfit.
+  kUndone    ///< The probe could not be made (no open files are left, say): it says nothing.
 };
 
-/// Each probe of a check has a number of its own: late answers are recognised.
+/// Each probe of a check has its own number, so that late answers are recognised.
 struct ProbeEnded {
-  std::size_t check = 0;  ///< Which of the cluster's health_checks.
+  std::size_t check = 0;  ///< Index into the cluster's health_checks.
   std::uint64_t number = 0;
   ProbeOutcome outcome = ProbeOutcome::kFailed;
-  std::string why;       ///< Of one that did not pass.
+  std::string why;       ///< The reason, when the probe did not pass.
   bool delayed = false;  ///< See HealthProbed.
 };
 
@@ -89,13 +89,13 @@ struct HealthChecksBegun {};
 
 using HealthCheckEvent = std::variant<HealthChecksBegun, ProbeEnded, TimerFired>;
 
-/// Begins a probe; it answers ProbeEnded within the check's timeout of its turn.
+/// Begins a probe. The answer is ProbeEnded, within the check's timeout of the probe's turn.
 struct StartProbe {
   std::size_t check = 0;
   std::uint64_t number = 0;
 };
 
-/// Tells the map whether the endpoint is fit. Not OK: why it is not.
+/// Tells the map whether the endpoint is fit. Not OK: the reason why it is unfit.
 struct ReportHealth {
   absl::Status status;
 };
@@ -103,7 +103,7 @@ struct ReportHealth {
 using HealthCheckEffect = std::variant<StartProbe, ReportHealth, StartTimer, Observe>;
 using HealthCheckEffects = std::vector<HealthCheckEffect>;
 
-// --- the map: who holds what ----------------------------------------------
+// --- the map: the holders of each address ----------------------------------
 
 struct Holder {
   PolicyPath path;
@@ -127,13 +127,13 @@ struct SubchannelConnectAsked {
   Address address;
 };
 
-/// The holder processed a configuration: what an earlier incarnation of it held and it did not
-/// retake is released.
+/// The holder processed a configuration. Holds of its earlier incarnations that it did not take
+/// again are released.
 struct HolderSettled {
   Holder holder;
 };
 
-/// The holder is gone. If it died, its holds wait for the successor.
+/// The holder is gone. If it died, its holds wait for its successor.
 struct HolderGone {
   Holder holder;
   bool died = false;
@@ -148,29 +148,30 @@ struct MapGenerationApplied {
   Generation generation = 0;
 };
 
-/// Which endpoints `judge` finds unfit from now on, in place of any before: health, never a fake
-/// failure (A61).
+/// The endpoints that `judge` finds unfit from now on. The table replaces the judge's previous
+/// table. Only health changes: there is no fake failure (A61).
 struct EndpointHealthChanged {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
 };
 
-/// Who counts the calls of which address from now on, in place of any before.
+/// The trackers that count the calls of each address from now on. The table replaces the previous
+/// one.
 struct EndpointsTracked {
-  std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: nobody.
+  std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };
 
-/// See KeepSessions. A map has one keeper: the newest incarnation that said so.
+/// See KeepSessions. A map has one keeper: the newest incarnation that sent this event.
 struct SessionsKept {
   Holder keeper;
   Duration idle_timeout{};
   SessionMarksPtr marks;  ///< Null: no sessions.
 };
 
-/// The sweeper: release what no session used within idle_timeout (A75-29).
+/// The sweeper: release the addresses that no session used within idle_timeout (A75-29).
 struct SweepAsked {};
 
-/// What the health checks of an address make of it, by ReportHealth.
+/// The result of an address's health checks, from ReportHealth.
 struct HealthChecked {
   Address address;
   absl::Status status;
@@ -209,14 +210,14 @@ struct NotifyHolder {
   SubchannelStateChanged state;
 };
 
-/// From now on the address is probed, instead of any way before.
+/// Probes the address in this way from now on; an earlier way ends.
 struct StartHealthChecks {
   Address address;
   HealthChecksPtr checks;  ///< Neither null nor empty.
-  Address probed;          ///< Where the probes go.
+  Address probed;          ///< The address that the probes go to.
   ClusterName cluster;
   UpstreamTlsPtr tls;
-  std::string authority = {};  ///< As SubchannelSettings::authority.
+  std::string authority = {};  ///< See SubchannelSettings::authority.
 };
 
 struct StopHealthChecks {
@@ -253,7 +254,7 @@ using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 
 // --- the sweeper: when the map looks for idle sessions ----------------------
 
-/// The map: so long may sessions idle from now on. An update may bring the next sweep forward,
+/// The map: sessions may idle this long from now on. An update may bring the next sweep forward,
 /// never push it back.
 struct IdleTimeoutSet {
   Duration idle_timeout{};

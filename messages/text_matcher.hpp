@@ -4,7 +4,7 @@
 //
 //   xds/parse ─▶ [TextMatcher] ─▶ lb/route, peer_names: compiled once per configuration
 //
-// Patterns are kept as text; whoever parsed them has made sure that RE2 compiles them.
+// Patterns are kept as text. The parser has made sure that RE2 compiles them.
 // Source: envoy.type.matcher.v3.StringMatcher; gRFC A28, A63.
 
 #pragma once

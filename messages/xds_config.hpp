@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XdsConfig — the whole resolved world of one target, complete or not there at all (gRFC A74).
+// XdsConfig — the complete resolved configuration of one target; it is never partial (gRFC A74).
 //
 //   dependency manager ─▶ [XdsConfig] ─▶ channel: config selector and policy tree
 //
 // Invariants
-//   X1  Every cluster that the virtual host names, every subscribed one and every leaf of an
-//       aggregate has an entry; one that cannot be used holds its error, and spoils no other.
+//   X1  Every cluster that the virtual host names, every subscribed cluster and every leaf of an
+//       aggregate has an entry. The entry of an unusable cluster holds its error, and spoils no
+//       other entry.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates (A37-7, A37-8).
-//   X3  What did not change since the last XdsConfig is the same pointer.
+//   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
-// Beside it travel the ResolutionNotes: what failed calls say of a configuration that is old.
+// ResolutionNotes travel beside it: the texts that failed calls add while the configuration is old.
 
 #pragma once
 
@@ -31,7 +32,7 @@ namespace signalbox {
 
 /// A leaf: where its calls can go.
 struct LeafEndpoints {
-  /// Null: none known (yet), and `resolution_note` says why.
+  /// Null: no endpoints are known yet, and `resolution_note` says why.
   EndpointsPtr endpoints;
   std::string resolution_note;
 };
@@ -54,18 +55,18 @@ struct XdsConfig {
   /// The virtual host chosen for the target: a member of *route_config.
   const VirtualHost* virtual_host = nullptr;
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters;
-  std::string authority = {};  ///< The target's, which never changes: "orders:80".
+  std::string authority = {};  ///< The target's authority, "orders:80"; it never changes.
 };
 
 using XdsConfigPtr = std::shared_ptr<const XdsConfig>;
 
-/// What is wrong beside a configuration that stays valid: for the texts of failed calls, and for
-/// nothing else (gRFC A88). No part of XdsConfig, so that it changes without one.
+/// Faults beside a configuration that stays valid. Only the texts of failed calls have them (gRFC
+/// A88). They are no part of XdsConfig, so that they can change alone.
 struct ResolutionNotes {
   std::string node;    ///< "node ID: n"; empty: the node has none.
-  std::string target;  ///< Of listener and routes; empty: nothing.
-  /// Of the clusters that calls can be routed to, where there is something. An aggregate's has
-  /// what is wrong with its leaves.
+  std::string target;  ///< The fault of listener and routes; empty: none.
+  /// The faults of clusters that calls can be routed to. An aggregate's entry has the faults of its
+  /// leaves.
   std::map<ClusterName, std::string> clusters;
 
   friend bool operator==(const ResolutionNotes&, const ResolutionNotes&) = default;

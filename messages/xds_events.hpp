@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the xDS side can hear (events) and what it can want done (effects).
+// The events and effects of the xDS side.
 //
 //   bytes ─▶ ads_session ─▶ ServerReported ─▶ client_core (cache) ─▶ ResourcesChanged
 //         ◀─ SendBytes             ◀─ AskServer        ◀─ WatchesChanged ◀─ dependency manager
 //                                                        dependency manager ─▶ EmitConfig
 //
-// Events are past tense, effects imperative; plain values all. Between client and watchers one
-// message carries all that one step has to say: a thousand clusters are one step of each.
+// Events are past tense, effects imperative; all are plain values. One message between client and
+// watcher has everything that one step says, so a thousand clusters are one step of each.
 
 #pragma once
 
@@ -33,7 +33,7 @@ namespace signalbox {
 
 // --- the ADS session: one stream to one server, re-opened for ever ----------
 
-/// The complete set of names wanted of one type; replaces the set before.
+/// The complete set of wanted names of one type; replaces the previous set.
 struct Subscribe {
   ResourceType type = ResourceType::kListener;
   std::set<std::string> names;
@@ -49,14 +49,15 @@ struct AdsBytesReceived {
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The oldest SendBytes of the stream that was not told of yet has left for the server.
+/// The oldest SendBytes of the stream without an AdsBytesWritten has left for the server.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };
 
 struct AdsStreamClosed {
   std::uint64_t stream = 0;
-  absl::Status status;  ///< RESOURCE_EXHAUSTED: by us, as a response was beyond the limit.
+  /// RESOURCE_EXHAUSTED: signalbox closed it, as a response was beyond the limit.
+  absl::Status status;
 };
 
 using AdsSessionEvent = std::variant<Subscribe,
@@ -66,17 +67,17 @@ using AdsSessionEvent = std::variant<Subscribe,
                                      AdsStreamClosed,
                                      TimerFired>;
 
-/// Opens stream number `stream`; answered by AdsStreamOpened or AdsStreamClosed.
+/// Opens stream number `stream`. The answer is AdsStreamOpened or AdsStreamClosed.
 struct OpenStream {
   std::uint64_t stream = 0;
 };
 
-/// Nothing more is wanted of the stream; it is not answered.
+/// Closes the stream. There is no answer.
 struct CloseStream {
   std::uint64_t stream = 0;
 };
 
-/// Answered by AdsBytesWritten, unless the stream ends before.
+/// The answer is AdsBytesWritten, unless the stream ends before.
 struct SendBytes {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryRequest.
@@ -90,49 +91,49 @@ struct ReadNext {
 
 struct ReceivedResource {
   std::string name;
-  /// The validated resource, or why it is not one.
+  /// The validated resource, or the reason why it is invalid.
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
-  /// Set where the resource was refused.
+  /// Set when the resource was refused.
   std::optional<Rejection> rejection = {};
-  /// The resource serialised as it came; null where it was refused.
+  /// The resource serialised as it came; null when it was refused.
   std::shared_ptr<const std::string> bytes = nullptr;
 };
 
-/// The server says of a resource that was asked for why it does not send it (A88).
+/// The server's reason for not sending a resource that was asked for (A88).
 struct ResourceError {
   std::string name;
-  absl::Status status;  ///< NOT_FOUND and PERMISSION_DENIED: of the resource; others pass.
+  absl::Status status;  ///< NOT_FOUND and PERMISSION_DENIED concern the resource; other codes pass.
 };
 
-/// One response, decoded: every valid resource is used even if the response was NACKed (A46).
+/// One decoded response. Every valid resource is used even if the response was NACKed (A46).
 struct ResourcesReceived {
   ResourceType type = ResourceType::kListener;
   std::string version;
   std::vector<ReceivedResource> resources;
-  /// Errors that belong to no resource that could be named, the first few; part of the NACK.
+  /// The first few errors of resources that could not be named; part of the NACK.
   std::vector<std::string> unnamed_errors;
-  /// How many more of them there were.
+  /// The number of further such errors.
   std::uint64_t more_unnamed = 0;
-  /// Nothing to refuse, so no part of a NACK.
+  /// These errors refuse nothing, so they are no part of a NACK.
   std::vector<ResourceError> resource_errors;
-  /// How many resources were refused, named or not, by RejectionReason; to be counted.
+  /// The number of refused resources, named or not, by RejectionReason; for the metrics.
   std::array<std::uint64_t, kRejectionReasons> rejected{};
 };
 
-/// All names of one type in the last request that has left on the live stream; replaces the set
-/// before, and is empty once the stream is gone. Does-not-exist timers run for these (A57).
+/// All names of one type in the last request that has left on the live stream. Replaces the
+/// previous set; empty once the stream is gone. Does-not-exist timers run for these names (A57).
 struct SubscriptionSent {
   ResourceType type = ResourceType::kListener;
   std::set<std::string> names;
 };
 
-/// A whole response was of no use: beyond the limit, or no DiscoveryResponse; to be counted.
+/// A whole response was unusable: beyond the limit, or no DiscoveryResponse. For the metrics.
 struct ResponseRefused {
   RejectionReason reason = RejectionReason::kParse;
 };
 
-/// The server cannot be reached, closed the stream without a response, or sent one that is of no
-/// use: an error for all watchers. OK: the stream is up again.
+/// An error for all watchers: the server cannot be reached, closed the stream without a response,
+/// or sent an unusable response. OK: the stream is up again.
 struct ServerStatusChanged {
   absl::Status status;
 };
@@ -153,7 +154,7 @@ using AdsSessionEffects = std::vector<AdsSessionEffect>;
 
 using WatcherId = std::uint64_t;
 
-/// One control-plane server: its place among the distinct ones of the bootstrap.
+/// One control-plane server: its index among the distinct servers of the bootstrap.
 using ServerId = std::size_t;
 
 struct Watch {
@@ -164,7 +165,7 @@ struct Unwatch {
   ResourceKey key;
 };
 
-/// What one step of a watcher changed, in order.
+/// The changes of one step of a watcher, in order.
 struct WatchesChanged {
   WatcherId watcher = 0;
   std::vector<std::variant<Watch, Unwatch>> changes;
@@ -175,7 +176,7 @@ struct WatcherGone {
   WatcherId watcher = 0;
 };
 
-/// What the session with one server says.
+/// A report of the session with one server.
 struct ServerReported {
   ServerId server = 0;
   std::variant<ResourcesReceived, SubscriptionSent, ServerStatusChanged> what;
@@ -183,20 +184,20 @@ struct ServerReported {
 
 using ClientEvent = std::variant<WatchesChanged, WatcherGone, ServerReported, TimerFired>;
 
-/// The resource is there, changed, or cannot be had (then `resource` says why: NOT_FOUND where it
-/// does not exist). A watcher that is told an error has no resource any more.
+/// The resource appeared, changed, or cannot be had. In the last case `resource` has the reason:
+/// NOT_FOUND when it does not exist. A watcher that gets an error has no resource any more.
 struct ResourceChanged {
   ResourceKey key;
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
 };
 
-/// Something is wrong, but what the watcher was given stays valid. OK: it is over.
+/// A fault, while the resource that the watcher has stays valid. OK: the fault is over.
 struct AmbientErrorChanged {
   ResourceKey key;
   absl::Status status;
 };
 
-/// What one step of the client has to tell one watcher, in order.
+/// Everything that one step of the client tells one watcher, in order.
 struct ResourcesChanged {
   std::vector<std::variant<ResourceChanged, AmbientErrorChanged>> changes;
 };
@@ -206,7 +207,7 @@ struct NotifyWatcher {
   ResourcesChanged what;
 };
 
-/// To the session with one server, which begins with the first of these.
+/// For the session with one server. The first AskServer begins the session.
 struct AskServer {
   ServerId server = 0;
   Subscribe subscription;
@@ -217,7 +218,7 @@ struct LeaveServer {
   ServerId server = 0;
 };
 
-/// Counted by the shell: signalbox_xds_resource_updates_{valid,invalid}_total and
+/// The shell counts these in signalbox_xds_resource_updates_{valid,invalid}_total and
 /// signalbox_config_rejected_total.
 struct CountUpdates {
   ServerId server = 0;
@@ -227,10 +228,10 @@ struct CountUpdates {
   std::array<std::uint64_t, kRejectionReasons> rejected{};  ///< By RejectionReason.
 };
 
-/// So many resources are in this state by now: the gauge signalbox_xds_resources.
+/// The number of resources in this state now: the gauge signalbox_xds_resources.
 struct CountResources {
   ResourceType type = ResourceType::kListener;
-  absl::string_view cache_state;  ///< As cache_state() of resource_dump.hpp has it.
+  absl::string_view cache_state;  ///< From cache_state() of resource_dump.hpp.
   std::uint64_t count = 0;
 };
 
@@ -258,8 +259,9 @@ struct ClustersReferenced {
 
 struct ReresolutionRequested {};
 
-/// The client that told of the resources was replaced. What it told stays good: an error of the new
-/// one, which begins with nothing, is ambient until it has had the resource itself.
+/// The client that told of the resources was replaced. Those resources stay valid. The new client
+/// begins with nothing, so its error on a resource is ambient until it has had that resource
+/// itself.
 struct ClientReplaced {};
 
 using DependencyEvent = std::variant<ResourcesChanged,
@@ -269,12 +271,12 @@ using DependencyEvent = std::variant<ResourcesChanged,
                                      ClientReplaced,
                                      TimerFired>;
 
-/// Starts a look-up; answered by NameResolved.
+/// Starts a look-up. The answer is NameResolved.
 struct ResolveName {
   DnsName name;
 };
 
-/// The configuration is the same pointer as before where only the notes changed.
+/// The configuration is the same pointer as before when only the notes changed.
 struct EmitConfig {
   XdsConfigPtr config;
   ResolutionNotesPtr notes;

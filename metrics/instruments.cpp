@@ -16,7 +16,7 @@ constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
 constexpr std::array<absl::string_view, kRetryResults> kRetryWords{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
-// As AffinityResult; calls of no session are not told.
+// In the order of AffinityResult. Calls without a session are not exported.
 constexpr std::array<absl::string_view, kAffinityResults> kAffinityWords{"",
                                                                          "new",
                                                                          "hit",
@@ -85,7 +85,7 @@ struct CallCounts {
   std::int64_t started = 0;
   std::int64_t active = 0;
 
-  // What has ended is read before what has started, or a call could end without having begun.
+  // Ended calls are read before started calls; otherwise a call could end without having started.
   explicit CallCounts(const CallStats& stats) {
     for (std::size_t code = 0; code < kStatusCodes; ++code)
       completed[code] = stats.completed(code);
@@ -97,7 +97,7 @@ struct CallCounts {
       picks[outcome] = stats.picks(static_cast<PickOutcome>(outcome));
     for (std::size_t result = 0; result < kRetryResults; ++result)
       retries[result] = stats.retries(static_cast<RetryResult>(result));
-    // Calls of no session are told nowhere.
+    // Result 0 is a call without a session, which is not exported.
     for (std::size_t result = 1; result < kAffinityResults; ++result)
       affinity[result] = stats.affinity(static_cast<AffinityResult>(result));
     for (std::size_t reason = 0; reason < kCookieSets; ++reason)
@@ -106,7 +106,7 @@ struct CallCounts {
 
   CallCounts() = default;
 
-  /// What is told without a target; the rest stays as it is.
+  /// Adds the counts of metrics without a target label; the other counts stay.
   void add(const CallCounts& other) {
     active += other.active;
     add(picks, other.picks);
@@ -143,7 +143,7 @@ struct TargetFamilies {
            const CallCounts& counts) {
     started.series.push_back(one({target, cluster, aggregate}, counts.started));
     for (std::size_t code = 0; code < kStatusCodes; ++code) {
-      // A series for each code of each cluster would be mostly zeros; OK is always there.
+      // A series for each code of each cluster would be mostly zeros. OK always has its series.
       if (code != 0 && counts.completed[code] == 0) continue;
       completed.series.push_back(
           one({target, cluster, std::string(kCodes[code]), aggregate}, counts.completed[code]));
@@ -175,7 +175,7 @@ struct ClusterFamilies {
   }
 
  private:
-  // Most clusters have no sessions; where there are some, what did not happen is told, too.
+  // Most clusters have no sessions. A cluster with sessions exports its zeros, too.
   void add_sessions(const std::string& cluster,
                     const std::string& aggregate,
                     const CallCounts& sum) {
@@ -254,7 +254,7 @@ void Instruments::observe(const Observation& observation) {
                                {seen.cluster.str()},
                                static_cast<double>(seen.released));
                  },
-                 [](const TierLoad&) {},  // It is held: hold_load().
+                 [](const TierLoad&) {},  // The load is held: hold_load().
                  [&](const HealthProbed& seen) {
                    series_.add(Metric::kHealthProbes,
                                {seen.cluster.str(), seen.passed ? "success" : "failure"},
@@ -270,7 +270,8 @@ void Instruments::forget_priority(const ClusterName& cluster, int told) {
   move_priority(cluster, told, std::nullopt);
 }
 
-// The worst in use, since that is what an operator has to know: none at all, else the lowest.
+// The gauge shows the worst priority in use, which operators have to know: none (-1), else the
+// lowest.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
@@ -431,7 +432,7 @@ EventCountPtr Instruments::breaker_drops(const ClusterName& cluster) {
   return count;
 }
 
-// A gauge cannot be shared: beyond kMaxSeries clusters the newcomers have none.
+// A gauge cannot be shared, so clusters beyond kMaxSeries have no gauge.
 void Instruments::set_gate(const CircuitBreakerSet& seen) {
   const std::lock_guard lock(registry_mutex_);
   if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
@@ -536,12 +537,12 @@ std::set<std::string> Instruments::clusters_in_use() const {
   for (const auto& [cluster, gates] : gates_)
     clusters.insert(cluster.str());
   clusters.erase(std::string(kOther));
-  clusters.erase("");  // No aggregate.
+  clusters.erase("");  // Calls without an aggregate.
   return clusters;
 }
 
-// What is counted late of a cluster makes it one that is gone once more. Counters that calls still
-// hold stay. Under the mutex.
+// A late count of a forgotten cluster makes it a cluster that is gone, once more. Counters that
+// calls still hold stay. Precondition: the registry is locked.
 void Instruments::forget_gone() const {
   const Instant now = now_();
   swept_ = now;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Instruments — what one runtime counts: the door through which everything reaches its metrics.
+// Instruments — the metrics of one runtime, and the one way to count in them.
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
 //   router, data plane ─▶ CallStats ─────────────┤
 //   pickers ─▶ EventCount, gates ────────────────┘
 //
-// Thread-safe. A runtime has one of its own, so several runtimes in a process do not mix. The
-// path of calls never comes here: it holds its CallStats, whose stripes are summed at collection.
+// Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
+// The path of calls never comes here: it holds CallStats, and their stripes are summed at
+// collection.
 
 #pragma once
 
@@ -46,36 +47,37 @@ class Instruments final : public DropCounters {
 
   void observe(const Observation& observation);
 
-  /// The counters of this target's calls that `cluster` takes; `aggregate`: what routes name, where
-  /// that is not `cluster`. The same ones for as long as the Instruments live. Beyond kMaxSeries of
-  /// them, newcomers share those of "other".
+  /// The counters of this target's calls that `cluster` takes. `aggregate` is the route's cluster,
+  /// when that is not `cluster`. The same object each time, until the cluster is forgotten. Beyond
+  /// kMaxSeries objects, new clusters share the object of "other".
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
 
-  /// As long as the Instruments live. Beyond kMaxSeries of them, newcomers share those of "other".
+  /// The same object each time, until the cluster is forgotten. Beyond kMaxSeries objects, new
+  /// clusters share the object of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
-  /// The count of this kind of actor: the same one for as long as the Instruments live. Kinds are
-  /// few and fixed.
+  /// The count of this kind of actor: the same object for as long as the Instruments live. Kinds
+  /// are few and fixed.
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
 
-  /// The count of this custom policy: the same one for as long as the Instruments live. Policies
-  /// are those that the program registers.
+  /// The count of this custom policy: the same object for as long as the Instruments live. The
+  /// program registers the policies.
   EventCountPtr pick_failures(absl::string_view policy);
 
   /// The count of this custom filter, in the same way.
   EventCountPtr filter_failures(absl::string_view filter);
 
-  /// Of all fault filters: the same one for as long as the Instruments live.
+  /// The count of all fault filters: the same object for as long as the Instruments live.
   const FaultCountPtr& faults() const { return faults_; }
 
-  /// Who told this PriorityActive decides for the cluster no more.
+  /// The policy that told this PriorityActive no longer decides for the cluster.
   void forget_priority(const ClusterName& cluster, int told);
 
   void set_xds_connected(absl::string_view server, bool connected);
-  /// The server is not asked any more: it is neither connected nor not.
+  /// The server is not used any more: it is neither connected nor disconnected.
   void forget_xds_connected(absl::string_view server);
   void count_updates(absl::string_view server,
                      ResourceType type,
@@ -86,27 +88,28 @@ class Instruments final : public DropCounters {
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 
-  /// Live objects: +1 when one begins (or enters the state), -1 when it ends (or leaves it).
+  /// Live objects: +1 when an object begins or enters the state, -1 when it ends or leaves the
+  /// state.
   void add_policies(absl::string_view policy, int amount);
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
-  /// Whoever serves a cluster holds this; several may, each for itself. When the last lets go, the
-  /// cluster's gauges end; all else of the cluster ends kRetention later, unless it is held again.
-  /// The Instruments outlive what they hand out.
+  /// The hold of one user of the cluster; a cluster may have several. When the last hold ends, the
+  /// cluster's gauges end. All other series of the cluster end kRetention later, unless it is held
+  /// again. The Instruments outlive the holds.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
-  /// What somebody says of a tier's load, for as long as he holds this; to say something else, he
-  /// gets another one. Of several words the one that was said last is shown; with the last one the
-  /// gauge ends. Precondition: `load` has a percentage.
+  /// One statement of a tier's load, which holds as long as the result lives. A new statement needs
+  /// a new call. The gauge shows the newest statement that still holds, and ends with the last one.
+  /// Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
-  /// All that there is to export, now. Forgets clusters that have been gone for kRetention.
+  /// Everything to export, now. Forgets clusters that have been gone for kRetention.
   std::vector<Family> collect() const;
 
-  /// A scrape or two still see how a cluster ended.
+  /// Long enough that a scrape or two still see how a cluster ended.
   static constexpr Duration kRetention = std::chrono::minutes(1);
-  /// Where nothing is collected, so often at most.
+  /// Without collections, clusters are forgotten at most this often.
   static constexpr Duration kSweepEvery = std::chrono::seconds(10);
 
  private:
@@ -130,23 +133,24 @@ class Instruments final : public DropCounters {
   void set_gate(const CircuitBreakerSet& seen);
 
   const Clock now_;
-  // Mutable: collect() forgets what is gone.
+  // Mutable: collect() forgets clusters that are gone.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
   mutable std::map<CallKey, std::shared_ptr<const CallStats>> call_stats_;
   mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
   mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
-  mutable std::map<std::string, Instant> gone_;  ///< Clusters that nothing holds, and since when.
-  mutable Instant swept_{};                      ///< When forget_gone() looked last.
-  /// One for each policy that serves the cluster; those that no picker leads to have expired.
+  mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
+  mutable Instant swept_{};                      ///< When forget_gone() last ran.
+  /// One gate for each policy that serves the cluster. A gate that no picker leads to has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  /// Percentages by the order in which they were said.
+  /// The percentages of all statements that hold, in the order of the statements.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_said_ = 0;
-  std::map<ClusterName, EndpointCounts> endpoints_;               // Over all maps of the cluster.
-  std::map<ClusterName, std::int64_t> sessions_held_;             // The same.
-  std::map<ClusterName, std::map<int, std::size_t>> priorities_;  // How many trees use which.
+  std::map<ClusterName, EndpointCounts> endpoints_;    // The sum of all maps of the cluster.
+  std::map<ClusterName, std::int64_t> sessions_held_;  // The same.
+  // How many trees use each priority.
+  std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
   std::map<std::string, EventCountPtr> pick_failures_;
   std::map<std::string, EventCountPtr> filter_failures_;

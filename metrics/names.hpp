@@ -4,8 +4,8 @@
 //
 //   instruments ─▶ a row here and its label values ─▶ exporter ─▶ Prometheus
 //
-// Names are promises to dashboards and alerts. A label is free text where its values come from
-// configuration: such a metric is held to a number of series (metrics/series.hpp).
+// Names are promises to dashboards and alerts. A label is free text when its values come from
+// configuration. A metric with such a label has a limited number of series (metrics/series.hpp).
 
 #pragma once
 
@@ -66,14 +66,14 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 struct Label {
   absl::string_view name;
   bool free_text = false;
-  bool optional = false;  ///< An empty value is not exported: to Prometheus that is the same.
+  bool optional = false;  ///< An empty value is not exported: to Prometheus both mean the same.
 };
 
 struct MetricRow {
   Metric metric;
   MetricKind kind;
   absl::string_view name;
-  std::array<Label, 4> labels;  ///< Unused ones, at the end, have no name.
+  std::array<Label, 4> labels;  ///< Unused labels, at the end, have no name.
   absl::string_view help;
 
   constexpr std::size_t label_count() const {
@@ -84,8 +84,8 @@ struct MetricRow {
 
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
-/// The cluster of the route, where that is an aggregate: `cluster` is the leaf that took the call.
-/// Empty: `cluster` is the cluster of the route.
+/// The route's cluster, when that is an aggregate; `cluster` is then the leaf that took the call.
+/// Empty: `cluster` is the route's cluster.
 inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
@@ -321,7 +321,8 @@ static_assert(
     }(),
     "the rows stand in the order of Metric");
 
-/// Upper bounds in seconds; 11 tells "the timer fired" from "the timer, then a connection".
+/// Upper bounds in seconds. The bound of 11 tells "the timer fired" from "the timer, then a
+/// connection".
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeriesTable — the values of all metrics that are updated now and then, by the control plane.
+// SeriesTable — the values of all metrics that the control plane updates now and then.
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //
-// Thread-safe, by one mutex: not for the path of calls, whose counters are striped (CallStats).
+// Thread-safe, by one mutex. So it is not for the path of calls, which has striped counters
+// (CallStats).
 //
 // Invariant
-//   M1  A metric has at most kMaxSeries series and a few for "other": what comes later is counted
-//       under label value "other". A gauge that is set cannot be shared, and is left out.
+//   M1  A metric has at most kMaxSeries series, and a few for "other". A further series is counted
+//       under the label value "other". A gauge that is set cannot be shared, so a further gauge is
+//       left out.
 
 #pragma once
 
@@ -30,7 +32,7 @@ inline constexpr absl::string_view kOther = "other";
 /// In the order of the metric's labels.
 using LabelValues = std::vector<std::string>;
 
-/// Counts per bucket, not cumulative; the last is for what is above all bounds.
+/// Counts per bucket, not cumulative. The last bucket is above all bounds.
 struct Histogram {
   std::array<std::uint64_t, kFailoverBuckets.size() + 1> counts{};
   double sum = 0;
@@ -39,7 +41,7 @@ struct Histogram {
 struct Series {
   LabelValues labels;
   double value = 0;
-  Histogram histogram;  ///< Only where the metric is one.
+  Histogram histogram;  ///< Only for histogram metrics.
 };
 
 struct Family {
@@ -53,7 +55,7 @@ class SeriesTable {
   void set(Metric metric, LabelValues labels, double value);
   void record(Metric metric, LabelValues labels, double seconds);
 
-  /// Counts one update that found no room of its own.
+  /// Counts one update that had no series of its own, because the metric is full.
   void count_overflow(Metric metric);
 
   /// Drops the series whose first label has this value.
@@ -81,7 +83,7 @@ class SeriesTable {
 
   Values& values_of(Metric metric) { return values_[static_cast<std::size_t>(metric)]; }
 
-  // The value to be updated: its own or, where the metric is full, the one for "other".
+  // The value to update: the series' own or, when the metric is full, the value of "other".
   Value& find_or_share(Metric metric, LabelValues labels);
 
   mutable std::mutex mutex_;

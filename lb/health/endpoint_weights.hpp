@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// endpoint_weights — what share of its priority's calls each endpoint should have.
+// endpoint_weights — the share of its priority's calls that each endpoint should have.
 //
 //   localities ▷ endpoints, each with a weight ─▶ [weigh] ─▶ one weight for each endpoint
 //
 // An endpoint's share is its share of its locality, times the locality's share of the priority
-// (gRFC A113), as a fraction of 2³¹; never 0, so that every endpoint has some.
+// (gRFC A113), as a fraction of 2³¹. A share is never 0, so every endpoint has some calls.
 //
-// Before A113 it was the product of the two weights, which gives a locality more the more
-// endpoints it has: WeightRule::kProduct.
+// WeightRule::kProduct is the rule before A113: the product of the two weights. It gives a locality
+// more calls the more endpoints the locality has.
 
 #pragma once
 

@@ -3,17 +3,19 @@
 // host_count — how many endpoints are fit for calls, as tiered counts them.
 //
 //   leaf policies ─▶ HostReport ─▶ weighted_target: the sum ─▶ leaf_tiers: by priority ─▶ tiered
-//   Endpoints ─────▶ [tally] ──────────────────────────────────┘ where nobody connects yet
+//   Endpoints ─────▶ [tally] ──────────────────────────────────┘ where nothing connects yet
 //
-// What healthy means is defined here, since a client knows more than Envoy, which goes by health
-// checks and outlier detection alone (ENV-24). An endpoint is healthy when
-//   - EDS says HEALTHY or UNKNOWN (DEGRADED ones are counted apart; UNHEALTHY and TIMEOUT ones in
-//     the total alone), and
-//   - no judge finds it unfit: outlier detection, health checks; of one with several addresses, all
-//     that are held, and
-//   - it can be connected to (PolicyOptions::unreachable_is_unhealthy, else it does not matter):
-//     from the attempt in which all of its addresses failed until it is READY it is not.
-// One that nobody has tried to connect to is healthy (ENV-25). Excluded from the total are those
+// This file defines "healthy", because a client knows more than Envoy, which knows only health
+// checks and outlier detection (ENV-24). An endpoint is healthy when
+//   - EDS says HEALTHY or UNKNOWN, and
+//   - no judge (outlier detection, health checks) finds it unfit: a judge must find all of its held
+//     addresses unfit, and
+//   - it can be connected to. It cannot from the attempt in which all of its addresses failed until
+//     it is READY. PolicyOptions::unreachable_is_unhealthy turns this condition on.
+// DEGRADED endpoints are counted apart. UNHEALTHY and TIMEOUT endpoints count only in the total. An
+// endpoint without any attempt to connect is healthy (ENV-25). Only DRAINING endpoints are excluded
+// from the total (ENV-9, ENV-28): a drain that goes from host to host is no failure, and must not
+// lead calls to the next priority.
 // that EDS calls DRAINING, and no others (ENV-9, ENV-28): a drain that goes from host to host is no
 // failure, and must not lead calls to the next priority.
 
@@ -26,28 +28,28 @@
 
 namespace signalbox::lb {
 
-/// Equal in content; two nulls are.
+/// Equal in content; two nulls are equal.
 bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
-/// EDS has said so: it has no calls but of sessions.
+/// EDS says DRAINING: the endpoint has only calls of sessions.
 inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
 
-/// All endpoints of these localities but DRAINING ones (ENV-28).
+/// All endpoints of these localities, except DRAINING endpoints (ENV-28).
 HostTally tally(const std::vector<LocalityPtr>& localities);
 
-/// Those of a slice that get calls; null: none.
+/// The endpoints of a slice that get calls; null: none.
 HostTally tally(const EndpointsPtr& endpoints);
 
-/// What a leaf policy says: so many of its endpoints are fit.
+/// The report of a leaf policy: `fit` of `total` endpoints are fit.
 HostReportPtr fit_of(const HostTally& fit, const HostTally& total);
 
-/// What the child says of its endpoints, all priorities together. One that says nothing has them
-/// all fit, unless it is in TRANSIENT_FAILURE: then none.
+/// The child's counts, all priorities together. When the child does not count, all of its endpoints
+/// are fit, or none of them in TRANSIENT_FAILURE.
 PriorityHosts hosts_of(const Child& child);
 
 }  // namespace signalbox::lb

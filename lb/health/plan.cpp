@@ -26,14 +26,14 @@ constexpr std::array kAnswers{PlanAnswer{AggregateMode::kPriority, false},
                               PlanAnswer{AggregateMode::kTiered, false},
                               PlanAnswer{AggregateMode::kTiered, true}};
 
-// What may take calls: who of the endpoints, by what EDS says.
+// Whether an endpoint may take calls, by its health in EDS.
 enum class Fitness : std::uint8_t { kHealthy, kDegraded, kUnfit };
 
 struct Host {
   const Endpoint* endpoint = nullptr;
   Fitness fitness = Fitness::kUnfit;
-  std::size_t locality = 0;  // Where it stands in the plan,
-  std::size_t place = 0;     // and within the locality.
+  std::size_t locality = 0;  // The index in the plan,
+  std::size_t place = 0;     // and the index within the locality.
   bool down = false;
 };
 
@@ -104,7 +104,7 @@ std::string name_of(const Row& row) {
   return absl::StrCat(row.leaf->name.str(), "/", row.priority);
 }
 
-// What there is, as far as anybody would read.
+// The known names, as many as a person would read.
 std::string told(const std::set<std::string>& names) {
   if (names.empty()) return "none";
   const auto end =
@@ -222,7 +222,7 @@ absl::Status assume_all(const PlanAssumptions& assumptions, std::vector<Row>& ro
 
 // --- shares ----------------------------------------------------------------
 
-// `then`: with what is assumed.
+// `then`: with the assumptions.
 PriorityHealth health_of(const Row& row, bool then) {
   PriorityHealth health;
   health.overprovisioning_factor = row.leaf->endpoints->overprovisioning_percent;
@@ -248,8 +248,8 @@ PriorityHealth health_of(const Row& row, bool then) {
   return health;
 }
 
-// Gives `share` to those of the row's endpoints that are meant, as the leaf's policy would: it is
-// given these, and knows of each whether it can be reached.
+// Gives `share` to the meant endpoints of the row, as the leaf's policy would. The policy gets
+// these endpoints, and knows which of them can be reached.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,
@@ -294,7 +294,7 @@ void give_load(const Row& row, const PriorityLoad& load, PlanAnswer answer, Plan
   give_to(load.degraded, [](const Host& host) { return host.fitness == Fitness::kDegraded; });
 }
 
-// A56, A75: all to the first that has anybody.
+// A56, A75: all calls go to the first priority with a healthy endpoint.
 std::vector<PriorityLoad> first_takes_all(const std::vector<PriorityHealth>& healths) {
   std::vector<PriorityLoad> loads(healths.size());
   const auto first = std::ranges::find_if(
@@ -328,7 +328,7 @@ void answer_with(PlanAnswer answer, const std::vector<Row>& rows, Plan& plan) {
   }
 }
 
-// P2, from the endpoints up; P1: what nobody takes fails.
+// P2, from the endpoints up. P1: calls that no endpoint takes fail.
 void sum_up(PlanAnswer answer, Plan& plan) {
   CallShare taken = 0;
   for (PlannedLeaf& leaf : plan.leaves) {
@@ -373,7 +373,7 @@ CallShare share_in(const PlannedShares& shares, PlanAnswer answer) {
   return answer.then ? mode.then : mode.now;
 }
 
-// What some lose others win: the sum of what is won.
+// One share loses what another gains, so the gains are summed.
 CallShare moved_calls(const Plan& plan, PlanAnswer from, PlanAnswer to) {
   CallShare moved = 0;
   const auto add = [&](const PlannedShares& shares) {

@@ -29,7 +29,7 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
 
 using Share = std::uint32_t PriorityLoad::*;
 
-// From the first on, each takes what its score is worth of what is left.
+// From the first priority on, each takes from `left` as much as its score is worth.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
                 Share share,
@@ -41,7 +41,7 @@ void distribute(const std::vector<std::uint32_t>& scores,
   }
 }
 
-// What rounding left over.
+// Gives the remainder of the rounding.
 void give_rest(const Scores& scores, std::uint32_t left, std::vector<PriorityLoad>& loads) {
   const auto is_some = [](std::uint32_t score) { return score > 0; };
   const auto healthy = std::ranges::find_if(scores.healthy, is_some);
@@ -57,13 +57,13 @@ HostNumbers numbers_of(const PriorityHealth& at) {
   return at.numbers.value_or(HostNumbers{at.healthy + at.degraded, at.total});
 }
 
-// The threshold is not rounded for: a third of the hosts are more than 33 %.
+// The threshold is not rounded: a third of the hosts is more than 33 %.
 bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
   const auto [fit, total] = numbers_of(at);
   return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;
 }
 
-// ENV-30. Those that are DEGRADED serve where nobody is healthy.
+// ENV-30. DEGRADED hosts serve when no host is healthy.
 std::vector<PriorityLoad> all_to_the_first(std::span<const PriorityHealth> priorities) {
   std::vector<PriorityLoad> loads(priorities.size());
   using Number = std::uint64_t PriorityHealth::*;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// priority_load — how Envoy's aggregate cluster spreads calls by health: the sums, nothing else.
+// priority_load — the sums with which Envoy's aggregate cluster spreads calls by health.
 //
 //   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ the picker's draws
 //
-// The priorities of all clusters stand in one row: those of the first cluster, then those of the
-// second, and so on (ENV-5). The integers are Envoy's, to the last one: divisions round down, and
-// what is lost by that goes to the first priority that has anything to give.
+// The priorities of all clusters are in one row: those of the first cluster, then those of the
+// second, and so on (ENV-5). The integers are exactly Envoy's: divisions round down, and the
+// remainder goes to the first priority with a score above 0.
 //
-// Pure. A load is what calls see, so that it is computed when health changes, never by a pick.
+// Pure. Loads are computed when health changes, never by a pick.
 //
 // Source: Envoy's "Aggregate Cluster" and "Priority levels" (ENV-7 … 17).
 
@@ -32,21 +32,22 @@ struct HostNumbers {
 /// The hosts of one priority, by number or, with weighted_priority_health, by weight (ENV-9).
 struct PriorityHealth {
   std::uint64_t healthy = 0;
-  std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy ones do not suffice.
-  std::uint64_t total = 0;     ///< Without those that are excluded (ENV-28).
-  /// In percent: so much of its hosts' number a priority can serve with; EDS may say otherwise.
+  std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy hosts do not suffice.
+  std::uint64_t total = 0;     ///< Without excluded hosts (ENV-28).
+  /// In percent. The default of 140 lets a priority keep all its calls while 100/140 of its hosts
+  /// are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
-  /// Where the above are weights: panic goes by numbers all the same (ENV-17).
+  /// Set when the above are weights, because panic always counts hosts (ENV-17).
   std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;
 };
 
-/// What a priority gets, in percent of all calls.
+/// The load of a priority, in percent of all calls.
 struct PriorityLoad {
-  std::uint32_t healthy = 0;   ///< For its healthy hosts; in panic for any.
+  std::uint32_t healthy = 0;   ///< For its healthy hosts; in panic for all hosts.
   std::uint32_t degraded = 0;  ///< For its degraded hosts.
-  bool panic = false;          ///< Too few are fit: its calls go to all hosts alike.
+  bool panic = false;          ///< Too few hosts are fit: the calls go to all hosts alike.
 
   std::uint32_t sum() const { return healthy + degraded; }
 
@@ -56,12 +57,12 @@ struct PriorityLoad {
 /// min(100, factor × fit / total), rounded down; 0 without hosts (ENV-7).
 std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
 
-/// The load of each priority, together 100 (ENV-11, ENV-14 … 16); or all 0 where no host is fit and
-/// there is no panic. `panic_threshold`, in percent of hosts that are fit: below it a priority
-/// panics as long as the priorities together are not at 100, and where all scores are 0 the loads
-/// go by the number of hosts (ENV-17, ENV-33); 0: never. Where all scores are 0 and there is no
-/// panic, the first priority that has a healthy host has all of it, else the first that has a
-/// degraded one (ENV-30): of 200 hosts one is a score of 0, and better than none.
+/// The load of each priority, together 100 (ENV-11, ENV-14 … 16), or all 0 when no host is fit and
+/// there is no panic. `panic_threshold` is in percent of fit hosts; 0: no panic. A priority below
+/// it panics while the scores of all priorities sum to less than 100 (ENV-17). When all scores are
+/// 0, panic spreads the loads by the number of hosts (ENV-33). Without panic, the first priority
+/// with a healthy host then gets everything, else the first with a degraded host (ENV-30): one fit
+/// host of 200 has a score of 0, and is better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

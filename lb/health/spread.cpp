@@ -17,7 +17,7 @@ __extension__ using Wide = unsigned __int128;
 
 using Weights = std::vector<std::uint64_t>;
 
-// What a policy does, as far as shares go.
+// How a policy shares out calls.
 enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kUnknown };
 
 Rule rule_of(const LbConfigPtr& policy) {
@@ -101,7 +101,7 @@ std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t>
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](auto a, auto b) { return lost[a] > lost[b]; });
   for (std::size_t i = 0; i < left; ++i)
-    ++parts[order[i]];  // Fewer are left than there are weights, and only for those that lost.
+    ++parts[order[i]];  // `left` is less than the number of parts that lost a fraction.
   return parts;
 }
 

@@ -2,16 +2,16 @@
 //
 // spread — how a leaf cluster's own policy shares out the calls of one priority, on average.
 //
-//   localities ▷ endpoints, who takes calls ─▶ [spread_calls] ─▶ a share for each endpoint
+//   localities ▷ endpoints, which take calls ─▶ [spread_calls] ─▶ a share for each endpoint
 //
-//   wrr_locality               localities by their weights, but for those where nobody takes any
+//   wrr_locality               by the weights of localities in which an endpoint takes calls
 //   round_robin, least_request all alike
-//   ring_hash                  by weight (A113): what the keys make of it is not known
-//   pick_first                 the first in order takes all; shuffled, each client has its own
-//   anything else              as if all alike: only the policy knows
+//   ring_hash                  by weight (A113); the calls' keys are not known here
+//   pick_first                 the first in order takes all; when shuffled, by weight on average
+//   any other policy           as if all alike: only the policy knows
 //
-// Whole parts of a million: what rounding leaves goes to those that lost most by it, the first of
-// equals. So shares sum to what was to be shared, exactly.
+// Shares are whole parts of a million. The remainder of the rounding goes to the shares that lost
+// most by it, the first of equals. So shares sum exactly to the whole.
 
 #pragma once
 
@@ -25,20 +25,21 @@
 
 namespace signalbox::lb {
 
-/// `share` by weight. All 0 where the weights are.
+/// Divides `share` by weight. All parts are 0 when all weights are 0.
 std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights);
 
-/// For each endpoint, in the order of the localities, its part of `share`. `takes`: who takes
-/// calls, in the same order. All 0 where nobody does. `policy` may be null: all alike.
+/// The part of `share` for each endpoint, in the order of the localities. `takes`, in the same
+/// order, says which endpoints take calls. All parts are 0 when none does. A null `policy`: all
+/// alike.
 std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
                                     CallShare share);
 
-/// The policy and those below it: "wrr_locality, round_robin".
+/// The policy and the policies below it: "wrr_locality, round_robin".
 std::string policy_words(const LbConfigPtr& policy);
 
-/// What is to be known of such shares; empty: they are what is to be expected.
+/// A remark on such shares; empty: they are to be expected as they are.
 std::string spread_note(const LbConfigPtr& policy);
 
 }  // namespace signalbox::lb

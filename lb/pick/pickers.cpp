@@ -134,7 +134,7 @@ class AskPicker final : public Picker {
   }
 
  private:
-  // Reads before it writes, so that queued picks share the cache line in peace.
+  // Reads before it writes, so that queued picks can share the cache line.
   bool first() const {
     return !told_mark_.load(std::memory_order_relaxed) &&
            !told_mark_.exchange(true, std::memory_order_relaxed);

@@ -4,8 +4,9 @@
 //
 //   policy ─▶ Publish{state, picker} ─▶ … ─▶ snapshot ─▶ Picker::pick
 //
-// Queue: wait for news. Connection: this one. Fail: fails unless wait_for_ready. Drop: fails in any
-// case. Ask: queues, and the first pick tells its ask (design: asks are told, never waited for).
+// Queue waits for news. Connection completes on one connection. Fail fails unless wait_for_ready.
+// Drop fails in any case. Ask queues, and its first pick tells the ask (design: asks are told,
+// never waited for).
 
 #pragma once
 
@@ -28,23 +29,23 @@ PickerPtr make_fail_picker(absl::Status status);
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Whether it is one of the above that queues, fails or drops every pick.
+/// Whether the picker is one of the above that queues, fails or drops every pick.
 bool never_completes(const PickerPtr& picker);
 
-/// As `picker`, but what it fails or drops says `before` and `after` around its reason. Where the
-/// reason is always the same, the text is made here, and no pick makes it.
+/// As `picker`, but the texts of failures and drops have `before` and `after` around the reason.
+/// When the reason is always the same, the text is made here, and no pick makes it.
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");
 
-/// `status` with the same around its reason.
+/// `status` with `before` and `after` around its reason.
 absl::Status with_note(const absl::Status& status,
                        absl::string_view before,
                        absl::string_view after = "");
 
-/// Completes every pick on `connection`, which stands for `endpoint` (none: the picker does not
-/// say).
+/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the picker
+/// does not say.
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
-/// Queues every pick; one of them (the first) carries `ask` to `asks`. Without a target: queues.
+/// Queues every pick. The first pick carries `ask` to `asks`. Without `asks` it only queues.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);
 
 }  // namespace signalbox::lb

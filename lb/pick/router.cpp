@@ -19,8 +19,8 @@
 namespace signalbox::lb {
 namespace {
 
-// A54: codes that only a server may send. Coming from the control plane they would be mistaken for
-// the application's own.
+// A54: only a server may send these codes. From the control plane they would be mistaken for the
+// application's own.
 bool is_forbidden(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk:
@@ -47,12 +47,12 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
                                           status.message()));
 }
 
-// At most so many bytes, and no half character at the end.
+// At most kLongestReason bytes, and no half character at the end.
 std::string cut(absl::string_view reason) {
   if (reason.size() <= Router::kLongestReason) return std::string(reason);
   std::size_t end = Router::kLongestReason;
   while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xC0U) == 0x80U)
-    --end;  // A later byte of a character in UTF-8.
+    --end;  // A later byte of a UTF-8 character.
   return absl::StrCat(reason.substr(0, end), " […]");
 }
 
@@ -109,8 +109,9 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// A picker of the user's own may be wrong: the call pays for it, not the process. The gate comes
-// last: a call that has entered it runs. One that is only explained looks whether it could.
+// A picker of the program's own may be wrong: then the call fails, and the process does not. The
+// gate is asked last, because a call that has entered it runs. An explained call only looks whether
+// it could enter.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
   if (chosen.connection == nullptr) [[unlikely]] {
@@ -133,7 +134,7 @@ void Pick::complete(const Complete& chosen, const PickResult& result, const Sink
   sink.leave([&] { tracking_.begin(result.trackers); });
 }
 
-// What filters said comes first: whether it stands in the way of a pick.
+// The orders of filters come first. Returns whether they stand in the way of a pick.
 bool Pick::is_held_back() {
   if (filtered_->delay > Duration::zero()) return true;
   if (!filtered_->end) return false;
@@ -143,7 +144,7 @@ bool Pick::is_held_back() {
   return true;
 }
 
-// In place: what a pick holds is not moved, and what it does not hold costs nothing.
+// In place: nothing that a pick holds is moved, and empty members cost nothing.
 template <typename Sink>
 Pick::Answer Pick::ask(const Snapshot& snapshot,
                        const PickArgs& args,
@@ -176,7 +177,7 @@ const std::string& Pick::set_cookie() const {
   return session_ != nullptr ? session_->set_cookie() : none;
 }
 
-// Without a failure it waits for a configuration.
+// Without a failure the call waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
 }
@@ -199,7 +200,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
 }
 
 Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) const {
-  const SnapshotCell::Reader whole(*cell_);  // What is told last belongs to the snapshot, too.
+  const SnapshotCell::Reader whole(*cell_);  // The last steps belong to the snapshot, too.
   Explanation explanation;
   TimedTrace trace(
       now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); }, turns);
@@ -219,10 +220,10 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
   return explanation;
 }
 
-// The steps of a call's session stand apart, each in one piece: calls of no session need not step
-// over them, and those of one find them in few places.
+// The steps of a call's session are functions apart, each in one piece. Calls without a session
+// need not step over them, and calls with a session find them in few places of memory.
 
-// The seat is asked for: it is far away, and comes while the route is looked for.
+// The seat is prefetched: it is far away in memory, and arrives while the route is looked for.
 [[gnu::noinline]] Router::Foresight Router::foresee(const Snapshot& snapshot,
                                                     const CallArgs& call) {
   __builtin_prefetch(snapshot.seats);
@@ -248,7 +249,8 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
   return session.wish(sessions_->now(), seat);
 }
 
-// What it needs of the configuration and the headers it copies: they may be gone after the look.
+// Copies what the session needs of the configuration and the headers, which may be gone after the
+// look.
 [[gnu::noinline]] void Router::settle(Session& session,
                                       const Affinity& affinity,
                                       PickOutcome outcome,
@@ -261,11 +263,11 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
-  pick.put_off();  // What it held is not to stand in its own way.
+  pick.put_off();  // A held reference must not stand in its own way.
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
-  __builtin_prefetch(snapshot->picker.get());  // Asked last, and it is known already.
+  __builtin_prefetch(snapshot->picker.get());  // Used last, but known now.
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;
@@ -278,8 +280,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (cluster == nullptr) [[unlikely]]
     return;
 
-  // Counting waits for all that is under way before it. So it is done last, on lines that were
-  // asked for while the picker is busy.
+  // Counting waits for all earlier memory accesses. So it is done last, on cache lines that were
+  // prefetched while the picker was busy.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
   const Filtered* const filtered = pick.filtered_.get();
@@ -305,8 +307,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   } else if (session != nullptr) {
     session->keep();
   }
-  // All references are taken inside the read section: once it has ended, nothing else keeps the
-  // cluster and the connection alive (A31-13).
+  // All references are taken inside the read section. After it nothing else keeps the cluster and
+  // the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
@@ -328,7 +330,7 @@ Selection Router::route(const Snapshot& snapshot,
   }
   auto selected = select(*snapshot.selector, args, sink);
   if (auto* status = std::get_if<absl::Status>(&selected)) [[unlikely]] {
-    // A31-6: the call ends with it; waiting would not help even one that is wait_for_ready.
+    // A31-6: the call ends with this status; waiting would not help even a wait_for_ready call.
     pick.refuse(PickOutcome::kDrop, std::move(*status), "routing");
     pick.status_ = describe(pick.status_, nullptr, snapshot);
     return {};
@@ -339,7 +341,7 @@ Selection Router::route(const Snapshot& snapshot,
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
-  // Before the cluster's reference is taken: they may change it (A60).
+  // Filters run before the cluster's reference is taken, because they may change the cluster (A60).
   if (selection.filters == nullptr) return selection;
   const StatefulSession* const session = selection.filters->only_session;
   if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
@@ -363,7 +365,7 @@ absl::Status Router::describe(const absl::Status& why,
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
-  // Resolvers name target and node themselves, and so does a text that was explained before: its
+  // Resolvers name target and node themselves, and so does a text that was described before. Its
   // brackets are opened again.
   std::string text = cut(why.message());
   if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});

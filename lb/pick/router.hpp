@@ -7,13 +7,13 @@
 //                                ◀─ delayed, after end_delay()
 //            ─▶ Router::explain ─▶ Explanation: the same, told step by step, and nothing is done
 //
-// A call of a session (A55) may have something to tell its application: Pick::set_cookie().
+// A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
 //
-// Thread-safe, lock-free, allocates nothing on the complete path. Counts picks in the CallStats of
-// the leaf that they came to, else of the cluster of the route. Asks of pickers are told here, and
-// never waited for.
+// Thread-safe, lock-free, allocates nothing on the complete path. A pick is counted in the
+// CallStats of the leaf that it came to, else of the route's cluster. The router tells the asks of
+// pickers, and never waits for an answer.
 //
-// Whatever a call fails with, its text has one form, and says everything once:
+// The texts of all failures have one form, and say everything once:
 //
 //   xds:///orders: cluster c: priority 2 of 2: round_robin: all 3 endpoints failed; last error:
 //   10.0.0.1:80: connection refused (EDS resource "e": xDS server down; node ID: n)
@@ -36,35 +36,36 @@
 
 namespace signalbox::lb {
 
-/// Who calls, for the texts of failures. Either may be empty.
+/// The caller, for the texts of failures. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
-  std::string node_id;  ///< Empty: as the configuration's notes say.
+  std::string node_id;  ///< Empty: from the configuration's notes.
 };
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
 struct CallArgs {
   /// What routes match: "/package.Service/Method", or the path of a URL without its query.
   absl::string_view path;
-  /// What header matchers and hash policies (A42) read, such as a user's id that keeps a user on
-  /// one endpoint. Asked on the thread that picks, only for headers that routes name. Null: none.
+  /// The headers that header matchers and hash policies (A42) read, such as a user's id that keeps
+  /// a user on one endpoint. Read on the thread that picks, and only headers that routes name.
+  /// Null: none.
   const HeaderSource* headers = nullptr;
-  /// All chance of the call: weighted clusters, fractions, drops, localities, endpoints, and where
-  /// no route hashes anything its place on a ring. A number of its own for each call, and the same
-  /// for all picks of one attempt: equal seeds draw equally.
+  /// The source of all draws of the call: weighted clusters, fractions, drops, localities,
+  /// endpoints, and the place on a ring when no route hashes anything. Each call has its own
+  /// number, and all picks of one attempt have the same number: equal seeds draw equally.
   std::uint64_t seed = 0;
-  /// Set by each pick: the :authority that the call is to have, where its route wants the hostname
-  /// of the endpoint and that has one (A81); else it is made empty. An authority that the
-  /// application chose itself comes first. A string that has room for it keeps the pick free of
-  /// allocations. Null: nobody asks.
+  /// Each pick writes the :authority of the call here, when the route wants the endpoint's hostname
+  /// and the endpoint has one (A81); else the text becomes empty. An authority that the application
+  /// chose itself comes first. A string with room for it keeps the pick free of allocations. Null:
+  /// not wanted.
   std::string* authority = nullptr;
-  /// Where earlier attempts of the call went, for a retry: it passes over them where the policy
+  /// Where earlier attempts of the call went. A retry passes over these addresses when the policy
   /// does not bind the call and another endpoint is READY. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 
-/// What became of a call, and the references that it holds until this is destroyed (on any
-/// thread). Outlives snapshot, picker and policy. Move-only.
+/// The result of a call's pick, and the references that the call holds until the Pick is destroyed
+/// (on any thread). Outlives snapshot, picker and policy. Move-only.
 class Pick {
  public:
   PickOutcome outcome() const { return outcome_; }
@@ -72,63 +73,64 @@ class Pick {
   /// Set exactly in kComplete.
   const Connection* connection() const { return static_cast<const Connection*>(connection_.get()); }
 
-  /// The cluster of the route; null when the call was not routed.
+  /// The route's cluster; null: the call was not routed.
   const ClusterRef* cluster() const { return static_cast<const ClusterRef*>(cluster_.get()); }
 
-  /// Below an aggregate, the leaf that takes the call; null: cluster() does, or the pick is not
+  /// Below an aggregate, the leaf that takes the call. Null: cluster() takes it, or the pick is not
   /// complete.
   const LeafCalls* leaf() const { return static_cast<const LeafCalls*>(leaf_.get()); }
 
-  /// Where the call is counted: at the leaf that takes it (A89), else at the cluster of the route.
-  /// Precondition: it was routed.
+  /// The counters of the call: those of the leaf that takes it (A89), else of the route's cluster.
+  /// Precondition: the call was routed.
   const CallStats& stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
 
-  /// The most that the call may take (A31-24 … 26); nullopt: no limit.
+  /// The longest time that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
   /// When the call may be tried again (A44); without a retry policy, never.
   const RetryRules& retry() const { return retry_; }
 
-  /// Why, in kFail and kDrop; never one of the codes that A54 forbids, unless a filter ended the
-  /// call: that may be with any, and with OK, as if the server had answered with nothing else
+  /// The reason, in kFail and kDrop. It never has a code that A54 forbids, unless a filter ended
+  /// the call: a filter may use any code. OK means: as if the server had answered with nothing else
   /// (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
-  /// How long the call is to wait before it is picked, from the pick that said so: a filter delays
-  /// it (A33). It is kQueue, and publications do not concern it. 0: it need not wait, or has.
+  /// How long a filter delays the call before it is picked (A33), as the pick that asked the
+  /// filters found. Until then the call is kQueue, and publications do not concern it. 0: no delay,
+  /// or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
-  /// When that is over, as begin_delay() was told.
+  /// When the delay is over, as begin_delay() computed.
   Instant due() const { return filtered_ == nullptr ? Instant() : filtered_->due; }
 
-  /// For those who keep its time here. Precondition: delay() > 0.
+  /// For callers that keep the end of the delay here. Precondition: delay() > 0.
   void begin_delay(Instant now) { filtered_->due = now + filtered_->delay; }
 
-  /// It has waited: repick() goes on with it.
+  /// The delay is over: repick() goes on with the call.
   void end_delay() {
     if (filtered_ == nullptr) return;
     filtered_->delay = Duration::zero();
     filtered_->holds.clear();
   }
 
-  /// What filters want sent beside the call's own headers; empty from the second time on.
+  /// The headers that filters add to the call's own headers. Empty from the second time on.
   AddedHeaders take_headers() {
     return filtered_ == nullptr ? AddedHeaders() : std::exchange(filtered_->headers, {});
   }
 
-  /// What the response is to have in "set-cookie" (A55): in its headers, or in the trailers where
-  /// it has only these. Empty: nothing; so it is unless the pick is complete. Changed by repick()
-  /// and put_off().
+  /// The value of "set-cookie" for the response (A55): in its headers, or in its trailers when it
+  /// has only trailers. Empty: none, and always so unless the pick is complete. repick() and
+  /// put_off() change it.
   const std::string& set_cookie() const;
 
-  /// The call ended: tells those who count it, once. A call that never reached its endpoint does
-  /// not say so; its Pick is only destroyed.
+  /// The call ended: tells its trackers, once. A call that never reached its endpoint does not call
+  /// this; its Pick is only destroyed.
   void end(int code) {
     tracking_.end({code});
     if (session_ != nullptr) session_->reached();
   }
 
-  /// The connection has gone before it was used, or another attempt follows: the call waits, and
+  /// The connection went away before it was used, or another attempt follows. The call waits, and
   /// holds nothing but its cluster.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
@@ -139,20 +141,20 @@ class Pick {
     if (session_ != nullptr) session_->forget();
   }
 
-  /// Which publication this pick saw: look again when the cell has a later one.
+  /// The publication that this pick saw. A waiting call picks again when the cell has a later one.
   std::uint64_t sequence() const { return sequence_; }
 
  private:
   friend class Router;
 
-  /// What is told of a pick beside its outcome. Valid as long as the picker is.
+  /// The answer of a pick beside its outcome. Valid as long as the picker is.
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;
   };
 
-  // The steps of a pick that begins as queued, and empty but for its cluster.
-  // Writes the endpoint's hostname, if it has one, where `authority` is not null.
+  // The steps of a pick. The Pick begins queued, and empty but for its cluster. When `authority` is
+  // not null, ask() writes the endpoint's hostname there, if the endpoint has one.
   template <typename Sink>
   Answer ask(const Snapshot& snapshot,
              const PickArgs& args,
@@ -165,73 +167,73 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
-  bool auto_host_rewrite_ = false;  // Once routed it stays, as the cluster does.
+  bool auto_host_rewrite_ = false;  // Fixed once routed, as the cluster is.
   Use cluster_;
   Use connection_;
   Use leaf_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  // Once routed they stay, as the cluster does.
+  // Fixed once routed, as the cluster is.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
-  std::unique_ptr<Filtered> filtered_;  // What filters said; null: nothing.
-  SessionPtr session_;                  // Null: it is of none.
+  std::unique_ptr<Filtered> filtered_;  // The orders of filters; null: none.
+  SessionPtr session_;                  // Null: the call has none.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
 };
 
 class Router {
  public:
-  /// Of what a policy, a resolver or a peer says of a failure, texts keep so many bytes; what
-  /// describe() adds to it comes on top.
+  /// Texts keep so many bytes of the reason that a policy, a resolver or a peer gives. The words of
+  /// describe() come on top.
   static constexpr std::size_t kLongestReason = 4096;
 
-  /// `sessions`: of the target; null: cookies are plain, time stands still, and nobody is told.
+  /// `sessions`: the target's. Null: cookies are plain, time stands still, and warnings go nowhere.
   explicit Router(std::shared_ptr<const SnapshotCell> cell,
                   CallerNames names = {},
                   SessionsPtr sessions = nullptr);
 
-  /// The first pick of a call: kFail becomes a failure, or waits if the call is wait_for_ready;
+  /// The first pick of a call. kFail becomes a failure, or waits if the call is wait_for_ready.
   /// kQueue waits for a later publication, then repick().
   [[gnu::hot]] Pick pick(const CallArgs& call) const;
 
-  /// Asks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and retry
-  /// policy stay as they were (A31-1, A31-10, A42), and so does its session (A55-37); its filters
-  /// are not asked again; a call that found no configuration is routed now. Changes nothing while
+  /// Picks again for a call that waits, or is retried. Once routed, cluster, timeout, hash and
+  /// retry policy stay as they were (A31-1, A31-10, A42), and so does the session (A55-37). Filters
+  /// are not asked again. A call that found no configuration is routed now. Changes nothing while
   /// the call is delayed.
   [[gnu::hot]] void repick(Pick& pick, const CallArgs& call) const;
 
-  /// `why` in the form of all failures: it says the target and the cluster first, and in brackets
-  /// at its end the node's id, and what is wrong with the configuration where that may be why the
-  /// call found nobody (A88: UNAVAILABLE, DEADLINE_EXCEEDED). Statuses of picks have it already.
+  /// `why` in the form of all failures. Target and cluster come first. The node's id comes last, in
+  /// brackets. Before it come the faults of the configuration, when they may be the cause (A88:
+  /// UNAVAILABLE, DEADLINE_EXCEEDED). The statuses of picks have this form already.
   absl::Status describe(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
 
-  /// What pick() would answer now, and why: each decision, its reason, and which resource or option
-  /// it is set by. Where a filter delays the call, it goes on as after the delay. Takes no lock;
-  /// allocates. Leaves no trace: nothing is counted, asked for or marked, no turn is taken, and
-  /// connections and clusters are held no longer than it runs. It cannot promise that for filters
-  /// and pickers of the program's own that have no explain(). `now`: for what runs.
+  /// The answer that pick() would give now, with each decision, its reason, and the resource or
+  /// option that sets it. When a filter delays the call, the explanation goes on as after the
+  /// delay. Takes no lock; allocates. Leaves no trace: it counts, asks and marks nothing, takes no
+  /// turn, and holds connections and clusters only while it runs. Filters and pickers of the
+  /// program's own without an explain() may break that promise. `now`: for durations in the steps.
   Explanation explain(const CallArgs& call, Instant now, Turns turns = Turns::kAsTheyAre) const;
 
   /// The publication that a reader would see now.
   std::uint64_t sequence() const;
 
  private:
-  /// repick(), but for what is told when the read section has ended.
+  /// repick(), without the warnings that are told after the read section.
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
-  /// What is known of a call of a session before its route is.
+  /// The knowledge of a session's call before its route is known.
   struct Foresight {
-    std::optional<FoundCookie> cookie;  ///< By the snapshot's name; nullopt: not looked for.
-    CookieKey key{};                    ///< Of that, if there is one.
-    const Seat* seat = nullptr;         ///< Where it leads as a rule; null: nobody knows.
+    std::optional<FoundCookie> cookie;  ///< Of the snapshot's name; nullopt: not looked for.
+    CookieKey key{};                    ///< The cookie's key, if there is a cookie.
+    const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
   };
 
-  /// Precondition: there are seats and headers.
+  /// Precondition: the snapshot has seats, and the call has headers.
   [[gnu::hot]] static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
 
-  /// What stateful_session does, for a call whose cookie has been found.
+  /// The work of stateful_session, for a call in which foresee() looked for the cookie.
   [[gnu::hot]] void begin_session(const StatefulSession& filter,
                                   absl::string_view path,
                                   const Foresight& foresight,
@@ -244,7 +246,7 @@ class Router {
                            const ClusterRef& cluster,
                            const CallStats& stats) const;
 
-  /// Chooses the cluster, and asks the filters. Without one it cannot, and `pick` says why.
+  /// Chooses the cluster, and asks the filters. Without a cluster, `pick` has the reason.
   template <typename Sink>
   Selection route(const Snapshot& snapshot,
                   const CallArgs& call,

@@ -2,10 +2,10 @@
 #include "lb/pick/snapshot_cell.hpp"
 
 // Inlined read sections cost a fifth of library calls. liburcu's own header says that its read-side
-// functions are meant to be inlined into code of any licence. Sanitizers get library calls:
-// ThreadSanitizer must not see plain accesses whose other half is in the library, where it cannot
-// look, and liburcu places a thread's record at less than the alignment that its type declares.
-// clang's analyzer too: it does not know that registering a thread gives it a record.
+// functions are meant to be inlined into code of any licence. Sanitizers get library calls.
+// ThreadSanitizer must not see plain accesses when the other half is in the library, where it
+// cannot look. liburcu also aligns a thread's record less than its type declares. clang's analyzer
+// gets library calls too: it does not know that a registered thread has a record.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
 #define _LGPL_SOURCE
 #endif
@@ -22,8 +22,9 @@
 namespace signalbox::lb {
 namespace {
 
-// Tells ThreadSanitizer the one ordering that it cannot find by itself: all that a read section did
-// happens before wait_for_readers() returns. Publication is an atomic pointer, which it knows.
+// Tells ThreadSanitizer the one ordering that it cannot find by itself: everything that a read
+// section did happens before wait_for_readers() returns. It knows publication, which is an atomic
+// pointer.
 #if defined(__SANITIZE_THREAD__)
 char grace_period;
 
@@ -67,8 +68,8 @@ void SnapshotCell::wait_for_readers() {
 }
 
 SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
-  // A read section may begin with a barrier, which nothing after it overtakes: so the snapshot is
-  // asked for before it. Should it be gone by then, no harm is done.
+  // A read section may begin with a barrier that later reads cannot overtake, so the snapshot is
+  // prefetched before. A snapshot that is gone by then does no harm.
   const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
   __builtin_prefetch(expected);
   __builtin_prefetch(&expected->cookie);

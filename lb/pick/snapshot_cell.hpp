@@ -5,8 +5,8 @@
 //   channel actor ─▶ exchange() ─▶ [cell] ◀─ Reader ◀─ data-plane threads
 //          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
 //
-// Readers take no lock and write no shared cache line; threads need not register. The one place
-// that knows how publication works; chosen by benchmark (decision 7).
+// Readers take no lock and write no shared cache line; threads need not register. Only this class
+// knows how publication works. A benchmark chose the mechanism (decision 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.
@@ -24,25 +24,27 @@
 
 namespace signalbox::lb {
 
-/// What a pick reads is on one cache line; what it reads more of for sessions is on the next.
+/// The fields that every pick reads share one cache line. Further fields for sessions are on the
+/// next.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
-  /// Rises with each publication, pickers included; what a queued pick compares.
+  /// Rises with each publication, also of a picker alone. Queued picks compare it.
   std::uint64_t sequence = 0;
-  /// Null: there is no configuration, and calls get `failure`, or queue while that is OK.
+  /// Null: there is no configuration. Calls get `failure`, or queue while `failure` is OK.
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
-  const Seats* seats =
-      nullptr;  ///< The picker's, where the selector has a cookie; see note_sessions().
-  /// All clusters that calls may refer to, the selector's and earlier ones: a channel that is
-  /// restarted keeps them. Null: none.
+  /// The picker's seats, when the selector has a cookie; see note_sessions().
+  const Seats* seats = nullptr;
+  /// All clusters that calls may refer to: the selector's and earlier ones. A restarted channel
+  /// keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
   /// Read only for calls that fail. Null: none.
   ResolutionNotesPtr notes;
-  std::string cookie;  ///< The selector's. Empty: nothing is known before routes are.
+  /// The selector's cookie. Empty: cookies are not looked for before the route.
+  std::string cookie;
 
-  /// Notes what selector and picker say of sessions.
+  /// Sets `cookie` and `seats` from selector and picker.
   void note_sessions();
 };
 
@@ -51,12 +53,12 @@ class SnapshotCell {
   /// Holds an empty Snapshot until the first exchange(): readers always see one.
   SnapshotCell();
 
-  /// Waits for readers, then destroys what is published. Blocks, as wait_for_readers() does.
+  /// Waits for readers, then destroys the published snapshot. Blocks, as wait_for_readers() does.
   ~SnapshotCell();
   SnapshotCell(const SnapshotCell&) = delete;
   SnapshotCell& operator=(const SnapshotCell&) = delete;
 
-  /// Publishes `next`, and returns what was published before: destroy it after wait_for_readers().
+  /// Publishes `next`, and returns the previous snapshot, to be destroyed after wait_for_readers().
   /// Any thread may publish. Precondition: `next` is not null.
   std::unique_ptr<const Snapshot> exchange(std::unique_ptr<const Snapshot> next);
 
@@ -64,7 +66,7 @@ class SnapshotCell {
   /// scheduler thread, nor while holding a Reader.
   static void wait_for_readers();
 
-  /// A read section. Short; may be nested; must end on the thread where it began.
+  /// A read section. It is short, may be nested, and must end on the thread where it began.
   class Reader {
    public:
     [[gnu::hot]] explicit Reader(const SnapshotCell& cell);

@@ -20,14 +20,14 @@
 namespace signalbox::lb {
 namespace {
 
-// For a text: printable, and of a length that can be read.
+// A printable text of a length that can be read.
 std::string shown(absl::string_view path) {
   constexpr std::size_t kMost = 256;
   const std::string text = absl::StrCat("\"", absl::CEscape(path.substr(0, kMost)), "\"");
   return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
 }
 
-// A31-9: by weight alone; whether the cluster can serve is not looked at.
+// A31-9: by weight alone, whether or not the cluster can serve.
 template <typename Sink>
 const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
   const auto told = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
@@ -135,7 +135,7 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
-  // Only of what is kept alive here: a host of nowhere may be gone.
+  // The host is kept only when `routes` keeps it alive: any other host may be gone.
   static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
     return routes != nullptr &&
            std::ranges::any_of(routes->virtual_hosts,
@@ -159,7 +159,7 @@ class RouteSelector final : public ConfigSelector {
   std::string host_name_;
   RouteTable table_;
   RouteActions actions_;
-  // For explanations: all of the routes, and among them this host. Either may be null.
+  // For explanations: all routes, and the host among them. Either may be null.
   std::shared_ptr<const RouteConfig> routes_;
   const VirtualHost* host_ = nullptr;
 };

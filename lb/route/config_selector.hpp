@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConfigSelector — what a call's path and headers decide: its cluster and its timeout (gRFC A31),
-// its place on a ring (gRFC A42), whether it is retried (gRFC A44), and the filters that it passes
-// (gRFC A39).
+// ConfigSelector — decides by a call's path and headers: its cluster and timeout (gRFC A31), its
+// place on a ring (gRFC A42), its retry policy (gRFC A44) and its filters (gRFC A39).
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //
-// Immutable; select() is called by any thread, inside the snapshot's read section. Routes are
-// compiled once, when the selector is built. The connectivity of clusters plays no part (A31-9).
+// Immutable. Any thread calls select(), inside the snapshot's read section. Routes are compiled
+// once, when the selector is built. The connectivity of clusters plays no part (A31-9).
 
 #pragma once
 
@@ -31,8 +30,8 @@
 
 namespace signalbox::lb {
 
-/// One cluster of one channel, as calls refer to it: its uses are the calls that chose it and
-/// have not ended (A31-13). It outlives the selectors that name it.
+/// One cluster of one channel, as calls refer to it. Its uses are the calls that chose it and have
+/// not ended (A31-13). It outlives the selectors that name it.
 class ClusterRef : public Tracked {
  public:
   ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)
@@ -50,8 +49,8 @@ class ClusterRef : public Tracked {
 using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
 using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
 
-/// One cluster that a route can choose, the sum of the weights up to and with it, and what its
-/// calls pass before they are picked.
+/// A cluster that a route can choose, the sum of the weights up to and including its own, and the
+/// filters of its calls.
 struct RouteCluster {
   std::uint64_t end = 0;
   ClusterRefPtr cluster;
@@ -63,14 +62,16 @@ struct RouteCluster {
 struct Selection {
   const ClusterRef* cluster = nullptr;
   std::size_t place = 0;  ///< See PickArgs::cluster_place.
-  /// The most that the call may take, before the application's own deadline; nullopt: no limit.
+  /// The longest time that the call may take, before the application's own deadline is applied;
+  /// nullopt: no limit.
   std::optional<Duration> timeout;
   std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
   /// The endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
-  const RetryRules* retry = nullptr;           ///< The selector's; null: no retries.
-  const FilterChain* filters = nullptr;        ///< Null: none has anything to do.
-  std::span<const RouteCluster> choices = {};  ///< All of the route: what a filter may change to.
+  const RetryRules* retry = nullptr;     ///< Owned by the selector; null: no retries.
+  const FilterChain* filters = nullptr;  ///< Null: no filter has anything to do.
+  /// The route's clusters, which filters may change to.
+  std::span<const RouteCluster> choices = {};
 };
 
 class ConfigSelector {
@@ -80,14 +81,14 @@ class ConfigSelector {
   /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
   virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
 
-  /// What select() answers, told step by step; may allocate.
+  /// The answer of select(), told step by step; may allocate.
   virtual std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                         PickTrace& /*trace*/) const {
     return select(args);
   }
 
-  /// The name of the cookie that all of its sessions go by; empty: there are none, or they have
-  /// cookies of several names.
+  /// The name of the cookie of all its sessions. Empty: there are no sessions, or their cookies
+  /// have several names.
   virtual std::string cookie() const { return ""; }
 };
 
@@ -97,7 +98,7 @@ using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
 std::set<ClusterName> clusters_of(const XdsConfig& config);
 
 /// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see
-/// RequestHash; `faults`: where its fault filters count.
+/// RequestHash. `faults`: counts for its fault filters.
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,
                                        const ClusterRefs& refs,
                                        std::uint64_t channel_id = 0,

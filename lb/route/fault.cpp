@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The first value of the header that is a number of this type and `makes_sense`.
+// The first value of the header that is a number of this type and passes `sense`.
 template <typename Number, typename Sense>
 std::optional<Number> number_in(const HeaderSource& headers, absl::string_view name, Sense sense) {
   std::optional<Number> number;
@@ -39,7 +39,7 @@ std::uint32_t numerator_in(const HeaderSource& headers,
   return std::min(configured, number_in<std::uint32_t>(headers, name, any).value_or(configured));
 }
 
-// As Envoy, an HTTP status goes before gRPC's.
+// As in Envoy, an HTTP status comes before gRPC's.
 std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   const auto http =
       number_in<std::uint32_t>(headers, "x-envoy-fault-abort-request", is_http_status);
@@ -50,7 +50,7 @@ std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   return std::nullopt;
 }
 
-// Beyond a century it makes no difference, but would overflow.
+// A delay beyond a century makes no difference, but would overflow.
 Duration delay_in(const HeaderSource& headers) {
   constexpr std::int64_t kMost = milliseconds(std::chrono::hours(24 * 365 * 100)).count();
   const auto is_positive = [](std::int64_t count) { return count >= 0; };
@@ -131,7 +131,7 @@ class Fault final : public CallFilter {
     call.end(absl::Status(*code, "Fault injected"));
   }
 
-  // True of a call that is not just explained: it has taken its place.
+  // Returns whether there is room. A call that is not just explained takes its place.
   template <typename Sink>
   bool has_room(const Sink& /*sink*/) const {
     if constexpr (Sink::kTells) {

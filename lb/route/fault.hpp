@@ -8,14 +8,13 @@
 //                 ├▶ max_active_faults ────┤
 //   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
 //
-// Where a header decides, its share can only be less than the configured one. Headers that make no
-// sense (no whole number, negative, out of range) are as if they were not there; of several values
-// the first that makes sense counts.
+// A header can only lower the configured share. A header value that makes no sense (no whole
+// number, negative, out of range) is ignored. Of several values the first that makes sense counts.
 //
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.
-//   F2  A call counts once against max_active_faults, from its delay until that is over or the call
-//       has ended; an abort without a delay is over at once, but needs room.
+//   F2  A call counts once against max_active_faults, from its delay until the delay is over or the
+//       call has ended. An abort without a delay is over at once, but needs room.
 
 #pragma once
 
@@ -26,14 +25,14 @@
 
 namespace signalbox::lb {
 
-/// Where faults are counted.
+/// The counters of faults.
 struct FaultOptions {
-  /// Calls with a fault that is going on. Null: each filter counts for itself alone.
+  /// The calls with an active fault. Null: each filter counts its own calls alone.
   RequestLimitPtr active = nullptr;
-  FaultCountPtr injected = nullptr;  ///< For operators. Null: nobody counts.
+  FaultCountPtr injected = nullptr;  ///< For operators. Null: not counted.
 };
 
-/// The one that all runtimes of the process share: A33 limits "for the entire process".
+/// The count that all runtimes of the process share: A33 limits "for the entire process".
 const RequestLimitPtr& active_faults_of_process();
 
 /// Null when no call can ever have a fault.

@@ -4,13 +4,13 @@
 //
 //   Listener::filters, filter_overrides ─▶ [FilterChains], while a selector is built ─▶ FilterChain
 //
-// Of each filter the most specific configuration counts: weighted cluster, route, virtual host,
-// then the chain's own; nothing is merged. What is disabled falls out, and so does what has nothing
-// to do: a chain of which nothing is left is null, and costs its calls nothing. The router filter
-// ends the chain; it is the pick itself. Equal chains are one.
+// For each filter the most specific configuration counts: weighted cluster, route, virtual host,
+// then the chain's own. Nothing is merged. Disabled filters and filters with nothing to do are left
+// out. A chain without filters is null, and costs its calls nothing. The router filter ends the
+// chain: it is the pick itself. Equal chains are one object.
 //
-// An override for one filter that holds the configuration of another is an error that only this
-// can see: the calls that it concerns fail UNAVAILABLE rather than go on without their filter.
+// Only this code can see that an override for one filter holds the configuration of another filter.
+// Calls with such an override fail UNAVAILABLE; they do not go on without their filter.
 
 #pragma once
 
@@ -34,27 +34,27 @@
 namespace signalbox::lb {
 
 struct FilterChain {
-  /// Never none; as a rule one or two, which stand in it.
+  /// Never empty. Usually one or two filters, which are stored in place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
-  /// Where sessions are all that there is: their filter, which need not be asked as a filter is.
+  /// The filter, when sessions are all that there is: it need not be asked through apply().
   const StatefulSession* only_session = nullptr;
 };
 
 using FilterChainPtr = std::shared_ptr<const FilterChain>;
 
-/// Makes the chains of one configuration, which must outlive it.
+/// Makes the chains of one configuration. The configuration must outlive it.
 class FilterChains {
  public:
   FilterChains(std::span<const HttpFilter> filters, FaultOptions options);
 
-  /// With these overrides, the most specific first. Null: there is nothing to do.
+  /// The chain with these overrides, the most specific first. Null: there is nothing to do.
   FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
 
-  /// The name of the sessions' cookie in all chains so far; empty: there is none, or more than one.
+  /// The name of the session cookie in all chains so far. Empty: there is none, or several names.
   std::string cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : ""; }
 
  private:
-  /// One for each filter; null: it is off.
+  /// One entry for each filter; null: the filter is off.
   using Configs = std::vector<const HttpFilterConfig*>;
 
   FilterChainPtr compile(const Configs& configs);

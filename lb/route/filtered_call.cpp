@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// What no call waits for, and no sum of delays may overflow at.
+// No call waits this long, and a sum of delays that is cut to it cannot overflow.
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class FilteredCall final : public FilterCall {
@@ -22,7 +22,7 @@ class FilteredCall final : public FilterCall {
   FilteredCall(const PickArgs& args, Selection& selection, const SessionTerms& sessions)
       : args_(args), selection_(selection), sessions_(sessions), headers_(args.headers, nullptr) {}
 
-  /// True: it ended the call.
+  /// Returns whether the filter ended the call.
   template <typename Sink>
   bool ask(const CallFilter& filter, std::uint64_t position, const Sink& sink) {
     position_ = position;
@@ -78,13 +78,13 @@ class FilteredCall final : public FilterCall {
   bool add_header(std::string name, std::string value) override {
     const bool is_reserved = absl::StartsWith(name, "grpc-");
     if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
-    if (session_ != nullptr) session_->keep();  // Its cookie may be in what grows.
+    if (session_ != nullptr) session_->keep();  // Its cookie may be in the headers that grow.
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;
   }
 
  private:
-  // What one filter adds to what was said before.
+  // Tells the orders that one filter adds.
   void tell(const CallFilter& filter, const Telling& sink) {
     const Duration waited = said_ == nullptr ? Duration::zero() : said_->delay;
     const std::size_t headers = said_ == nullptr ? 0 : said_->headers.size();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// apply_filters — one call through the chain of its route.
+// apply_filters — passes one call through the filter chain of its route.
 //
 //   router ─▶ [apply_filters](args, selection) ─┬▶ selection: perhaps another cluster
 //                                               ├▶ Filtered: wait, end, headers; as a rule null
 //                                               └▶ Session, where stateful_session began one
 //
-// Allocates nothing for a call that is let pass as it is.
+// Allocates nothing for a call that the filters let pass unchanged.
 
 #pragma once
 
@@ -27,16 +27,16 @@ namespace signalbox::lb {
 
 using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
-/// What the filters said about one call.
+/// The filters' orders for one call.
 struct Filtered {
-  Duration delay{};                                ///< Still to be waited.
-  Instant due{};                                   ///< For who keeps the time.
-  std::vector<std::shared_ptr<const void>> holds;  ///< Of the delays: gone when it is over.
-  std::optional<absl::Status> end;                 ///< After the delay; nullopt: it is picked.
+  Duration delay{};                                ///< The delay that is left.
+  Instant due{};                                   ///< The end of the delay, for its timekeeper.
+  std::vector<std::shared_ptr<const void>> holds;  ///< Destroyed when the delay is over.
+  std::optional<absl::Status> end;  ///< After the delay; nullopt: the call is picked.
   AddedHeaders headers;
 };
 
-/// The call's own headers, and what filters have added.
+/// The call's own headers, and the headers that filters added.
 class FilteredHeaders final : public HeaderSource {
  public:
   /// Either may be null; both are borrowed.
@@ -51,10 +51,10 @@ class FilteredHeaders final : public HeaderSource {
   const Filtered* filtered_;
 };
 
-/// What became of a call, beside its selection.
+/// The result of the filters, beside the selection.
 struct FilterVerdict {
-  std::unique_ptr<Filtered> filtered;  ///< Null: nothing.
-  SessionPtr session;                  ///< Null: the call is of none.
+  std::unique_ptr<Filtered> filtered;  ///< Null: no orders.
+  SessionPtr session;                  ///< Null: the call has none.
 };
 
 /// Precondition: `selection` has a cluster.
@@ -62,7 +62,7 @@ FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);
 
-/// The same for a call that is only explained: `trace` is told what each filter says of it, but for
+/// The same for a call that is only explained. `trace` is told the orders of each filter, without
 /// the values of headers.
 FilterVerdict explain_filters(const PickArgs& args,
                               Selection& selection,

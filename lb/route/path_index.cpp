@@ -39,14 +39,14 @@ std::uint64_t in_lower_case(std::uint64_t letters) {
 
 }  // namespace
 
-// The hashes of a text's beginnings, each a few steps from the one before.
+// The hashes of a text's beginnings, each computed in a few steps from the one before.
 class PathIndex::Hashes {
  public:
   Hashes(absl::string_view text, const PathIndex& index)
       : text_(text), ignore_case_(index.ignore_case_), state_(index.seed_) {}
 
-  // Of so many of its bytes, never fewer than before; the last word may overlap the one before. As
-  // the whole path of a call it has another hash than as a prefix.
+  // The hash of the first `size` bytes, never fewer than before. The last word may overlap the word
+  // before it. A whole path has another hash than a prefix of the same text.
   std::uint64_t of(std::size_t size, bool is_whole) {
     for (; done_ + kWord <= size; done_ += kWord)
       state_ = mix(state_ ^ word(done_, kWord));
@@ -65,11 +65,11 @@ class PathIndex::Hashes {
   absl::string_view text_;
   bool ignore_case_;
   std::size_t done_ = 0;
-  std::uint64_t state_;  // Of the words before done_.
+  std::uint64_t state_;  // The state after the words before done_.
 };
 
 PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
-    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Another one in each process.
+    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Differs between processes.
   if (entries.empty()) return;
   if (ignore_case) {
     for (Entry& entry : entries)
@@ -79,7 +79,7 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
     return std::tie(a.text, a.is_exact, a.position) < std::tie(b.text, b.is_exact, b.position);
   });
   slots_.resize(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
-  records_.push_back(0);  // A record's place is not 0.
+  records_.push_back(0);  // Index 0 is not used: it means an empty slot.
   for (auto begin = entries.begin(); begin != entries.end();) {
     const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
       return entry.text != begin->text || entry.is_exact != begin->is_exact;
@@ -92,7 +92,7 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
   prefix_sizes_.erase(std::unique(prefix_sizes_.begin(), prefix_sizes_.end()), prefix_sizes_.end());
 }
 
-// Entries of one text and one kind.
+// `alike` has entries of one text and one kind.
 void PathIndex::insert(absl::Span<const Entry> alike) {
   const auto& [text, is_exact, first] = alike.front();
   if (is_exact) {
@@ -123,7 +123,7 @@ void PathIndex::insert(absl::Span<const Entry> alike) {
   std::memcpy(records_.data() + bytes, text.data(), text.size());
 }
 
-// Two places in memory, mostly: the second is asked for before the first is waited for.
+// Usually two places in memory: the second is prefetched before the first is waited for.
 void PathIndex::collect(absl::string_view path, Candidates& found) const {
   if (slots_.empty()) return;
   const std::uint64_t whole = Hashes(path, *this).of(std::min(path.size(), longest_path_), true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PathIndex — which routes have an exact path or a prefix that a call's path fulfils.
+// PathIndex — finds the routes with an exact path or a prefix that a call's path fulfils.
 //
 //   texts of routes ─▶ [PathIndex], a hash table of them ─▶ collect(path) ─▶ Candidates
 //
@@ -8,13 +8,13 @@
 //   "/s.B/m"        ┌─▶ "/s.B/"  as a prefix  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //                   └─▶ "/s.B/m" as the path  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //
-// Looked for are the beginnings that are as long as some prefix and end with the last byte of one:
-// of gRPC's paths that is one, as a rule. Each call has another path, and caches that have
-// forgotten it: its time is that of the places in memory that must be waited for, one after the
-// other. Slots are looked at side by side, and who has the route in his hand need not wait for the
-// record.
+// A look-up tries the beginnings of the path that are as long as some prefix and end with the last
+// byte of one. For gRPC's paths this is usually one beginning. Calls have different paths, so
+// caches hold none of the data: a look-up takes as long as its successive waits for memory. Slots
+// are looked at side by side. A slot holds its only route, so work on that route need not wait for
+// the record.
 //
-// Immutable; collect() runs on any thread. A path is bytes: case is that of ASCII.
+// Immutable; collect() runs on any thread. A path is bytes; case means ASCII case.
 
 #pragma once
 
@@ -33,33 +33,34 @@ namespace signalbox::lb {
 /// Positions of routes in ascending order; never empty.
 using Positions = absl::Span<const std::uint32_t>;
 
-/// Lists of routes that are left to look at. More than it has room for is a path with that many
-/// prefixes, one in the other, and allocates.
+/// The lists of candidate routes. A path with more nested prefixes than this has room for
+/// allocates.
 using Candidates = absl::InlinedVector<Positions, 16>;
 
 class PathIndex {
  public:
   struct Entry {
     std::string text;
-    bool is_exact = false;  ///< The whole path; else a prefix of it.
+    bool is_exact = false;  ///< `text` is the whole path; else a prefix of it.
     std::uint32_t position = 0;
   };
 
   PathIndex() = default;
 
-  /// `ignore_case`: of ASCII letters.
+  /// `ignore_case`: the case of ASCII letters.
   PathIndex(std::vector<Entry> entries, bool ignore_case);
 
-  /// Adds the routes whose text the path fulfils.
+  /// Adds the routes with a text that the path fulfils.
   void collect(absl::string_view path, Candidates& found) const;
 
  private:
-  // A text as prefix, or as path: whose it is.
+  // The place of one text, as a prefix or as a path.
   struct Slot {
-    std::uint32_t tag = 0;     ///< Of the hash, what has no part in the slot's place.
-    std::uint32_t record = 0;  ///< Its place in records_; 0: the slot is empty.
-    std::uint32_t routes = 0;  ///< How many.
-    std::uint32_t first = 0;   ///< Of one, here is its position; of more, they are in the record.
+    std::uint32_t tag = 0;     ///< The bits of the hash that do not choose the slot.
+    std::uint32_t record = 0;  ///< The index in records_; 0: the slot is empty.
+    std::uint32_t routes = 0;  ///< The number of routes.
+    /// The position of a single route; several positions are in the record.
+    std::uint32_t first = 0;
   };
 
   class Hashes;
@@ -73,11 +74,11 @@ class PathIndex {
 
   bool ignore_case_ = false;
   std::uint64_t seed_ = 0;
-  std::vector<Slot> slots_;             ///< 2^n; a text is in the first free one after its hash.
-  std::vector<std::uint32_t> records_;  ///< Each: how long its text is, positions, the text.
+  std::vector<Slot> slots_;  ///< 2^n; a text is in the first slot that was free from its hash on.
+  std::vector<std::uint32_t> records_;  ///< Each record: the size of its text, positions, the text.
   std::size_t longest_path_ = 0;
   std::vector<std::uint32_t> prefix_sizes_;  ///< Each once, ascending.
-  std::bitset<256> last_bytes_;              ///< Of prefixes.
+  std::bitset<256> last_bytes_;              ///< The last bytes of prefixes.
 };
 
 }  // namespace signalbox::lb

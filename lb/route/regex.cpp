@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// What one regular expression may cost: as a rule, and where the user's limit allows more.
+// The memory of one regular expression: usually, at least, and at most.
 constexpr std::int64_t kRegexMemory = 1 << 20;
 constexpr std::int64_t kLeastRegexMemory = 64 << 10;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;
@@ -22,8 +22,8 @@ re2::RE2::Options options_with(std::int64_t memory) {
   return options;
 }
 
-// The parser has compiled it within the user's max_regex_memory, which is not known here: a pattern
-// that needs more than what there is to begin with was allowed more.
+// The parser compiled the pattern within the program's max_regex_memory, which is not known here. A
+// pattern that needs more than `memory` was allowed more, so the memory is doubled.
 RegexPtr compile_from(const std::string& pattern, std::int64_t memory) {
   for (;; memory *= 2) {
     auto regex = std::make_shared<const re2::RE2>(pattern, options_with(memory));
@@ -56,8 +56,8 @@ RegexPtr RegexPool::get(const std::string& pattern) {
   return regex;
 }
 
-// Letters and escaped signs up to whatever else there is. The last letter goes if it may be
-// repeated, or left out.
+// Letters and escaped signs up to the first other sign. The last letter is dropped if it may be
+// repeated or left out.
 std::string literal_prefix(absl::string_view pattern) {
   std::string prefix;
   if (absl::StrContains(pattern, '|')) return prefix;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The regular expressions of routes, which the parser has allowed already.
+// The regular expressions of routes, which the parser has already allowed.
 //
 //   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
 //   patterns of a snapshot's routes             ─▶ [RegexPool]      ─▶ each text compiled once
-//   pattern                                     ─▶ [literal_prefix] ─▶ who begins otherwise is out
+//   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
-// RE2 looks at each byte of a text once, whatever the pattern: no pattern and no text explode.
+// RE2 looks at each byte of a text once, so no pattern and no text explode.
 
 #pragma once
 
@@ -28,14 +28,14 @@ namespace signalbox::lb {
 
 using RegexPtr = std::shared_ptr<const re2::RE2>;
 
-/// With as much memory as the pattern needs, up to 64 MiB. Never null; check ok().
+/// Compiles the pattern with as much memory as it needs, up to 64 MiB. Never null; check ok().
 RegexPtr compile_regex(const std::string& pattern);
 
-/// The regular expressions of one snapshot's routes. Each text is compiled once, and what matching
-/// may make them grow by is 64 MiB together, or 64 KiB each. For one thread.
+/// The regular expressions of one snapshot's routes. Each text is compiled once. Matching may make
+/// them grow by 64 MiB together, or by 64 KiB each if that is more. For one thread.
 class RegexPool {
  public:
-  /// About so many different patterns will be asked for.
+  /// `patterns`: about how many distinct patterns will be asked for.
   explicit RegexPool(std::size_t patterns);
 
   /// As compile_regex().
@@ -46,20 +46,22 @@ class RegexPool {
   absl::flat_hash_map<std::string, RegexPtr> compiled_;
 };
 
-/// What every text that the whole pattern matches begins with, as far as it is easily seen; of
-/// patterns with alternatives nothing is.
+/// The beginning that every text has which the whole pattern matches, as far as it is easily seen.
+/// Of patterns with alternatives nothing is seen.
 std::string literal_prefix(absl::string_view pattern);
 
-/// Many patterns, matched as one: a text costs what it costs one of them. Immutable; match() runs
-/// on any thread, and allocates what RE2 needs.
+/// Many patterns that are matched as one, at the cost of one. Immutable; match() runs on any
+/// thread, and allocates what RE2 needs.
 class RegexSet {
  public:
-  /// Every pattern compiles. Together they may take 1 MiB for each of them and 64 MiB in all,
-  /// divided by `share`: so many sets share these. What match() learns of texts is within them.
+  /// Precondition: every pattern compiles. The memory is 1 MiB for each pattern, and at most 64 MiB
+  /// divided by `share`, because `share` sets have the 64 MiB together. What match() learns of
+  /// texts is part of it.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
-  /// Which patterns match the whole text, in ascending order; valid until this thread's next call,
-  /// of any set. nullopt: they do not fit into the memory, so each must be tried alone.
+  /// The patterns that match the whole text, in ascending order. Valid until this thread's next
+  /// call, of any set. nullopt: the patterns do not fit into the memory, so each must be tried
+  /// alone.
   std::optional<absl::Span<const int>> match(absl::string_view text) const;
 
  private:

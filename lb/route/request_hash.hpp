@@ -4,12 +4,12 @@
 //
 //   ForwardAction::hash_policies ─▶ [RequestHash], compiled once ─▶ of(headers) ─▶ PickArgs::hash
 //
-// Each policy that has a result joins it to those before: turned left by one bit, then xor. One
-// that is terminal ends the list, if there is a result by now. Without any result there is no hash,
-// and policies that want one take it by chance.
+// Each policy with a result joins it to the hash so far: the hash is rotated left by one bit, then
+// xor. A terminal policy ends the list, if there is a hash by now. Without any result there is no
+// hash, and policies that want one draw it.
 //
-// Immutable; of() runs on any thread and allocates nothing, unless several values of one header
-// must be joined, or one is rewritten.
+// Immutable. of() runs on any thread, and allocates only to join several values of one header or to
+// rewrite a value.
 
 #pragma once
 
@@ -29,8 +29,8 @@ namespace signalbox::lb {
 
 class RequestHash {
  public:
-  /// `channel_id`: the same for all calls of a channel, another one for each channel.
-  /// `pool`: of the snapshot; null: each pattern is compiled by itself.
+  /// `channel_id`: the same for all calls of a channel, and another one for each channel. `pool`:
+  /// the snapshot's; null: each pattern is compiled by itself.
   RequestHash(const std::vector<HashPolicy>& policies,
               std::uint64_t channel_id,
               RegexPool* pool = nullptr);
@@ -39,8 +39,8 @@ class RequestHash {
 
  private:
   struct Step {
-    std::string header;  ///< Empty: the channel's id.
-    RegexPtr pattern;    ///< Null: the value as it is.
+    std::string header;  ///< Empty: the channel's id is hashed.
+    RegexPtr pattern;    ///< Null: the value is not rewritten.
     std::string substitution;
     bool terminal = false;
   };

@@ -20,7 +20,7 @@ std::int64_t thousandths(double tokens) {
   return std::max<std::int64_t>(1, std::llround(tokens * kToken));
 }
 
-// A6: what is negative, or no 32-bit number, asks for no retry. nullopt is that.
+// A6: a value that is negative, or no 32-bit number, asks for no retry (nullopt).
 std::optional<Duration> pushed_back(absl::string_view value) {
   std::int32_t milliseconds = 0;
   if (!absl::SimpleAtoi(value, &milliseconds) || milliseconds < 0) return std::nullopt;
@@ -79,7 +79,7 @@ RetryDecision RetryState::after(const AttemptEnd& end,
                                 std::uint64_t seed,
                                 RetryThrottle* throttle) {
   const auto no_more = [](RetryResult why) { return RetryDecision{std::nullopt, why}; };
-  // A6: a transparent retry is no attempt, and says nothing of the server's load.
+  // A6: a transparent retry does not count as an attempt, and says nothing of the server's load.
   if (end.is_unsent) {
     if (unsent_ == kMostUnsent) return no_more(RetryResult::kExhausted);
     ++unsent_;
@@ -94,7 +94,7 @@ RetryDecision RetryState::after(const AttemptEnd& end,
   const std::optional<Duration> pushback = end.pushback ? pushed_back(*end.pushback) : std::nullopt;
   const bool refuses = end.pushback && !pushback;
   const bool covered = rules.covers(end.code);
-  // Every such failure counts, whatever else forbids the retry.
+  // Every such failure counts in the throttle, whatever else forbids the retry.
   const bool throttled = (covered || refuses) && throttle != nullptr && !throttle->failed();
   if (!covered) return {};
   if (end.is_committed) return no_more(RetryResult::kCommitted);

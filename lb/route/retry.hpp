@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retry — whether a call whose attempt has ended is tried again, and after how long (gRFCs A6,
+// Retry — whether a call is tried again when an attempt has ended, and after which delay (gRFCs A6,
 // A44).
 //
 //   RouteConfig ─▶ RetryRules in the selector ─▶ Selection, Pick ─┐
 //   data plane: AttemptEnd ─────────────────────▶ [RetryState] ◀──┘─▶ RetryDecision: again, or not
 //                                                      └── RetryThrottle, of all calls of a target
 //
-// RetryRules are a RetryPolicy as calls carry it: a value without memory of its own, so that a call
-// may keep it for as long as it likes, and no two calls share a count.
+// RetryRules are a RetryPolicy as calls carry it: a value without memory of its own. A call may
+// keep it for as long as it likes, and no two calls share a count.
 //
 // Invariants
-//   R1  No more than max_attempts attempts; one that no server had is none of them. (A6)
-//       Of these there are no more than kMostUnsent: credentials that fail are unsent for ever.
-//       The first attempt that a server refused unseen is none of them either.
-//   R2  Nothing is tried again of which the application may have seen something.      (A6)
+//   R1  No more than max_attempts attempts. (A6) Attempts that no server received do not count, up
+//       to kMostUnsent of them: credentials that fail are unsent for ever. The first attempt that a
+//       server refused unseen does not count either.
+//   R2  A call is not tried again when the application may have seen something of it. (A6)
 //   R3  An attempt never begins after the call's deadline.
 
 #pragma once
@@ -43,7 +43,7 @@ class RetryRules {
 
   std::uint32_t max_attempts() const { return max_attempts_; }
 
-  /// How long the retry that follows `earlier` ones is put off, before jitter.
+  /// The delay of the retry that follows `earlier` retries, before jitter.
   Duration delay(std::uint32_t earlier) const;
 
   /// Whether retries pass over the endpoints that the call has tried.
@@ -52,23 +52,23 @@ class RetryRules {
   friend bool operator==(const RetryRules&, const RetryRules&) = default;
 
  private:
-  std::uint32_t codes_ = 0;  // A bit for each.
+  std::uint32_t codes_ = 0;  // One bit for each code.
   std::uint32_t max_attempts_ = 1;
   bool avoids_tried_ = false;
   Duration base_{};
   Duration max_{};
 };
 
-/// A6's token bucket: while too many calls of a target fail, none is retried. Thread-safe. A full
-/// bucket is only read by calls that succeed.
+/// A6's token bucket: while too many calls of a target fail, no call is retried. Thread-safe. Calls
+/// that succeed only read a full bucket.
 class RetryThrottle {
  public:
-  /// Both more than 0; counted in thousandths.
+  /// Both are more than 0, and counted in thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();
 
-  /// A retriable failure. Whether it may be retried.
+  /// Counts a retriable failure. Returns whether it may be retried.
   bool failed();
 
  private:
@@ -80,29 +80,30 @@ class RetryThrottle {
 /// How an attempt ended, as its data plane knows it.
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
-  bool is_unsent = false;     ///< It is certain that no server had it.
-  bool is_refused = false;    ///< A server had it, and it is certain that it looked at none of it.
+  bool is_unsent = false;     ///< Certainly no server received it.
+  bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
   bool is_committed = false;  ///< Response headers came: not Trailers-Only.
-  bool is_kept = true;        ///< The request is there to be sent again.
-  /// Of the trailer grpc-retry-pushback-ms, if it came.
+  bool is_kept = true;        ///< The request was kept, and can be sent again.
+  /// The trailer grpc-retry-pushback-ms, if it came.
   std::optional<absl::string_view> pushback = std::nullopt;
   Duration time_left = Duration::max();  ///< Until the call's deadline.
 };
 
 struct RetryDecision {
-  std::optional<Duration> delay;      ///< Set: another attempt follows, after that.
-  std::optional<RetryResult> result;  ///< What is counted; nullopt: nothing to be decided.
-  bool is_transparent = false;        ///< The attempt that has ended counts as none (A6).
+  std::optional<Duration> delay;      ///< Set: another attempt follows, after this delay.
+  std::optional<RetryResult> result;  ///< To be counted; nullopt: there was nothing to decide.
+  bool is_transparent = false;        ///< The attempt that has ended does not count (A6).
 };
 
-/// What one call remembers of its attempts.
+/// A call's memory of its attempts.
 class RetryState {
  public:
-  /// Attempts of one call that no server had; the next such failure ends it (kExhausted).
+  /// Attempts of one call that no server received. The next such failure ends the call
+  /// (kExhausted).
   static constexpr std::uint32_t kMostUnsent = 100;
 
-  /// Precondition: an attempt has ended, and none runs. `seed`: the call's chance. `throttle`: null
-  /// is none.
+  /// Precondition: an attempt has ended, and none runs. `seed`: the call's seed. `throttle`: may be
+  /// null.
   [[gnu::hot]] RetryDecision after(const AttemptEnd& end,
                                    const RetryRules& rules,
                                    std::uint64_t seed,

@@ -20,10 +20,10 @@
 namespace signalbox::lb {
 namespace {
 
-// Of the clusters that the route can choose.
+// The chains of the clusters that a route can choose.
 using Chains = absl::InlinedVector<FilterChainPtr, 1>;
 
-// Equal ones have the same; so have few others.
+// Equal actions have equal hashes, and few others do.
 std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   const auto count_of = [](const std::optional<Duration>& time) {
     return time ? time->count() : -1;
@@ -47,7 +47,7 @@ std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   return hash;
 }
 
-// But for the filters: what overrides come to are the chains.
+// Compares all but the filters: the chains are what overrides come to.
 bool same(const ForwardAction& left, const ForwardAction& right) {
   const auto all_but_clusters = [](const ForwardAction& action) {
     return std::tie(action.max_stream_duration,

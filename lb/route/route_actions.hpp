@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RouteActions — what routes do with the calls that they take, compiled once for a configuration.
+// RouteActions — the actions of routes, compiled once for a configuration.
 //
 //   VirtualHost, Listener ─▶ [RouteActions] ─▶ of(position of the route) ─▶ Action
 //
-//   route   0   1   2   3   4      Thousands of routes do a handful of things: equal actions are
-//           └───┤   └─┬─┴───┘      one, and calls to one route find warm what calls to another
-//            action 0 action 1     have read.
+//   route   0   1   2   3   4      Thousands of routes have a handful of actions. Equal actions are
+//           └───┤   └─┬─┴───┘      one object, so a call to one route finds in the cache what calls
+//            action 0 action 1     to other routes have read.
 //
-// Immutable, and read by any thread. Filters are part of an action, with their overrides (A39).
+// Immutable, and read by any thread. Filters and their overrides are part of an action (A39).
 
 #pragma once
 
@@ -27,9 +27,9 @@
 
 namespace signalbox::lb {
 
-/// The clusters that a route can choose; never none. One is the rule, and needs no memory of its
-/// own. Of a cluster of weight 0, which only a session's cookie can choose, `end` is that of the
-/// share before it.
+/// The clusters that a route can choose; never empty. Usually there is one, which needs no memory
+/// of its own. A cluster of weight 0, which only a session's cookie can choose, has the `end` of
+/// the cluster before it.
 using Shares = absl::InlinedVector<RouteCluster, 1>;
 
 struct Forward {
@@ -40,13 +40,13 @@ struct Forward {
   RetryRules retry;
 };
 
-/// The status: what calls fail with, as the route's action is not supported (A28).
+/// A status means that the route's action is not supported: its calls fail with the status (A28).
 using Action = std::variant<Forward, absl::Status>;
 
 class RouteActions {
  public:
   /// Precondition: `refs` has an entry for each cluster of the routes. `channel_id`: see
-  /// RequestHash; `faults`: where fault filters count.
+  /// RequestHash. `faults`: counts for fault filters.
   RouteActions(const VirtualHost& host,
                const Listener& listener,
                const ClusterRefs& refs,
@@ -57,14 +57,14 @@ class RouteActions {
 
   std::size_t routes() const { return place_of_.size(); }
 
-  /// See FilterChains.
+  /// See FilterChains::cookie().
   const std::string& cookie() const { return cookie_; }
 
  private:
   class Builder;
 
   std::vector<Action> actions_;
-  std::vector<std::uint32_t> place_of_;  ///< By position of the route, in actions_.
+  std::vector<std::uint32_t> place_of_;  ///< Index in actions_, by position of the route.
   std::string cookie_;
 };
 

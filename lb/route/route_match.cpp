@@ -21,14 +21,14 @@ namespace signalbox::lb {
 namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
-// So many routes are looked at one by one, in order: that is faster than to look for candidates.
+// So many routes are tried one by one, in order: that is faster than the index.
 constexpr std::size_t kFewRoutes = 8;
-// So many regular expressions that begin alike are tried one by one; more are asked as one.
+// So many regular expressions that begin alike are tried one by one; more are matched as one.
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// What the index knows a route by. Whether the text is all that there is to look at comes with it,
-// so that a call whose route is plain need not look at its entry.
+// A route in the index. The mark says whether the text is the route's only condition, so that a
+// call of a plain route need not read the route's entry.
 std::uint32_t mark_of(std::uint32_t position, bool is_plain) {
   return position << 1U | (is_plain ? 1U : 0U);
 }
@@ -51,7 +51,7 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
-// Different ones, of paths and headers: the pool compiles equal ones once.
+// The number of distinct patterns of paths and headers: the pool compiles equal ones once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   const auto see = [&](const TextMatcher& matcher) {
@@ -134,11 +134,11 @@ bool CompiledHeader::matches_text(absl::string_view value) const {
 // --- routes ---------------------------------------------------------------
 
 struct RouteTable::Asked {
-  // Without it all of the headers' room would be cleared for each call.
+  // Without this constructor, the memory of all headers would be cleared for each call.
   explicit Asked(const PickArgs& call_args) : args(call_args) {}
 
   const PickArgs& args;
-  std::optional<CallHeaders> headers;  ///< Once a route has asked for one.
+  std::optional<CallHeaders> headers;  ///< Set once a route asks for a header.
 };
 
 RouteTable::RouteTable(const VirtualHost& host) {
@@ -193,7 +193,7 @@ void RouteTable::build_index(const VirtualHost& host, RegexPool& pool) {
   in_any_case_ = PathIndex(std::move(in_any_case), true);
 }
 
-// The first of the routes, which stands for all of them.
+// Returns the first of the routes, which stands for all of them.
 std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions,
                                 const VirtualHost& host,
                                 double share) {
@@ -216,7 +216,7 @@ std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& si
   return std::nullopt;
 }
 
-// Of all lists the least position is next. What a group has found waits for those before it.
+// The least position of all lists is next. A match of a group waits for the positions before it.
 template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;
@@ -278,7 +278,7 @@ bool RouteTable::others_match(std::uint32_t position, Asked& call, const Sink& s
   return is_taken;
 }
 
-// Where the set cannot say, one pattern after the other can.
+// When the set cannot say, the patterns are tried one by one.
 template <typename Sink>
 std::uint32_t RouteTable::first_of(const Group& group, Asked& call, const Sink& sink) const {
   const auto matched = group.set.match(call.args.path);

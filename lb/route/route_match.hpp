@@ -3,21 +3,21 @@
 // RouteTable — which route of a virtual host takes a call: the first that matches, in order.
 //
 //   VirtualHost ─▶ [RouteTable], compiled once ─▶ find(path, headers) ─▶ position of the route
-//                     └ PathIndex: whose path may match ─▶ in order: regex, headers, fraction
+//                     └ PathIndex: routes that may match ─▶ in order: regex, headers, fraction
 //
-// A route matches when its path, all of its headers and its fraction do. The index leaves those
-// whose text the path has, so that a call costs the same among ten routes and ten thousand; of
-// patterns it knows how they begin, and many that begin alike are matched as one. Up to eight
-// routes need no index.
+// A route matches when its path, all of its headers and its fraction do. The index leaves only
+// routes with a text that the path has, so a call costs the same among ten routes and ten thousand.
+// The index knows the beginnings of regular expressions. Many regular expressions that begin alike
+// are matched as one. Up to eight routes need no index.
 //
-// Immutable; find() runs on any thread and allocates nothing, unless several values of one header
-// must be joined, more than sixteen prefixes of the path have routes, a regular expression is met
-// for the first time, or more than eight begin alike.
+// Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
+// values of one header must be joined, when more than sixteen prefixes of the path have routes,
+// when a regular expression is met for the first time, or when more than eight begin alike.
 //
 // Rules that surprise (gRFC A28, A63, and gRPC's practice)
 //   – Several values of a header are compared as one text, joined by ",".
-//   – A header that is absent matches nothing but a presence matcher, inverted or not, unless the
-//     matcher says that it is to be taken for an empty one (Envoy's; no gRFC has it).
+//   – An absent header matches only a presence matcher, inverted or not. A matcher may also say
+//     that an absent header counts as an empty one (Envoy's; no gRFC has it).
 //   – "-bin" headers count as absent; "content-type" is "application/grpc", whatever was sent.
 //   – ignore_case has no effect on regular expressions.
 
@@ -46,12 +46,12 @@ namespace signalbox::lb {
 /// matches nothing.
 class CompiledText {
  public:
-  /// `pool`: of the snapshot; null: the pattern is compiled by itself.
+  /// `pool`: the snapshot's; null: the pattern is compiled by itself.
   explicit CompiledText(const TextMatcher& matcher, RegexPool* pool = nullptr);
 
   [[gnu::hot]] bool matches(absl::string_view text) const;
 
-  /// Whether there is any text that it matches, as far as is known: false of a broken pattern.
+  /// Whether any text matches, as far as is known: false for a broken pattern.
   bool can_match() const { return regex_ == nullptr || regex_->ok(); }
 
  private:
@@ -66,7 +66,7 @@ class CompiledHeader {
 
   const std::string& name() const { return name_; }
 
-  /// `value`: that of the header of this name (see HeaderValue).
+  /// `value`: the value of the header of this name (see HeaderValue).
   bool matches(const std::optional<absl::string_view>& value) const;
 
  private:
@@ -85,12 +85,12 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// The same; `sink` is told which routes have the call's path, but are not taken.
+  /// The same. `sink` is told the routes that have the call's path, but are not taken.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
  private:
-  // The place of its name among all that routes look at: see CallHeaders.
+  // A header, and the place of its name among all names that routes look at: see CallHeaders.
   struct PlacedHeader {
     std::size_t place = 0;
     CompiledHeader header;
@@ -103,15 +103,15 @@ class RouteTable {
   };
 
   struct Entry {
-    /// Where there is no index, or it does not know whether the path matches.
+    /// Set when there is no index, or the index does not know whether the path matches.
     std::optional<CompiledText> path;
     std::vector<PlacedHeader> headers;
     std::optional<std::uint32_t> fraction_per_million;
-    /// Of the first route of a group: the index knows the others by it.
+    /// Set in the first route of a group, which stands for the group in the index.
     std::unique_ptr<const Group> group;
   };
 
-  // A call, with those of its headers that have been read.
+  // A call, with the headers of it that have been read.
   struct Asked;
 
   void build_index(const VirtualHost& host, RegexPool& pool);
@@ -126,7 +126,7 @@ class RouteTable {
   std::uint32_t first_of(const Group& group, Asked& call, const Sink& sink) const;
 
   std::vector<Entry> entries_;
-  // Of more than a few routes.
+  // Used when there are more than kFewRoutes routes.
   PathIndex as_written_;
   PathIndex in_any_case_;
 };

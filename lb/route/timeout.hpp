@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The most that a call may take, from three settings (gRFC A31, "Timeouts").
+// The longest time that a call may take, from three settings (gRFC A31, "Timeouts").
 //
 //   application's own ────────┐
 //   grpc_timeout_header_max ──┼▶ [effective_timeout] ─▶ deadline of the call, waiting included
@@ -17,11 +17,11 @@
 
 namespace signalbox::lb {
 
-/// The route's limit where it has one, even one of 0, else the listener's (A31-22, A31-28).
+/// The route's limit if it has one, even 0, else the listener's (A31-22, A31-28).
 std::optional<Duration> effective_max_stream_duration(std::optional<Duration> of_route,
                                                       std::optional<Duration> of_listener);
 
-/// Never more than `application` (A31-26). With an `application` of nullopt: the cap itself.
+/// Never more than `application` (A31-26). Without an `application`: the cap itself.
 std::optional<Duration> effective_timeout(std::optional<Duration> application,
                                           std::optional<Duration> header_max,
                                           std::optional<Duration> max_stream_duration);

@@ -21,24 +21,24 @@ constexpr unsigned kEndGroup = 4;
 constexpr unsigned kFourBytes = 5;
 
 constexpr unsigned kTypeBits = 3;
-constexpr unsigned kVarintBits = 7;  // Of each byte; the eighth says that another byte follows.
+constexpr unsigned kVarintBits = 7;  // In each byte; the eighth bit says that another byte follows.
 constexpr unsigned char kMoreFollows = 1U << kVarintBits;
 
-// protobuf's readers refuse what is longer, in bytes, or deeper.
+// The longest (in bytes) and the deepest that protobuf's readers accept.
 constexpr unsigned kLongestTag = 5;
 constexpr unsigned kLongestSize = 5;
 constexpr unsigned kLongestVarint = 10;
 constexpr std::size_t kDeepestGroup = 100;
 
-/// The bytes of a message that have not been read. xds/wire has a reader of its own: lb and xds
-/// include nothing of each other, and messages, which both include, holds no logic.
+/// The bytes of a message that have not been read. xds/wire has a reader of its own: lb and xds do
+/// not include each other, and messages, which both include, holds no logic.
 class Bytes {
  public:
   explicit Bytes(absl::string_view text) : rest_(text) {}
 
   bool is_empty() const { return rest_.empty(); }
 
-  /// nullopt: it is cut short, or longer.
+  /// nullopt: cut short, or longer than `most_bytes`.
   std::optional<std::uint64_t> take_varint(unsigned most_bytes) {
     std::uint64_t number = 0;
     for (unsigned shift = 0; shift < most_bytes * kVarintBits && !rest_.empty();
@@ -51,7 +51,7 @@ class Bytes {
     return std::nullopt;
   }
 
-  /// nullopt: there are fewer.
+  /// nullopt: fewer bytes are left.
   std::optional<absl::string_view> take(std::uint64_t count) {
     if (count > rest_.size()) return std::nullopt;
     const absl::string_view taken = rest_.substr(0, static_cast<std::size_t>(count));
@@ -59,7 +59,7 @@ class Bytes {
     return taken;
   }
 
-  /// The value of a field that is no group; of a number, nothing.
+  /// The value of a field that is no group; for a number, an empty text.
   std::optional<absl::string_view> take_value(unsigned type) {
     switch (type) {
       case kVarint:
@@ -81,7 +81,7 @@ class Bytes {
   absl::string_view rest_;
 };
 
-/// The groups that a field is in. Cookies have none; protobuf's readers pass over them.
+/// The open groups around a field. Cookies have none; protobuf's readers pass over them.
 class Groups {
  public:
   bool is_outside() const { return depth_ == 0; }
@@ -95,7 +95,7 @@ class Groups {
   bool end(std::uint32_t number) { return depth_ > 0 && open_[--depth_] == number; }
 
  private:
-  std::array<std::uint32_t, kDeepestGroup> open_{};  // The first depth_ mean something.
+  std::array<std::uint32_t, kDeepestGroup> open_{};  // Only the first depth_ are set.
   std::size_t depth_ = 0;
 };
 
@@ -121,7 +121,7 @@ std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text) {
   while (!bytes.is_empty()) {
     const auto varint = bytes.take_varint(kLongestTag);
     if (!varint) return std::nullopt;
-    const auto tag = static_cast<std::uint32_t>(*varint);  // Further bits are nothing to protobuf.
+    const auto tag = static_cast<std::uint32_t>(*varint);  // protobuf ignores further bits.
     const std::uint32_t number = tag >> kTypeBits;
     const unsigned type = tag & ((1U << kTypeBits) - 1);
     if (number == 0) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// envoy_cookie — Envoy's form of a session's cookie, a protobuf message.
+// envoy_cookie — a session's cookie in Envoy's form, a protobuf message.
 //
 //   decoded cookie ─▶ read_envoy_cookie ─▶ address, cluster
 //   address, cluster, expires ─▶ write_envoy_cookie ─▶ text
@@ -8,10 +8,10 @@
 //   message Cookie {
 //     string address = 1;  // "ip:port"
 //     uint64 expires = 2;  // In seconds.
-//     string cluster = 3;  // Ours: Envoy passes over it.
+//     string cluster = 3;  // Signalbox's own: Envoy passes over it.
 //   }
 //
-// lb has no protobuf, and three fields need none.
+// lb does not use protobuf, and three fields do not need it.
 
 #pragma once
 
@@ -23,18 +23,18 @@
 
 namespace signalbox::lb {
 
-/// What a protobuf reader finds in a text. The views are in that text.
+/// The content that a protobuf reader finds in a text. The views are into that text.
 struct EnvoyCookie {
-  absl::string_view address;  ///< Of several the last, as protobuf has it. Empty: none.
+  absl::string_view address;  ///< The last of several, as in protobuf. Empty: none.
   absl::string_view cluster;
-  /// The message has no other fields than the three above, and each at most once.
+  /// The message has only the three fields above, each at most once.
   bool is_plain = true;
 };
 
 /// nullopt: the text is no protobuf message.
 std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text);
 
-/// Into `text`, which keeps its memory. `expires`: 0 is left out, and so is an empty cluster.
+/// Writes into `text`, which keeps its memory. An `expires` of 0 and an empty cluster are left out.
 void write_envoy_cookie(absl::string_view address,
                         absl::string_view cluster,
                         std::uint64_t expires,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// find_cookie — a session's cookie in a call's headers.
+// find_cookie — finds a session's cookie in a call's headers.
 //
 //   "cookie: a=1; s=MTAuMC4wLjE6ODA7YQ==; b=2" ─▶ find_cookie(…, "s") ─▶ MTAuMC4wLjE6ODA7YQ==
 //
-// What a client sends may be anything: what is beyond a limit is not looked at.
+// A client may send anything, so nothing beyond a limit is looked at.
 //
-// Each call of a session passes here, and finds code that stands elsewhere as far away in memory as
-// data. So what most of them need is in this header, short, and calls nothing.
+// Each call of a session runs this code, and code that is elsewhere is as far away in memory as
+// data. So the code that most calls need is in this header, is short, and calls nothing.
 //
 // Source: RFC 6265 (5.1.4, 5.4).
 
@@ -24,16 +24,16 @@
 
 namespace signalbox::lb {
 
-/// Of all of a call's cookie headers together, so many bytes and cookies are looked at.
+/// The limits in bytes and in cookies, for all of a call's cookie headers together.
 inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
 inline constexpr std::size_t kMostCookies = 128;
 
 struct FoundCookie {
   std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
-  bool is_cut = false;                     ///< Not found, and not all was looked at.
+  bool is_cut = false;                     ///< Not found within the limits, and there is more.
 };
 
-/// Where the first `wanted` is, or the end: eight bytes at a step.
+/// The position of the first `wanted`, or the end. Reads eight bytes at a step.
 inline std::size_t find_byte(absl::string_view text, char wanted) {
   constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
   const std::uint64_t all = kOnes * static_cast<unsigned char>(wanted);
@@ -41,7 +41,7 @@ inline std::size_t find_byte(absl::string_view text, char wanted) {
   for (; at + sizeof(all) <= text.size(); at += sizeof(all)) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + at, sizeof(word));
-    const std::uint64_t zeros = word ^ all;  // Zero where it is.
+    const std::uint64_t zeros = word ^ all;  // Has a zero byte at each match.
     if (((zeros - kOnes) & ~zeros & (kOnes << 7U)) != 0) break;
   }
   while (at < text.size() && text[at] != wanted)
@@ -60,7 +60,7 @@ inline bool path_matches(absl::string_view path, absl::string_view cookie_path) 
          path[cookie_path.size()] == '/';
 }
 
-/// Header by header.
+/// Searches header by header.
 class CookieSearch {
  public:
   /// Precondition: the name is a token (RFC 6265, 4.1.1).
@@ -75,7 +75,7 @@ class CookieSearch {
  private:
   bool is_over() const { return found_.value || found_.is_cut; }
 
-  // Nearly all: it is the first of all cookies, and nothing is around its value.
+  // The usual case: the cookie is the first of all, and its value is plain.
   bool is_first(absl::string_view header) {
     const bool is_untouched = cookies_left_ == kMostCookies;
     if (!is_untouched || header.size() > kMostCookieBytes || header.size() <= name_.size() + 1)
@@ -91,7 +91,7 @@ class CookieSearch {
   // Neither white space nor a quote.
   static bool is_plain(char c) { return c > '"'; }
 
-  // Any other.
+  // Any other case.
   void look_through(absl::string_view header);
 
   absl::string_view name_;
@@ -100,8 +100,8 @@ class CookieSearch {
   std::size_t cookies_left_ = kMostCookies;
 };
 
-/// The first cookie of that name in the headers "cookie". Whatever else is between semicolons, such
-/// as the attributes of a Set-Cookie that comes back as it was sent, is as good as another cookie.
+/// The first cookie of that name in the headers "cookie". Any text between semicolons counts as a
+/// cookie, for example an attribute of a Set-Cookie that comes back as it was sent.
 [[gnu::always_inline]] inline FoundCookie find_cookie(const HeaderSource& headers,
                                                       absl::string_view name) {
   CookieSearch search(name);

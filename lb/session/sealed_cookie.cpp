@@ -28,7 +28,7 @@ struct Free {
 
 using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;
 
-// The cipher is looked up once for each thread: that costs more than the work itself.
+// One context for each thread, because a look-up of the cipher costs more than the work itself.
 EVP_CIPHER_CTX* context(bool seals) {
   const auto made = [](bool which) {
     Context fresh(EVP_CIPHER_CTX_new());
@@ -55,7 +55,7 @@ bool feed(EVP_CIPHER_CTX* with, unsigned char* out, absl::string_view text) {
   return EVP_CipherUpdate(with, out, &written, bytes_of(text), static_cast<int>(text.size())) == 1;
 }
 
-// `text` has room for all of it. The tag is compared in constant time.
+// Precondition: `text` has room for the whole text. The tag is compared in constant time.
 bool open_with(const SealKey& key,
                absl::string_view sealed,
                absl::string_view purpose,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CookieSeal — cookies that say nothing to who has them, and that nobody else can make.
+// CookieSeal — cookies that tell their holders nothing, and that only holders of a key can make.
 //
 //   key file ─▶ read_seal_keys ─▶ [CookieSeal] ◀─ seal, open ◀─ calls of sessions
 //                                     └ exchange(): new keys; the old ones are destroyed later
 //
 //   value = base64( version 1 │ nonce, 12 bytes │ AES-256-GCM(text) │ tag, 16 bytes )
 //
-// What is authenticated beside the text, and not in the value, is its purpose: the cookie's name
-// and the target. The nonce is by chance, from OpenSSL's generator: with one key no more than 2^32
-// cookies should be sealed.
+// The seal also authenticates the purpose, which is not in the value: the cookie's name and the
+// target. The nonce is random, from OpenSSL's generator, so one key should seal at most 2^32
+// cookies.
 //
-// The first key seals, all of them open. A key is changed in two steps: every process knows the new
-// one as the second, then every process has it first.
+// The first key seals, and all keys open. A key is changed in two steps. First every process gets
+// the new key as the second, then every process gets it as the first.
 
 #pragma once
 
@@ -29,15 +29,15 @@
 
 namespace signalbox::lb {
 
-/// Of AES-256.
+/// A key of AES-256.
 using SealKey = std::array<unsigned char, 32>;
-/// The first seals. Never empty.
+/// The first key seals. Never empty.
 using SealKeys = std::vector<SealKey>;
 
 inline constexpr std::size_t kMostSealKeys = 8;
 
-/// A key on each line, as `openssl rand -base64 32` writes it; empty lines are left out, and those
-/// that begin with '#'. The error says which line is wrong, and never what is in it.
+/// Reads one key per line, as `openssl rand -base64 32` writes it. Empty lines and lines that begin
+/// with '#' are skipped. The error names the wrong line, and never its content.
 absl::StatusOr<SealKeys> read_seal_keys(absl::string_view text);
 
 class CookieSeal {
@@ -48,22 +48,22 @@ class CookieSeal {
   CookieSeal(const CookieSeal&) = delete;
   CookieSeal& operator=(const CookieSeal&) = delete;
 
-  /// Appends the value to `into`. False, and `into` is as it was: there was no chance to be had.
-  /// Thread-safe, lock-free, inside a read section of any SnapshotCell; so is open().
+  /// Appends the value to `into`. False, with `into` unchanged: no random bytes could be had.
+  /// Thread-safe, lock-free. Runs inside a read section of any SnapshotCell, and so does open().
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
   enum class Opened : std::uint8_t {
-    kNo,  ///< No key of ours has sealed it, for this purpose. `text` means nothing.
+    kNo,  ///< No known key has sealed it for this purpose. `text` means nothing.
     kYes,
-    kByOldKey,  ///< By another than the first.
+    kByOldKey,  ///< By another key than the first.
   };
 
   Opened open(absl::string_view value, absl::string_view purpose, std::string& text) const;
 
-  /// How much longer a sealed text is than a plain one, before base64.
+  /// The length that a seal adds to a text, before base64.
   static constexpr std::size_t kOverhead = 1 + 12 + 16;
 
-  /// Seals with others from now on. Destroy what is returned after
+  /// Seals with `keys` from now on. Returns the previous keys, to be destroyed after
   /// SnapshotCell::wait_for_readers().
   std::unique_ptr<const SealKeys> exchange(SealKeys keys);
 

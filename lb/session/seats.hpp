@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seats — whom a session's cookie leads to, known at sight.
+// Seats — a table from the cookies of sessions to their hosts.
 //
 //   override_host's picker ─▶ [Seats] ─▶ Picker::seats() ─▶ Snapshot ─▶ the router asks for the
 //                                │                    seat before it knows the call's route: at()
 //                                └▶ the pick looks whether it is the cookie's: find()
 //
-// Among thousands of hosts the one of a call's cookie is far away in memory. All that such a call
-// needs of it stands in one place, its seat, to which the text of the cookie leads. So it is asked
-// for as soon as the call is there, and comes while the route is looked for.
+// Among thousands of hosts, the host of a call's cookie is far away in memory. Everything that the
+// call needs of its host is in one place, the host's seat. The cookie's text leads to the seat. So
+// the seat is prefetched as soon as the call comes, and arrives while the route is looked for.
 //
-// What does not stand there is asked of hosts(), which is no part of the short way.
+// Other facts about hosts come from hosts(), which is not on this short way.
 //
-// All else is in this header, short, and calls nothing: code that stands elsewhere is as far away
-// as data. Filled, then immutable; seats live as long as the picker that they are of.
+// All other code is in this header, is short, and calls nothing, because code that is elsewhere is
+// as far away as data. Seats are filled, then immutable. They live as long as their picker.
 
 #pragma once
 
@@ -30,17 +30,17 @@
 
 namespace signalbox {
 
-/// What a call needs of a host that takes it.
+/// The data of a host that a call to it needs.
 struct alignas(kCacheLine) Seat {
-  Complete complete;  ///< Without a connection, nobody sits here.
+  Complete complete;  ///< Without a connection the seat is free.
   const SessionMark* mark = nullptr;
-  const std::string* hosts = nullptr;             ///< See Affinity.
-  AffinityResult result = AffinityResult::kNone;  ///< Of a call that goes there.
+  const std::string* hosts = nullptr;             ///< See Affinity::hosts.
+  AffinityResult result = AffinityResult::kNone;  ///< The result of a call that goes there.
   CookieKey key;
 
   bool is_free() const { return complete.connection == nullptr; }
 
-  /// Asks for what a call that goes there is going to write.
+  /// Prefetches what a call to this host will write.
   void prefetch_marks() const {
     if (is_free()) return;
     complete.uses.prefetch();
@@ -52,8 +52,8 @@ static_assert(sizeof(Seat) == kCacheLine);
 
 class Seats {
  public:
-  /// For so many hosts; all are free. `all`: what knows those without a seat, too; null:
-  /// nothing does. It lives as long as this.
+  /// Free seats for `hosts` hosts. `all` also knows the hosts without a seat, and lives as long as
+  /// the Seats; null: nothing knows them.
   explicit Seats(std::size_t hosts,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
                  const SessionHosts* all = nullptr)
@@ -62,8 +62,8 @@ class Seats {
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
 
-  /// Gives one to the owner of this cookie. Precondition: no more than there are hosts have one,
-  /// each with a cookie of its own. Without a connection it stays free.
+  /// Gives a seat to the host of this cookie. Precondition: there are at most as many seats given
+  /// as hosts, each for a cookie of its own. A `seat` without a connection leaves the place free.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());
     while (!seats_[place].is_free())
@@ -72,11 +72,11 @@ class Seats {
     seats_[place].key = cookie;
   }
 
-  /// All hosts of the cluster, with a seat or without; null: they are not known.
+  /// All hosts of the cluster, with a seat or without; null: unknown.
   const SessionHosts* hosts() const { return all_; }
 
-  /// Where the cookie's owner sits, or begins the row of those who do; it is asked for. Null:
-  /// nobody sits anywhere.
+  /// The seat of the cookie's host, or the first of the row in which it is; prefetched. Null: there
+  /// are no seats.
   const Seat* at(const CookieKey& cookie) const {
     if (seats_.empty()) return nullptr;
     const Seat& seat = seats_[cookie.below(seats_.size())];
@@ -84,8 +84,9 @@ class Seats {
     return &seat;
   }
 
-  /// The seat of this cookie's owner; null: it is not known at sight. `first`: as at() says, or one
-  /// of other seats, or null; by that of another cookie it may not be found.
+  /// The seat of the cookie's host; null: it has none. `first`: the result of at() for this cookie,
+  /// of these or of other Seats, or null. With the result for another cookie the seat may not be
+  /// found.
   const Seat* find(const CookieKey& cookie, const Seat* first) const {
     if (cookie == CookieKey() || seats_.empty()) return nullptr;
     const auto begin =
@@ -104,7 +105,7 @@ class Seats {
     return !before(seat, seats_.data()) && before(seat, seats_.data() + seats_.size());
   }
 
-  // A hash table, half full at most: who finds his place taken takes the next one that is free.
+  // A hash table, at most half full. When a place is taken, the seat gets the next free place.
   std::pmr::vector<Seat> seats_;
   const SessionHosts* all_;
 };

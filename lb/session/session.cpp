@@ -10,7 +10,7 @@
 namespace signalbox {
 namespace {
 
-// What a seal is good for: this cookie, of this target. Into memory that is kept.
+// Writes the purpose of a seal, this cookie of this target, into memory that is kept.
 const std::string& write_purpose(std::string& purpose,
                                  absl::string_view cookie,
                                  const lb::SessionTerms& terms) {
@@ -28,7 +28,7 @@ absl::string_view Session::read() {
   return own_.hosts;
 }
 
-// Where plain cookies are taken beside sealed ones, it is their flaw that is told.
+// When plain cookies are accepted beside sealed ones, the flaw is that of a plain cookie.
 std::optional<CookieFlaw> Session::open() {
   using Opened = lb::CookieSeal::Opened;
   Opened opened = Opened::kNo;
@@ -43,14 +43,14 @@ std::optional<CookieFlaw> Session::open() {
   return lb::parse_cookie_host(decoded_, own_);
 }
 
-// The picker knows only the hosts: why there are none, or none that it knows, is known here.
+// The picker knows only the hosts. The Session knows why there are none, or only unknown ones.
 AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& cluster) const {
   switch (of_picker) {
     case AffinityResult::kNew:
       return is_bad_ ? AffinityResult::kBadCookie : of_picker;
     case AffinityResult::kUnknownHost:
     case AffinityResult::kUnhealthy: {
-      // The route does not name the cookie's (A55-19).
+      // The route does not name the cookie's cluster (A55-19).
       const bool is_off_its_cluster = !own_.cluster.empty() && !own_.names_cluster(cluster.str());
       return is_off_its_cluster ? AffinityResult::kOtherCluster : of_picker;
     }
@@ -64,14 +64,14 @@ void Session::settle_elsewhere(const Affinity& affinity,
                                const ClusterName& cluster,
                                const CallStats& stats) {
   const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
-  if (may_move) read();  // A picker need not have asked.
+  if (may_move) read();  // A picker need not have read it.
   const AffinityResult result = result_of(affinity.result, cluster);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (!may_move) return;
   const std::string& hosts = *affinity.hosts;
   has_moved_ = !own_.names_hosts(hosts);
   if (has_moved_) hosts_ = hosts;
-  // Envoy would not follow what takes the place of its own cookie, which says no cluster (A55-45).
+  // Envoy would not follow a replacement of its own cookie, which names no cluster (A55-45).
   const bool is_envoys = own_.form == lb::CookieForm::kEnvoy && own_.cluster.empty();
   const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
   if (is_same && !is_outdated_) return;
@@ -84,7 +84,7 @@ void Session::reached() {
   is_elsewhere_ = has_moved_;
 }
 
-// One that could not be read again is not written.
+// A cookie that could not be read again is not written.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {
@@ -132,8 +132,8 @@ std::uint64_t Session::expires() const {
 namespace signalbox::lb {
 namespace {
 
-// Keeps those of this thread. A call may end on another one, and after this one has let go of all
-// it had.
+// Keeps the ended Sessions of this thread. A call may end on another thread, and after that thread
+// has destroyed its keeper.
 class SpareKeeper {
  public:
   ~SpareKeeper() {

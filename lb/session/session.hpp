@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session — what one call of a session keeps, from its filters to its end (gRFC A55).
+// Session — the data of one call's session, from its filters to its end (gRFC A55).
 //
 //   stateful_session: begin() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
 //                                     │   ├─ read() ◀─ unless it knows the cookie ◀─┤
 //                                     │   └─ settle() ◀─ Affinity ◀────────────────┘
 //                                     └▶ the Set-Cookie of its response, or none
 //
-// It stays for all picks of the call, and outlives the configuration that its cookie is of: what it
-// needs of that it copies. Sessions that have ended are kept by the thread, with their memory, for
-// the calls to come: a pick allocates nothing.
+// A Session stays for all picks of the call, and outlives the configuration of its cookie: it
+// copies what it needs of that. Each thread keeps ended Sessions, with their memory, for later
+// calls, so a pick allocates nothing.
 //
 // Invariants
-//   S1  A Set-Cookie is there exactly while the pick is complete, and says where that went.
-//   S2  Whatever a cookie says, the picker gets no more of it than a text to look up (A55-18).
+//   S1  A Set-Cookie exists only while the pick is complete, and names the endpoint of the pick.
+//   S2  Whatever a cookie says, the picker gets only a text to look up (A55-18).
 
 #pragma once
 
@@ -43,26 +43,27 @@
 
 namespace signalbox::lb {
 
-/// What the sessions of one target need of the world outside.
+/// The inputs of one target's sessions from outside.
 struct SessionTerms {
   /// "xds:///orders": a sealed cookie of one target is of no use for another.
   std::string target;
-  /// The time, asked for calls of sessions alone. Unset: it stands still.
+  /// The clock, read only for calls with sessions. Unset: time stands still.
   std::function<Instant()> now = nullptr;
   CookieSealPtr seal = nullptr;  ///< Null: cookies are plain, as gRPC and Envoy have them.
-  bool accepts_plain = false;    ///< Where there is a seal, while clients still have plain ones.
-  /// In which form plain cookies are written; every form is read (A55-45).
+  /// With a seal: accept plain cookies too, while clients still have them.
+  bool accepts_plain = false;
+  /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the end of cookies of Envoy's form. Unset: they have none.
+  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: they have none.
   std::function<std::uint64_t()> unix_seconds = nullptr;
-  /// Told of cookies that are not used, by the calls' own threads: at most once in kWarnInterval.
-  /// Must neither block nor throw. Unset: nobody is told.
+  /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
+  /// Must neither block nor throw. Unset: no warnings.
   std::function<void(const std::string& text)> warn = nullptr;
 
   static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 };
 
-/// A configured cookie as the filter has it at hand.
+/// A configured cookie, as the filter needs it.
 class CompiledCookie {
  public:
   CompiledCookie(const SessionCookie& cookie, bool strict);
@@ -76,7 +77,7 @@ class CompiledCookie {
   /// At most 2^32 - 1; 0: none.
   std::uint32_t ttl_seconds() const { return ttl_seconds_; }
 
-  /// The name, then attributes_of(): what a session copies.
+  /// The name, then attributes_of(). Sessions copy this text.
   const std::string& text() const { return text_; }
 
  private:
@@ -87,10 +88,10 @@ class CompiledCookie {
   bool is_strict_;
 };
 
-/// A text in memory of its own, which it does not ask for as long as the text is of usual length.
+/// A text in memory of its own. A text of usual length needs no allocation.
 class KeptText {
  public:
-  /// Precondition: it is somewhere, even if it is empty.
+  /// Precondition: `text` points somewhere, even if it is empty.
   void assign(absl::string_view text) {
     size_ = text.size();
     if (size_ <= short_.size()) [[likely]] {
@@ -104,14 +105,14 @@ class KeptText {
     return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
   }
 
-  /// What it has asked for.
+  /// The bytes that it has allocated.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
   void assign_long(absl::string_view text);
 
   std::size_t size_ = 0;
-  std::array<char, 120> short_;  // The first size_ mean something, unless they are in long_.
+  std::array<char, 120> short_;  // Only the first size_ are set, unless the text is in long_.
   std::string long_;
 };
 
@@ -120,13 +121,13 @@ class KeptText {
 namespace signalbox {
 
 struct alignas(kCacheLine) Session {
-  /// With the call's cookie as it was found. Both are borrowed until keep(). Precondition: it is
-  /// new.
+  /// Begins with the call's cookie as it was found. Both arguments are borrowed until keep().
+  /// Precondition: the Session is new.
   void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found) {
     begin(config, found, found.value ? CookieKey(*found.value) : CookieKey());
   }
 
-  /// `key`: of the cookie that was found.
+  /// `key`: the key of the cookie that was found.
   void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found, const CookieKey& key) {
     config_ = &config;
     name_size_ = static_cast<std::uint32_t>(config.name().size());
@@ -141,7 +142,7 @@ struct alignas(kCacheLine) Session {
     key_ = is_read_ ? CookieKey() : key;
   }
 
-  /// Copies what begin() was given.
+  /// Copies the arguments of begin().
   void keep() {
     if (config_ == nullptr) return;
     kept_.assign(config_->text());
@@ -150,18 +151,18 @@ struct alignas(kCacheLine) Session {
     config_ = nullptr;
   }
 
-  /// Reads the cookie, if nobody has yet: the hosts that it names. What is wrong with it, if
-  /// anything is, is its flaw from then on.
+  /// Reads the cookie if it is unread, and returns the hosts that it names. Any flaw of the cookie
+  /// is in `flaw` afterwards.
   absl::string_view read();
 
-  /// The cluster that the call's cookie says, perhaps as "cluster:NAME"; empty: none. It has been
-  /// read.
+  /// The cluster of the call's cookie, perhaps as "cluster:NAME"; empty: none. Precondition: the
+  /// cookie has been read.
   absl::string_view cluster() const { return own_.cluster; }
 
-  /// Whether the call's cookie names a host. It has been read.
+  /// Whether the call's cookie names a host. Precondition: the cookie has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
-  /// What the next pick is asked for. `seat`: where the call's cookie may lead; null: nobody knows.
+  /// The wish for the next pick. `seat`: where the call's cookie may lead; null: unknown.
   SessionArgs wish(Instant now, const Seat* seat = nullptr) {
     SessionArgs args{
         .hosts = own_.hosts, .strict = strict_ && (!is_read_ || has_cookie()), .now = now};
@@ -177,8 +178,8 @@ struct alignas(kCacheLine) Session {
     return args;
   }
 
-  /// What has become of the wish, where nothing was picked before, or forget() said so: counts it,
-  /// and writes the Set-Cookie if there is to be one (A55-21, A55-24).
+  /// Counts the result of the wish, and writes the Set-Cookie if there is to be one (A55-21,
+  /// A55-24). Precondition: nothing was picked before, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -190,10 +191,10 @@ struct alignas(kCacheLine) Session {
     }
   }
 
-  /// The endpoint has seen the call: if it is tried again, then there (A55-37).
+  /// The endpoint has seen the call. A retry wishes for the same endpoint (A55-37).
   void reached();
 
-  /// Nothing is picked any more.
+  /// The pick is given up.
   void forget() {
     set_cookie_.clear();
     has_moved_ = false;
@@ -205,23 +206,24 @@ struct alignas(kCacheLine) Session {
   /// The name of its cookie.
   absl::string_view name() const { return text().substr(0, name_size_); }
 
-  /// It is as if it were new, but for its memory.
+  /// Makes the Session as new, but keeps its memory.
   void clear();
 
-  /// What it takes beside itself.
+  /// The bytes that it has allocated.
   std::size_t memory() const;
 
-  /// Whose it is. Set by who makes it and by who picks, and good as long as they look.
+  /// The terms of its target. Set by make_session() and by each pick, and good only while these
+  /// run.
   const lb::SessionTerms* terms = nullptr;
-  Session* next_spare = nullptr;  ///< Of those that have ended.
-  /// Of its cookie, if somebody still has to hear of it.
+  Session* next_spare = nullptr;  ///< In the thread's list of ended Sessions.
+  /// The cookie's flaw, until it is told.
   std::optional<lb::CookieFlaw> flaw;
 
  private:
-  // The configured cookie's name and attributes.
+  // The name and the attributes of the configured cookie.
   absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
 
-  // Where the picker does not say that it went just where the cookie says.
+  // For a picker that does not say that the call went just where the cookie says.
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
@@ -229,29 +231,29 @@ struct alignas(kCacheLine) Session {
   std::optional<lb::CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster);
-  // Of a cookie of Envoy's form that is written now; 0: never.
+  // The expiry of a cookie in Envoy's form that is written now; 0: never.
   std::uint64_t expires() const;
 
-  // First what every call needs: it is on few cache lines.
+  // The fields that every call needs come first: they are on few cache lines.
   const lb::CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
-  absl::string_view value_;                     // Of the call's cookie, until then as its own.
+  absl::string_view value_;                     // Of the call's cookie; borrowed until keep().
   std::uint32_t name_size_ = 0;
   std::uint32_t ttl_seconds_ = 0;  // Of the configured cookie.
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;   // Its cookie is good, but plain, or sealed with an old key.
-  bool is_counted_ = false;    // Its Set-Cookie.
+  bool is_outdated_ = false;   // The cookie is good, but plain, or sealed with an old key.
+  bool is_counted_ = false;    // The Set-Cookie is counted.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
-  bool is_elsewhere_ = false;  // hosts_ are wished for, and not those of the cookie.
+  bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
   CookieKey key_;              // Of value_.
-  lb::CookieHost own_;         // In decoded_; without hosts: it has no cookie that could be used.
+  lb::CookieHost own_;         // In decoded_; without hosts: there is no usable cookie.
   lb::KeptText kept_;
   lb::KeptText kept_value_;
   std::string set_cookie_;
-  std::string decoded_;  // The call's cookie.
-  std::string hosts_;    // Of the endpoint picked last, where these are not own_.hosts.
-  std::string host_;     // What a Set-Cookie says; so are the next two.
+  std::string decoded_;  // The call's cookie, decoded.
+  std::string hosts_;    // Of the endpoint picked last, when they differ from own_.hosts.
+  std::string host_;     // A text for a Set-Cookie; so are the next two.
   std::string purpose_;
   std::string encoded_;
 };
@@ -260,7 +262,7 @@ struct alignas(kCacheLine) Session {
 
 namespace signalbox::lb {
 
-/// The hosts that the session's cookie names, which is read for that if nobody has yet.
+/// The hosts that the session's cookie names. Reads the cookie first if it is unread.
 inline absl::string_view hosts_of(const SessionArgs& session) {
   return session.unread != nullptr ? session.unread->read() : session.hosts;
 }
@@ -271,12 +273,12 @@ struct GiveBack {
 
 using SessionPtr = std::unique_ptr<Session, GiveBack>;
 
-/// Those that have ended, for the calls to come.
+/// Ended Sessions, for later calls.
 struct SpareSessions {
   Session* first = nullptr;
   std::size_t count = 0;
 
-  /// Asks for what a pick writes and reads of the next one.
+  /// Prefetches what a pick writes and reads of the next Session.
   void prefetch() const {
     if (first == nullptr) return;
     __builtin_prefetch(first, 1);
@@ -291,10 +293,10 @@ struct SpareSessions {
   }
 };
 
-/// Of the calling thread. Constant-initialised, so that asking for it is no call.
+/// Those of the calling thread. Constant-initialised, so that access needs no call.
 inline constinit thread_local SpareSessions spare_sessions;
 
-/// One that a call of this thread had before, or another.
+/// A spare Session of this thread, or a new one.
 inline SessionPtr make_session(const SessionTerms& terms) {
   Session* const known = spare_sessions.take();
   SessionPtr session(known != nullptr ? known : new Session);
@@ -302,9 +304,9 @@ inline SessionPtr make_session(const SessionTerms& terms) {
   return session;
 }
 
-/// How many of those that have ended a thread keeps.
+/// The most ended Sessions that a thread keeps.
 inline constexpr std::size_t kSpareSessions = 256;
-/// Of these none that has more memory than that; others are not kept.
+/// The most memory of an ended Session that is kept, in bytes.
 inline constexpr std::size_t kLargestSpare = std::size_t{2} << 10U;
 
 /// The sessions of one target, for its routers. Thread-safe.
@@ -316,8 +318,8 @@ class Sessions {
 
   Instant now() const { return terms_.now ? terms_.now() : Instant(); }
 
-  /// Tells what an operator should know of the call's cookie, if it is time for that (A55-17). Not
-  /// to be called in a read section.
+  /// Tells an operator about the flaw of the call's cookie, unless a flaw was told lately (A55-17).
+  /// Not to be called in a read section.
   void tell_flaw(Session& session) const {
     if (session.flaw) [[unlikely]]
       warn_of(*std::exchange(session.flaw, std::nullopt), session.name());

@@ -13,7 +13,7 @@
 namespace signalbox::lb {
 namespace {
 
-// What stands before the first `separator`, which is taken off `text` with it.
+// Takes the text before the first `separator`, and the separator, off `text`.
 absl::string_view take_until(absl::string_view& text, char separator) {
   const std::size_t end = find_byte(text, separator);
   const absl::string_view taken = text.substr(0, end);
@@ -21,7 +21,7 @@ absl::string_view take_until(absl::string_view& text, char separator) {
   return taken;
 }
 
-// Decimal, of 1 to `most_digits` digits.
+// A decimal number of 1 to `most_digits` digits.
 std::optional<unsigned> number_in(absl::string_view text, std::size_t most_digits) {
   if (text.empty() || text.size() > most_digits) return std::nullopt;
   unsigned number = 0;
@@ -50,8 +50,8 @@ bool is_group(absl::string_view text) {
   });
 }
 
-// How many of the eight groups these are, with colons between them; nullopt: they are none. Of the
-// last ones an IPv4 address may take the place of two.
+// The number of IPv6 groups in the text, with colons between them; nullopt: it has other parts. An
+// IPv4 address at the end counts as two groups.
 std::optional<int> groups_in(absl::string_view text, bool may_end_with_ipv4) {
   if (text.empty()) return 0;
   int groups = 0;
@@ -76,7 +76,7 @@ bool is_ipv6(absl::string_view text) {
 
 constexpr absl::string_view kClusterPrefix = "cluster:";
 
-// gRPC's form. Whatever follows the first ';' is the cluster. nullopt: it is done.
+// gRPC's form. Everything after the first ';' is the cluster. nullopt: success.
 std::optional<CookieFlaw> parse_grpc_form(absl::string_view text, CookieHost& host) {
   const absl::string_view hosts = take_until(text, ';');
   absl::string_view rest = hosts;

@@ -4,8 +4,8 @@
 //
 //   override_host's picker ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ tiered's picker: in which leaf?
 //
-// What it says is what the picker would do: a call that is sent to the best leaf goes to its host
-// there, or waits for it.
+// The promise is what the picker would do: a call that is sent to the leaf with the best promise
+// goes to its host there, or waits for it.
 
 #pragma once
 
@@ -15,22 +15,22 @@
 
 namespace signalbox {
 
-/// What a cluster can do for the hosts of a cookie, the better the later (A75-41 … 48).
+/// What a cluster can do for the hosts of a cookie; later values are better (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
-  kUnknown,     ///< Its endpoints do not have the address.
-  kUnfit,       ///< They do, and no call may go there, or it cannot be reached.
-  kUnheld,      ///< A call waits until it is acquired and connected.
-  kConnecting,  ///< A call waits for it.
-  kIdle,        ///< A call has it connected, and waits.
-  kReady        ///< It takes a call at once.
+  kUnknown,     ///< No endpoint has the address.
+  kUnfit,       ///< An endpoint has it, but no call may go there, or it cannot be reached.
+  kUnheld,      ///< A call waits until the host is acquired and connected.
+  kConnecting,  ///< A call waits for the connection.
+  kIdle,        ///< A call asks for the connection, and waits.
+  kReady        ///< The host takes a call at once.
 };
 
-/// Lives as long as the picker that it is of. Asked by picks: lock-free, allocates nothing.
+/// Lives as long as its picker. Picks ask it: lock-free, allocates nothing.
 class SessionHosts {
  public:
   virtual ~SessionHosts() = default;
 
-  /// The best that is known of these: "ip:port", or several with commas between them (A61).
+  /// The best promise for these hosts: "ip:port", or several with commas between them (A61).
   virtual HostPromise promise(absl::string_view hosts) const = 0;
 };
 

@@ -19,7 +19,7 @@ void StatefulSession::explain(FilterCall& call, PickTrace& trace) const {
   decide(call, Telling{trace});
 }
 
-// Where the route has one cluster, its cookie is read by whoever wants to know what it says.
+// On a route with one cluster the cookie is read later, by the code that needs its content.
 template <typename Sink>
 void StatefulSession::decide(FilterCall& call, const Sink& sink) const {
   if (!path_matches(call.path(), cookie_.path()))

@@ -8,7 +8,7 @@
 //   no cookie, or none that can be used ─▶ the call is picked as any, and gets one (A55-16, 17)
 //   its cookie's host ─▶ the picker looks it up        its cluster ─▶ if the route has it (A55-19)
 //
-// What becomes of it is override_host's to say, and the router's to write: lb/session/session.
+// override_host decides about the wish, and the router writes the response: lb/session/session.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// health_check_core — when one address is probed, and what its health checks make of it.
+// health_check_core — when one address is probed, and the result of its health checks.
 //
 //   health_checker ─▶ HealthChecksBegun ─▶ [HealthCheckCore] ─▶ StartProbe ─▶ prober
 //                     ProbeEnded ─────────▶                  ─▶ ReportHealth ─▶ subchannel map
@@ -11,20 +11,20 @@
 //                 └── failed, refused ─────────────────────────────────────────────────▶
 //
 // Invariants
-//   K1  The first probe of a check decides at once, whatever the thresholds. Until then it is
-//       unknown, and the endpoint fit for all that is known.
-//   K2  The endpoint is fit while no check finds it unfit; the first that does says why. The first
-//       time that it is known, and each time that it changes, it is told.
-//   K3  Of a check at most one probe is under way. The next begins an interval after it ended, and
-//       up to interval_jitter and up to interval_jitter_percent of the interval later; the first
-//       within initial_jitter of the beginning.
-//   K4  Whatever is configured, no pause between probes is shorter than kShortestPause, and none
-//       is longer than kLongestPause: any sum of times can be told to a clock.
+//   K1  The first probe of a check decides at once, whatever the thresholds. Until then the verdict
+//       is unknown, and the endpoint counts as fit.
+//   K2  The endpoint is fit while no check finds it unfit; the first check that does gives the
+//       reason. The result is told when it is first known, and each time that it changes.
+//   K3  A check has at most one probe under way. The next probe begins an interval after the last
+//       one ended, and up to interval_jitter and up to interval_jitter_percent of the interval
+//       later. The first probe begins within initial_jitter of the beginning.
+//   K4  Whatever is configured, no pause between probes is shorter than kShortestPause, and none is
+//       longer than kLongestPause: a clock can represent any sum of times.
 //   K5  A probe that could not be made says nothing.
 //   K6  A late answer and a late timer mean nothing.
 //
-// Source: Envoy's health checking, but for K1 (there, who has not been probed gets no calls) and
-// the intervals that hold for edges and for clusters without traffic.
+// Source: Envoy's health checking, except for K1 (in Envoy an endpoint that was not probed gets no
+// calls) and for the intervals of edges and of clusters without traffic.
 
 #pragma once
 
@@ -39,9 +39,9 @@
 namespace signalbox::lb {
 
 struct HealthCheckOptions {
-  ClusterName cluster;     ///< Label of what is observed.
+  ClusterName cluster;     ///< The label of observations.
   HealthChecksPtr checks;  ///< Neither null nor empty.
-  std::uint64_t seed = 0;  ///< All of its chance.
+  std::uint64_t seed = 0;  ///< The source of all its draws.
 };
 
 class HealthCheckCore {
@@ -56,12 +56,12 @@ class HealthCheckCore {
  private:
   enum class Verdict : std::uint8_t { kUnknown, kFit, kUnfit };
 
-  /// Of one check.
+  /// The state of one check.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< Probes in turn that spoke against the verdict.
-    std::string why;            ///< It is unfit.
-    std::uint64_t number = 0;   ///< Of the last timer, and of the probe behind it.
+    std::uint32_t against = 0;  ///< Probes in a row that spoke against the verdict.
+    std::string why;            ///< The reason why it is unfit.
+    std::uint64_t number = 0;   ///< The number of the last timer, and of the probe after it.
     bool is_probing = false;
   };
 

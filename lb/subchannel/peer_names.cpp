@@ -34,7 +34,8 @@ absl::string_view kind_name(Kind kind) {
   return "safe_regex";
 }
 
-// Certificates are the peer's: no more of them is told than people read, and nothing unprintable.
+// Certificates are the peer's: the text has no more of them than people read, and nothing
+// unprintable.
 std::string quoted(absl::string_view name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestNameTold)), "\"");
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// peer_names — whether a server's certificate has a name that its cluster asks for (gRFC A29).
+// peer_names — whether a server's certificate has a name that its cluster allows (gRFC A29).
 //
 //   UpstreamTls::subject_alt_names ─▶ [PeerNameCheck] ◀─ names of the certificate, each handshake
 //                                           └▶ OK, or why there is no connection
 //
-// One name that one matcher allows is enough; without matchers no name is asked for. A DNS name is
-// compared with an exact matcher as DNS names are: without regard to case or to a last dot, and
-// "*." stands for one label. All else is compared as text.
+// One name that one matcher allows is enough. Without matchers names are not checked. An exact
+// matcher compares DNS names as DNS does: case and a last dot do not matter, and "*." stands for
+// one label. Everything else is compared as text.
 //
 // Source: gRFC A29 (server authorization), as C-core and grpc-go match; RFC 6125, section 6.4.3.
 
@@ -33,12 +33,12 @@ struct PeerNames {
 /// Whether `pattern`, a DNS name in a certificate, stands for the host `name`.
 bool matches_dns_name(absl::string_view pattern, absl::string_view name);
 
-/// Immutable, so any thread may ask at any time.
+/// Immutable; any thread may call it at any time.
 class PeerNameCheck {
  public:
   explicit PeerNameCheck(const std::vector<TextMatcher>& allowed);
 
-  /// UNAUTHENTICATED where no name is allowed; the text has the names and the matchers.
+  /// UNAUTHENTICATED when no name is allowed; the text has the names and the matchers.
   absl::Status check(const PeerNames& names) const;
 
  private:

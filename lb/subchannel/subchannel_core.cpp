@@ -11,8 +11,8 @@
 
 namespace signalbox::lb {
 
-// What an overload does not name is dropped, by design: late answers of an attempt that was given
-// up are ordinary, not errors.
+// The handlers drop events that do not fit the state, by design: late answers of an attempt that
+// was given up are ordinary, not errors.
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;

@@ -19,16 +19,16 @@
 // Invariants
 //   B1  Every change of state is told by exactly one NotifyState, in order.
 //   B2  The n-th back-off in a row is min(initial·multiplierⁿ⁻¹, max), give or take `jitter`,
-//       counted from the *beginning* of its attempt, as gRPC's connection back-off is. A
-//       connection that came about starts the row anew.
-//   B3  For each Connected there is one DropConnection: at once if the attempt was given up,
-//       else when the connection closes.
-//   B4  A request during Backoff is not remembered: who still wants a connection asks again when
-//       told IDLE.
-//   B5  An address that has been READY comes back, as a rule: its process is started again. While
-//       few fail (ConnectRequested::may_hurry) its row begins at `lost` and grows by
-//       `lost_multiplier`, so that it is found within a third of the time that it was away. Once
-//       it may not hurry any more, the next back-off is at least `initial`.
+//       counted from the *beginning* of its attempt, as in gRPC's connection back-off. A successful
+//       connection starts the row anew.
+//   B3  For each Connected there is one DropConnection: at once if the attempt was given up, else
+//       when the connection closes.
+//   B4  A request during Backoff is not remembered. A holder that still wants a connection asks
+//       again when it is told IDLE.
+//   B5  An address that has been READY usually comes back, because its process is started again.
+//       While few addresses fail (ConnectRequested::may_hurry), the row begins at `lost` and grows
+//       by `lost_multiplier`. So the address is found within a third of the time that it was away.
+//       Once it may not hurry any more, the next back-off is at least `initial`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 
@@ -46,12 +46,12 @@ struct SubchannelOptions {
   SubchannelSettings settings;
   Duration initial_backoff = std::chrono::seconds(1);
   double multiplier = 1.6;
-  /// See B5; no less than initial_backoff: there is no hurry.
+  /// See B5. When this is initial_backoff or more, there is no hurry.
   Duration lost_backoff = std::chrono::milliseconds(200);
   double lost_multiplier = 1.3;
   double jitter = 0.2;
   Duration max_backoff = std::chrono::seconds(120);
-  std::uint64_t seed = 0;  ///< All of its chance.
+  std::uint64_t seed = 0;  ///< The source of all its draws.
 };
 
 class SubchannelCore {
@@ -60,14 +60,14 @@ class SubchannelCore {
 
   SubchannelEffects step(const SubchannelEvent& event, Instant now);
 
-  /// As last told.
+  /// The state that was told last.
   ConnectivityState state() const;
 
  private:
   struct Idle {};
 
   struct Connecting {
-    Instant retry_at;  ///< No further attempt before (B2).
+    Instant retry_at;  ///< No further attempt before this time (B2).
   };
 
   /// Back-offs are not cut to whole ticks from attempt to attempt.
@@ -88,14 +88,14 @@ class SubchannelCore {
   void on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects);
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
-  /// How long the back-off lasts if the attempt that begins now fails.
+  /// The length of the back-off, if the attempt that begins now fails.
   Duration next_backoff(bool may_hurry);
   void notify(SubchannelEffects& effects) const;
 
   SubchannelOptions options_;
-  std::uint64_t attempt_ = 0;  ///< The newest; Connecting and Ready are about this one.
+  std::uint64_t attempt_ = 0;  ///< The newest attempt; Connecting and Ready are about this one.
   bool has_been_ready_ = false;
-  Ticks backoff_{};  ///< The last one in this row, without jitter; 0: none yet.
+  Ticks backoff_{};  ///< The last back-off of this row, without jitter; 0: none yet.
   std::variant<Idle, Connecting, Ready, Backoff> state_;
 };
 

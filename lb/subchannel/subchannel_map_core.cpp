@@ -34,7 +34,7 @@ std::size_t index(HealthJudge judge) {
   return static_cast<std::size_t>(judge);
 }
 
-// The addresses of which the two tables say different things.
+// The addresses for which the two tables differ.
 std::vector<Address> differences(const UnhealthyEndpoints* before, const UnhealthyEndpoints* now) {
   static const UnhealthyEndpoints kNone;
   const UnhealthyEndpoints& left = before == nullptr ? kNone : *before;
@@ -64,7 +64,7 @@ Address with_port(const Address& address, std::uint32_t port) {
   return Address(absl::StrCat(address.str().substr(0, address.str().rfind(':') + 1), port));
 }
 
-// nullopt: it is not probed.
+// nullopt: the address is not probed.
 std::optional<StartHealthChecks> probes_of(const SubchannelSettings& settings,
                                            const Address& address) {
   if (settings.health_checks == nullptr) return std::nullopt;
@@ -104,7 +104,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   if (party == nullptr) return;
   const SessionHost* const for_sessions = session_host(event.address);
   if (is_keeper(*party)) {
-    if (for_sessions == nullptr) return;  // Gone meanwhile (A75-38).
+    if (for_sessions == nullptr) return;  // The address has left the table (A75-38).
     const auto held = entries_.find(event.address);
     if (held != entries_.end() && !held->second.holds.empty() &&
         held->second.holds.front() != party)
@@ -175,7 +175,7 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // For those to come; who lives keeps his, but for I7 and I10.
+  // New subchannels get these settings. Living subchannels keep theirs, except for I7 and I10.
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
   probe_anew(before, effects);
@@ -214,7 +214,7 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Told only where there is a connection whose calls somebody else counts now.
+// Told only where a READY connection has a new tracker.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -223,7 +223,7 @@ void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& 
     if (tracker_in(before.get(), address) != tracker_in(trackers_.get(), address))
       changed.push_back(address);
   }
-  std::ranges::sort(changed);  // I5: not as they are hashed.
+  std::ranges::sort(changed);  // I5: not in the order of the hash table.
   for (const Address& address : changed)
     notify(address, entries_.at(address), effects);
 }
@@ -260,7 +260,7 @@ void SubchannelMapCore::on(const SessionsKept& event, SubchannelMapEffects& effe
   end_holds(*party, [&](const Address& address) {
     return session_host(address) == nullptr || entries_.at(address).holds.size() > 1;
   });
-  party->live.merge(party->orphaned);  // Taken again.
+  party->live.merge(party->orphaned);  // The successor takes its holds again.
   recount_all(*event.marks);
   const bool knows_them =
       before && before->party == party && before->incarnation == event.keeper.incarnation;
@@ -290,8 +290,8 @@ void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
   effects.push_back(ArmSweeper{});
 }
 
-// Of what is new in its table. That nobody holds an address is no news, unless something that was
-// said before of the same one may still be under way.
+// Tells the keeper about the addresses that are new in its table. An address without a subchannel
+// is no news, unless an earlier report of the same address may still be under way.
 void SubchannelMapCore::tell_keeper(const SessionMarks* known,
                                     SubchannelMapEffects& effects) const {
   std::vector<Address> news;
@@ -299,7 +299,7 @@ void SubchannelMapCore::tell_keeper(const SessionMarks* known,
     if (known != nullptr ? !known->contains(address) : entries_.contains(address))
       news.push_back(address);
   }
-  std::ranges::sort(news);  // I5: not as they are hashed.
+  std::ranges::sort(news);  // I5: not in the order of the hash table.
   for (const Address& address : news)
     tell_keeper_of(address, effects);
 }
@@ -339,7 +339,7 @@ bool SubchannelMapCore::is_in_use(const SessionHost& host) const {
   return host.mark->used_after(now_ - keeper_->idle_timeout);
 }
 
-// Precondition: nobody holds it. Whether the keeper does now.
+// Precondition: the address has no holder. Returns whether the keeper holds it now.
 bool SubchannelMapCore::take_for_sessions(const Address& address) {
   const SessionHost* const host = session_host(address);
   if (host == nullptr || !is_in_use(*host)) return false;
@@ -359,7 +359,8 @@ std::int64_t SubchannelMapCore::held_for_sessions() const {
 
 // --- parties ---
 
-// The party of a holder who may still speak; null if a later incarnation spoke, or it has gone.
+// The party of a holder that may still act; null if a later incarnation acted, or the holder is
+// gone.
 SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   const auto [found, is_new] = parties_.try_emplace(holder.path);
   Party& party = found->second;
@@ -369,7 +370,7 @@ SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   }
   if (holder.incarnation < party.incarnation) return nullptr;
   if (holder.incarnation > party.incarnation) {
-    if (party.present) orphan_all(party);  // The successor is here before the news of the death.
+    if (party.present) orphan_all(party);  // The successor came before the news of the death.
     party.incarnation = holder.incarnation;
     party.present = true;
   }
@@ -393,7 +394,7 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   if (found->second.holds.empty()) unheld_.push_back(address);
 }
 
-// A whole generation after a holder went, nothing of it is under way any more.
+// A whole generation after a holder went, no event of it is under way any more.
 void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
   const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();
@@ -434,12 +435,12 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   std::vector<Address> all;
   for (const auto& [address, entry] : entries_)
     all.push_back(address);
-  std::ranges::sort(all);  // I5: not as they are hashed.
+  std::ranges::sort(all);  // I5: not in the order of the hash table.
   return all;
 }
 
-// I7. To their holders it is as if the servers had closed their connections. Those of an IDLE one
-// are told too: what they asked of it may have been under way, and be lost.
+// I7. To holders it is as if the servers had closed their connections. Holders of an IDLE
+// subchannel are told too: their requests to it may have been under way, and be lost.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -506,7 +507,7 @@ SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Ent
   return change;
 }
 
-// Null: the judge does not find it unfit.
+// Null: the judge does not find the endpoint unfit.
 const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
                                                   const Address& address,
                                                   const Entry& entry) const {
@@ -517,7 +518,7 @@ const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
   return found == table->end() ? nullptr : &found->second;
 }
 
-// The first judge that finds the endpoint unfit says why; null: nobody does.
+// The reason of the first judge that finds the endpoint unfit; null: no judge does.
 const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
                                                   const Entry& entry) const {
   const absl::Status* const ejection = verdict_of(HealthJudge::kOutlierDetection, address, entry);

@@ -8,13 +8,14 @@
 //                                            ▲──────────────────── SweepDone ──────────┘
 //
 // Invariants
-//   W1  The first sweep comes an idle timeout after the first IdleTimeoutSet, each later one when
-//       the map said that an endpoint may be idle (A75-30); both no sooner than kShortestPause, so
-//       that sweeps are at least so far apart (A75-31), whatever the idle timeout: it may be 0.
+//   W1  The first sweep comes an idle timeout after the first IdleTimeoutSet. Each later sweep
+//       comes when the map said that an endpoint may be idle (A75-30). Each wait is at least
+//       kShortestPause, so that sweeps are at least so far apart (A75-31), whatever the idle
+//       timeout: it may be 0.
 //   W2  Another idle timeout may bring the next sweep forward, never push it back (D14).
-//   W3  No wait is longer than kLongestPause: a sweep too many is harmless, and any sum of times
-//       can be told to a clock.
-//   W4  A timer that was replaced, and an answer that nobody asked for, mean nothing.
+//   W3  No wait is longer than kLongestPause: a sweep too many is harmless, and a clock can
+//       represent any sum of times.
+//   W4  A timer that was replaced, and an answer that was not asked for, mean nothing.
 
 #pragma once
 
@@ -39,9 +40,9 @@ class SweepCore {
   void on(const TimerFired& event, Instant now, SweepEffects& effects);
   void wait(Duration pause, Instant now, SweepEffects& effects);
 
-  bool is_sweeping_ = false;    ///< The map was asked, and has not answered.
-  Instant last_{};              ///< When it was asked last.
-  std::optional<Instant> due_;  ///< Of the next sweep; nullopt: none is awaited.
+  bool is_sweeping_ = false;    ///< The map was asked to sweep, and has not answered.
+  Instant last_{};              ///< When the map was last asked.
+  std::optional<Instant> due_;  ///< The time of the next sweep; nullopt: none is planned.
   std::uint64_t timers_ = 0;
 };
 

@@ -15,16 +15,16 @@ namespace signalbox {
 
 enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
 inline constexpr std::size_t kPickOutcomes = 4;
-/// What became of an attempt that failed with a code that its route's retry policy names: another
-/// follows, or why none does (gRFC A6).
+/// The result of an attempt that failed with a code of its route's retry policy: another attempt
+/// follows, or the reason why none does (gRFC A6).
 enum class RetryResult : std::uint8_t {
   kRetried,
   kExhausted,   ///< It was the last of max_attempts.
-  kThrottled,   ///< Too many calls of the target fail.
-  kPushedBack,  ///< The server asked for none.
+  kThrottled,   ///< Too many of the target's calls fail.
+  kPushedBack,  ///< The server asked for no retry.
   kCommitted,   ///< Response headers had come.
-  kTooLarge,    ///< The request is beyond the limit of what is kept.
-  kTooLate,     ///< It would begin after the call's deadline.
+  kTooLarge,    ///< The request is larger than what is kept.
+  kTooLate,     ///< The next attempt would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;
 /// Why a session's call is answered with a cookie.
@@ -44,7 +44,7 @@ class CallStats {
 
   void count_started() const { counters_.add(kStarted, 1); }
 
-  /// `code`: a gRPC status code; what is out of range counts as UNKNOWN.
+  /// `code`: a gRPC status code; a code out of range counts as UNKNOWN.
   void count_completed(int code) const {
     const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
     counters_.add(kCompleted + static_cast<std::size_t>(known ? code : 2), 1);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallTracker — what counts a call while it runs: circuit breaker, outliers, calls in flight.
+// CallTracker — counts a call while it runs: circuit breaker, outliers, calls in flight.
 //
 //   Picker ─▶ PickResult::trackers ─▶ router: begun() ─▶ Tracking, kept by the call ─▶ ended()
 //
-// A picker that completes names its trackers, the innermost first; whoever wraps it adds its own.
-// The router begins them inside the read section, so that they outlive picker and policy (each is
-// Tracked). begun() and ended() are called once each per call, on any threads.
+// A picker that completes names its trackers, the innermost first; each wrapping picker adds its
+// own. The router begins the trackers inside the read section. Each tracker is Tracked, so it
+// outlives picker and policy. begun() and ended() are called once each per call, on any thread.
 //
-// One of them may be a gate: it is asked when all else is settled, and may turn the call away.
+// One tracker may be a gate. The router asks the gate last, and the gate may turn the call away.
 
 #pragma once
 
@@ -28,7 +28,7 @@ namespace signalbox {
 
 /// How a call ended, as the data plane saw it.
 struct CallEnd {
-  /// gRPC's status code; nullopt: it never reached the endpoint, and says nothing about it.
+  /// gRPC's status code; nullopt: the call never reached the endpoint, and says nothing about it.
   std::optional<int> code;
 };
 
@@ -42,18 +42,18 @@ class CallTracker : public Tracked {
 
 using CallTrackerPtr = std::shared_ptr<const CallTracker>;
 
-/// Lets a number of calls run at a time (A32). Asked by the router, for a pick that is complete and
-/// before anybody begins: so the number is exact, and a place is never taken for a call that waits
-/// or fails.
+/// Limits the number of calls that run at a time (A32). The router asks the gate for a complete
+/// pick, before any tracker begins. So the limit is exact, and a call that waits or fails never
+/// takes a place.
 class CallGate : public CallTracker {
  public:
-  /// Whether the call may run; it is inside then, until ended(). Lock-free, allocates nothing.
+  /// Whether the call may run. Such a call is inside until ended(). Lock-free, allocates nothing.
   virtual bool enter() const noexcept = 0;
 
-  /// Counts a call that was turned away, and says why: what it is dropped with.
+  /// Counts a call that was turned away, and returns the status that the call is dropped with.
   virtual absl::Status refuse() const = 0;
 
-  /// How many may be inside.
+  /// The most calls that may be inside.
   virtual std::uint32_t limit() const = 0;
 
   /// Whether a call would be turned away now.
@@ -67,21 +67,21 @@ class TrackerList {
  public:
   static constexpr std::size_t kMost = 6;
 
-  /// False, and nothing is added, beyond kMost.
+  /// Returns false, and adds nothing, beyond kMost.
   bool add(const CallTracker& tracker) {
     if (size_ == kMost) return false;
     trackers_[size_++] = &tracker;
     return true;
   }
 
-  /// As add(). Of two gates the second is refused: a call passes one cluster.
+  /// As add(). A second gate is refused, because a call passes one cluster.
   bool add_gate(const CallGate& gate) {
     if (gate_ != nullptr || !add(gate)) return false;
     gate_ = &gate;
     return true;
   }
 
-  /// Null: the call may run.
+  /// Null: no gate, the call may run.
   const CallGate* gate() const { return gate_; }
 
   const CallTracker* const* begin() const { return trackers_.data(); }
@@ -91,10 +91,10 @@ class TrackerList {
  private:
   std::size_t size_ = 0;
   const CallGate* gate_ = nullptr;
-  std::array<const CallTracker*, kMost> trackers_;  // The first size_ mean something.
+  std::array<const CallTracker*, kMost> trackers_;  // Only the first size_ are set.
 };
 
-/// What a call holds of its trackers: begun by construction, ended once. Move-only.
+/// A call's hold on its trackers. Construction begins them; they end once. Move-only.
 class Tracking {
  public:
   Tracking() = default;
@@ -113,7 +113,7 @@ class Tracking {
 
   ~Tracking() { end({}); }
 
-  /// Preconditions: it holds none; the gate, where there is one, has been entered.
+  /// Preconditions: no tracker is held; the gate, if there is one, has been entered.
   void begin(const TrackerList& trackers) {
     for (const CallTracker* tracker : trackers) {
       held_[size_] = {tracker, tracker->use_counter()};
@@ -122,7 +122,7 @@ class Tracking {
     }
   }
 
-  /// Tells each how the call ended; a second time: nobody is left to be told.
+  /// Tells each tracker how the call ended. A second call does nothing.
   void end(const CallEnd& end) {
     while (size_ > 0) {
       const Held held = held_[--size_];
@@ -132,14 +132,14 @@ class Tracking {
   }
 
  private:
-  /// What a Use is, but that nothing has to be done for places that hold none.
+  /// Like a Use, but an empty place costs nothing to destroy.
   struct Held {
     const CallTracker* tracker;
     UseCounter counter;
   };
 
   std::size_t size_ = 0;
-  std::array<Held, TrackerList::kMost> held_;  // The first size_ mean something.
+  std::array<Held, TrackerList::kMost> held_;  // Only the first size_ are set.
 };
 
 }  // namespace signalbox

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DropCounters — where dropped calls are counted for operators.
+// DropCounters — counts dropped calls for operators.
 //
 //   cluster_impl ─▶ drops(), breaker_drops() ─▶ EventCount, kept by its picker ─▶ add()
 //                                               └──────────▶ metrics/exporter ─▶ Prometheus
 //
-// lb/route/fault counts what it does to calls in a FaultCount.
+// lb/route/fault counts its delays and aborts in a FaultCount.
 //
-// Asked when a configuration comes, never on the path of calls. Thread-safe.
+// Called when a configuration comes, never on the path of calls. Thread-safe.
 
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace signalbox {
 
-/// How often one thing happened: add(0, 1) for each time.
+/// Counts events of one kind: add(0, 1) for each event.
 using EventCount = StripedCounters<1>;
 using EventCountPtr = std::shared_ptr<const EventCount>;
 
-/// Calls that were delayed and aborted on purpose (A33): add(kDelayFault, 1) for each.
+/// Counts calls that were delayed and aborted on purpose (A33): add(kDelayFault, 1) for each.
 using FaultCount = StripedCounters<2>;
 using FaultCountPtr = std::shared_ptr<const FaultCount>;
 inline constexpr std::size_t kDelayFault = 0;
@@ -34,10 +34,11 @@ class DropCounters {
  public:
   virtual ~DropCounters() = default;
 
-  /// Calls that the control plane had dropped (EDS drop_overloads); the same count each time.
+  /// Calls that were dropped on the control plane's order (EDS drop_overloads). The same object
+  /// each time.
   virtual EventCountPtr drops(const ClusterName& cluster, absl::string_view category) = 0;
 
-  /// Calls beyond the cluster's limit of concurrent ones; the same count each time.
+  /// Calls beyond the cluster's limit of concurrent calls. The same object each time.
   virtual EventCountPtr breaker_drops(const ClusterName& cluster) = 0;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LeafCalls — where the calls of one leaf below an aggregate are counted (gRFC A75, A89).
+// LeafCalls — counts the calls of one leaf below an aggregate (gRFC A75, A89).
 //
 //   cluster_impl of the leaf ─▶ CallCounters::of_leaf() ─▶ LeafCalls ─▶ PickResult::leaf ─▶ router
 //
 // A call that is routed to an aggregate is counted by the leaf that takes it. Without an aggregate
-// the cluster of the route is the leaf, and no LeafCalls are needed.
+// the route's cluster is the leaf, and no LeafCalls are needed.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace signalbox {
 
-/// Outlives the policies: a call holds the leaf that took it.
+/// Outlives the policies, because a call holds the leaf that took it.
 class LeafCalls final : public Tracked {
  public:
   LeafCalls(ClusterName leaf, std::shared_ptr<const CallStats> stats)
@@ -39,7 +39,7 @@ class LeafCalls final : public Tracked {
   std::shared_ptr<const CallStats> stats_;
 };
 
-/// The counters of one target. Asked when a configuration comes, never on the path of calls.
+/// The call counters of one target. Called when a configuration comes, never on the path of calls.
 /// Thread-safe.
 class CallCounters {
  public:

@@ -6,14 +6,15 @@
 namespace signalbox {
 namespace {
 
-constinit std::atomic<std::uint32_t> free_stripes{(1U << kOwnStripes) - 1};  // A bit for each.
+constinit std::atomic<std::uint32_t> free_stripes{(1U << kOwnStripes) - 1};  // One bit each.
 
 std::size_t shared_stripe() {
   static std::atomic<std::size_t> next{0};
   return kOwnStripes + next.fetch_add(1, std::memory_order_relaxed) % (kStripes - kOwnStripes);
 }
 
-// Gives the thread's own stripe back at its end. Other destructors may still count after this one.
+// Returns the thread's own stripe when the thread ends. Later destructors may still count, on a
+// shared stripe.
 struct Lease {
   explicit Lease(std::size_t stripe) : mine(stripe) {}
 
@@ -30,7 +31,7 @@ struct Lease {
 
 }  // namespace
 
-// Whoever takes a stripe sees all that was counted on it: acquire here, release in ~Lease.
+// A thread that takes a stripe sees all counts on it: acquire here, release in ~Lease.
 std::size_t take_stripe() {
   std::uint32_t free = free_stripes.load(std::memory_order_relaxed);
   while (free != 0) {

@@ -2,16 +2,17 @@
 //
 // Striped counters — counting from many threads without sharing a cache line.
 //
-//   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by whoever collects
+//   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //
-// A stripe is a cache line (or several) of its own; a thread always writes the same stripe. One
-// stripe may go below zero (begun here, finished there); only the sum means something.
+// A stripe is one or several cache lines of its own; a thread always writes the same stripe. A call
+// may begin on one stripe and end on another, so one stripe may fall below zero. Only the sum
+// counts.
 //
 //   stripes:  │ 0 … 7: each of one living thread, as long as there are any │ 8 … 15: shared │
 //
-// Whose stripe nobody else writes counts by a load and a store. A step that is atomic costs twenty
-// times that, and lets nothing overtake it: a pick, which counts four times, would wait each time
-// for all that memory still owes it.
+// A thread that owns its stripe counts by a load and a store. An atomic addition costs twenty times
+// that, and waits for all earlier memory accesses. A pick counts four times, and would wait each
+// time.
 //
 // Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall,
 // so a sum of zero is final (design: reclaiming, removal of clusters).
@@ -26,15 +27,15 @@
 namespace signalbox {
 
 inline constexpr std::size_t kStripes = 16;
-/// The first of them, each for one thread alone. Not more: those who come later share the rest.
+/// The first stripes, each for one thread alone. Further threads share the other stripes.
 inline constexpr std::size_t kOwnStripes = 8;
 inline constexpr std::size_t kCacheLine = 64;
 
-/// The stripe of the calling thread: one of its own until it ends, if one is free; else a shared
-/// one, in turn. Lock-free.
+/// Gives the calling thread a stripe: one of its own until the thread ends, if one is free, else a
+/// shared stripe, in turn. Lock-free.
 std::size_t take_stripe();
 
-/// The stripe of the calling thread + 1; 0: none yet. Constant-initialised, so that reading it is
+/// The stripe of the calling thread + 1; 0: none yet. Constant-initialised, so that a read takes
 /// one instruction and no call.
 inline constinit thread_local std::size_t stripe_taken = 0;
 
@@ -42,7 +43,7 @@ inline std::size_t this_thread_stripe() {
   return stripe_taken != 0 ? stripe_taken - 1 : take_stripe();
 }
 
-/// Adds to a counter that stands in the calling thread's `stripe`.
+/// Adds to a counter in the calling thread's `stripe`.
 inline void add_in_stripe(std::atomic<std::int64_t>& counter,
                           std::size_t stripe,
                           std::int64_t amount) {

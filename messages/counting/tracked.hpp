@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracked, Use — what a call holds while it runs, without a shared reference count.
+// Tracked, Use — a call's hold on an object, without a shared reference count.
 //
 //   pick ─▶ Use (move-only) ─▶ kept by the call ─▶ ~Use
 //
-// A Tracked object is owned by the control plane, through shared_ptr. Once no snapshot can reach
-// it any more, no new Use can begin; its owner then waits until in_use() is false before the
-// object is destroyed (Retirement). So a Use outlives picker, policy and snapshot.
+// The control plane owns a Tracked object through shared_ptr. Once no snapshot can reach the
+// object, no new Use can begin. Retirement destroys the object when in_use() is false. So the
+// object of a Use outlives picker, policy and snapshot.
 
 #pragma once
 
@@ -26,19 +26,19 @@ class Tracked {
 
   virtual ~Tracked() { uses_.give_back(); }
 
-  /// Whether a Use is alive. False is final once no snapshot leads here.
+  /// Whether a Use is alive. False is final once no snapshot leads to the object.
   bool in_use() const { return uses_.sum() != 0; }
 
   std::int64_t uses() const { return uses_.sum(); }
 
-  /// Where the uses are counted, for who keeps it at hand: taking a Use by it reads nothing here.
+  /// The counter of the uses. With a kept counter, a Use can be taken without reading this object.
   UseCounter use_counter() const { return uses_; }
 
  private:
   const UseCounter uses_;
 };
 
-/// Where a Tracked object goes when its last owner has let go of it. Thread-safe, never blocks.
+/// Receives a Tracked object from its last owner. Thread-safe, never blocks.
 class Retirement {
  public:
   virtual ~Retirement() = default;
@@ -47,8 +47,8 @@ class Retirement {
   virtual void retire(std::unique_ptr<const Tracked> object) = 0;
 };
 
-/// A Tracked object that is retired when its last owner lets go. Without a `retirement`, for
-/// tests, it is destroyed there and then.
+/// Makes a Tracked object that is retired when its last owner releases it. Without a `retirement`,
+/// for tests, it is destroyed at once.
 template <typename T, typename... Args>
 std::shared_ptr<const T> make_tracked(const std::shared_ptr<Retirement>& retirement,
                                       Args&&... args) {
@@ -66,7 +66,7 @@ class Use {
 
   explicit Use(const Tracked& tracked) : Use(tracked, tracked.use_counter()) {}
 
-  /// `counter` is that of `tracked`, which is not looked at.
+  /// `counter` is tracked.use_counter(); `tracked` itself is not read.
   Use(const Tracked& tracked, UseCounter counter) : tracked_(&tracked), counter_(counter) {
     counter_.add(1);
   }

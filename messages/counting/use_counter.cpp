@@ -12,7 +12,7 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-// Counters come first, so that the page of stripe 0 is where the block begins.
+// The counters come first, so that the block begins with the page of stripe 0.
 struct alignas(kPage) UseCounter::Block {
   Block() {
     for (auto& word : free)
@@ -20,17 +20,17 @@ struct alignas(kPage) UseCounter::Block {
   }
 
   std::array<Counter, kStripes * kPerBlock> counters{};
-  std::array<std::atomic<std::uint64_t>, kPerBlock / 64> free;  // A bit for each counter.
-  Block* next = nullptr;                                        // Older; set before others see it.
+  std::array<std::atomic<std::uint64_t>, kPerBlock / 64> free;  // One bit for each counter.
+  Block* next = nullptr;  // The next older block; set before other threads see this one.
 };
 
-// Blocks are only ever added, in front: whoever has seen one may walk on from there.
+// Blocks are only added, in front, so a thread may walk on from any block that it has seen.
 constinit std::atomic<UseCounter::Block*> UseCounter::blocks{nullptr};
-// Hints: whoever follows one that is out of date looks once more, or makes a block more.
+// Hints. With an outdated hint, take() looks once more or makes one block too many.
 constinit std::atomic<UseCounter::Block*> UseCounter::roomy{nullptr};
 constinit std::atomic<std::int64_t> UseCounter::vacancies{0};
 
-// The lowest that is free: neighbours in a line go to objects that are made one after another.
+// Takes the lowest free counter, so that objects made one after another share cache lines.
 UseCounter UseCounter::take_from(Block& block) {
   for (std::size_t at = 0; at < block.free.size(); ++at) {
     auto& word = block.free[at];
@@ -69,7 +69,7 @@ UseCounter UseCounter::take() {
   return counter;
 }
 
-// What was added on one stripe may have been taken off on another: each is set to zero.
+// An amount added on one stripe may be taken off on another, so each stripe is set to zero.
 void UseCounter::give_back() const {
   for (std::size_t stripe = 0; stripe < kStripes; ++stripe)
     first_[stripe * kPerBlock].store(0, std::memory_order_relaxed);

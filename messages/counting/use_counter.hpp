@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UseCounter — one striped count out of a common store, for objects of which there are thousands.
+// UseCounter — a striped counter from a common store, for objects that exist by the thousand.
 //
 //   Tracked ─▶ take() ◀─ [store: blocks of 512 counters × 16 stripes] ◀─ give_back() ◀─ ~Tracked
 //
 //   block:  page of stripe 0: │ counter 0 │ counter 1 │ … │ counter 511 │
 //           page of stripe 1: │ counter 0 │ counter 1 │ … │ counter 511 │   and so on
 //
-// Stripes as in striped.hpp, but a thread's line is shared by eight counters, and its page by 512:
-// a round_robin that goes from one connection to the next touches a new cache line every eighth
-// time, and calls that go anywhere among a thousand connections touch two pages. A counter costs
-// 136 bytes. Each line still belongs to one stripe of threads.
+// The stripes are those of striped.hpp, but eight counters share a stripe's cache line, and 512
+// share its page. A round_robin over successive connections touches a new cache line every eighth
+// time. Calls that go anywhere among a thousand connections touch two pages. A counter costs 136
+// bytes. Each line still belongs to one stripe.
 //
 // take() and give_back() are like allocating: thread-safe, lock-free, never on the path of a pick.
-// take() looks where something was taken or given back last, and then at every block; if nothing
-// is free it looks nowhere. Blocks are kept for ever: as many as were needed at once.
+// take() tries the block that was used last, then every block; when no counter is free it tries
+// none. Blocks are kept for ever, as many as were needed at once.
 
 #pragma once
 
@@ -29,13 +29,13 @@ namespace signalbox {
 /// A handle, copied like a pointer; good until give_back().
 class UseCounter {
  public:
-  /// Good for nothing but to be assigned to.
+  /// Only to be assigned to.
   UseCounter() = default;
 
-  /// A counter of nobody else's, at zero.
+  /// A counter at zero that no other handle uses.
   static UseCounter take();
 
-  /// Precondition: nobody adds to it any more.
+  /// Precondition: add() is not called any more.
   void give_back() const;
 
   void add(std::int64_t amount) const {
@@ -56,19 +56,19 @@ class UseCounter {
  private:
   using Counter = std::atomic<std::int64_t>;
   struct Block;
-  static constexpr std::size_t kPerBlock = 512;  // A page of a stripe's.
+  static constexpr std::size_t kPerBlock = 512;  // The counters of one stripe fill a page.
 
   explicit UseCounter(Counter* first) : first_(first) {}
 
-  /// Without a first_ if the block has no free counter.
+  /// An empty handle if the block has no free counter.
   static UseCounter take_from(Block& block);
 
-  // The store, newest first; a block that may have room; and how many counters are free in all.
+  // The newest block of the store; a block that may have room; the number of free counters in all.
   static std::atomic<Block*> blocks;
   static std::atomic<Block*> roomy;
   static std::atomic<std::int64_t> vacancies;
 
-  Counter* first_ = nullptr;  // Of stripe 0; those of the others follow, a page apart.
+  Counter* first_ = nullptr;  // In stripe 0; the other stripes follow, a page apart.
 };
 
 }  // namespace signalbox
