@@ -85,7 +85,7 @@ TEST_CASE("attempt_turns: a slow attempt holds nobody up for long", "[scale][att
   CHECK(turns.begin(kStart + 250ms) == Keys{4});
 
   turns.want(5);
-  turns.done(2);  // Long slow: nobody's turn comes for it.
+  turns.done(2);  // Already counted as slow: its end begins no other attempt.
   CHECK(turns.begin(kStart + 251ms).empty());
   CHECK(turns.begin(kStart + 350ms) == Keys{5});
 }

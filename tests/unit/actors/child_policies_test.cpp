@@ -17,7 +17,7 @@ ConfigUpdated update(Generation generation) {
   return result;
 }
 
-// A parent whose children have no actors: what they would be told is written down.
+// A parent with children that have no actors: their messages are written down.
 struct Parent {
   Parent() {
     ChildPolicies::Hooks hooks;

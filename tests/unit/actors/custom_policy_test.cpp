@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy of the user's that dies, between the real actors in virtual time: what serves meanwhile,
-// what it is restarted with, who hears of it.
+// A custom policy that dies, between the real actors in virtual time: the picker that serves
+// meanwhile, the configuration of the restart, and the report of the death.
 //
 //   ear ◀─ policy (outlier_detection) ◀─ policy (custom): the test's script
 
@@ -49,7 +49,7 @@ class Scripted final : public lb::Policy {
   Script script_;
 };
 
-// A READY picker that says whose it is.
+// A READY picker that names its maker.
 LbEffects serve(const std::string& who, const LbEvent& event) {
   const auto* update = std::get_if<ConfigUpdated>(&event);
   if (update == nullptr) return {};
@@ -130,7 +130,7 @@ class World {
     }
   }
 
-  /// Who answers picks now.
+  /// The name that the current picker answers with.
   std::string serving() const {
     const PickResult result = heard->published.back().picker->pick({});
     if (const auto* fail = std::get_if<Fail>(&result.outcome))
@@ -200,7 +200,7 @@ TEST_CASE(
   world.pass(milliseconds(20));
   CHECK(world.lives == 2);
   CHECK(world.serving() == "life 2, configuration 1");
-  // It goes on as if nothing had been.
+  // The policy goes on as before.
   world.configure(2);
   CHECK(world.serving() == "life 2, configuration 2");
   CHECK(world.heard->applied == 2);
@@ -234,7 +234,7 @@ TEST_CASE("custom policy: a configuration that kills it is not given to it again
   world.configure(1);
   world.configure(2);
   CHECK(world.serving() == "life 1, configuration 1");
-  // Who is dead holds nobody up.
+  // A dead child does not hold the generation up.
   CHECK(world.heard->applied == 2);
   world.pass(seconds(60));
   CHECK(world.lives == 2);
@@ -248,7 +248,7 @@ TEST_CASE("custom policy: a configuration that kills it is not given to it again
 TEST_CASE("custom policy: one that dies of its first configuration fails its calls, and says why",
           "[actors][custom]") {
   World world([](int life, int events, const LbEvent& event) -> LbEffects {
-    if (life == 1) throw 7;  // No std::exception.
+    if (life == 1) throw 7;  // Not a std::exception.
     return steady(life, events, event);
   });
   world.configure(1);
@@ -282,12 +282,12 @@ TEST_CASE("custom policy: a hundred configurations to one that dies of each are 
   World world([](int, int, const LbEvent&) -> LbEffects { throw std::runtime_error("poison"); });
   for (Generation next = 1; next <= 100; ++next) {
     world.configure(next);
-    CHECK(world.heard->applied == next);  // Who is dead holds nobody up.
+    CHECK(world.heard->applied == next);  // A dead child does not hold the generation up.
   }
   CHECK(world.lives == 1);
   world.pass(milliseconds(110));
   CHECK(world.lives == 2);
-  // Of the last one it has died, too.
+  // The last configuration killed the policy, too.
   world.pass(seconds(60));
   CHECK(world.lives == 2);
 }

@@ -39,7 +39,8 @@ lb::CookieSeal seal_of(char letter) {
   return lb::CookieSeal({key});
 }
 
-// Keys are read as picks read them: whoever changes them waits for the reader.
+// Keys are read as picks read them, inside a read section. A change of the keys waits for the
+// readers.
 const lb::SnapshotCell& any_cell() {
   static const lb::SnapshotCell cell;
   return cell;

@@ -102,7 +102,7 @@ class ScriptedTransport final : public AdsTransport {
 
   std::vector<Events> streams;
   std::vector<std::string> sent;  ///< By all of them.
-  std::size_t ended = 0;          ///< Streams that nobody holds any more.
+  std::size_t ended = 0;          ///< Streams that the client has released.
   int reads = 0;                  ///< How often the next message was asked for, by all of them.
 
  private:
@@ -285,12 +285,12 @@ class Shells {
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
-  /// What else is to be read from which bytes.
+  /// Contents to decode from further bytes.
   std::shared_ptr<Responses> responses = std::make_shared<Responses>();
-  /// In how many parts; one, where it is not said.
+  /// The number of parts of a response; default: one.
   std::shared_ptr<std::map<std::string, int>> parts =
       std::make_shared<std::map<std::string, int>>();
-  /// What happens while they are read.
+  /// Called between the parts.
   std::shared_ptr<std::map<std::string, std::function<void()>>> meanwhile =
       std::make_shared<std::map<std::string, std::function<void()>>>();
   EnvironmentPtr environment;

@@ -16,7 +16,7 @@ namespace {
 using test::Authority;
 using test::TemporaryFolder;
 
-// Three good files in a folder, and whoever complains of them.
+// Three valid files in a folder, and the complaints of their reader.
 class Files {
  public:
   Files() { write(client_); }

@@ -285,7 +285,7 @@ TEST_CASE("admin server: no file of others is touched", "[channel][admin]") {
   CHECK(std::filesystem::file_size(file) == 4);
   CHECK_THAT(refusal("unix:" + folder.path("no/such/folder")), Contains("No such file"));
 
-  // What took the place of its socket is not its own to remove.
+  // A file that has replaced the listener's socket is not the listener's to remove.
   const std::string path = folder.path("admin.sock");
   auto server = start("unix:" + path);
   std::filesystem::remove(path);
@@ -334,12 +334,12 @@ TEST_CASE("admin client: who says nothing is not waited for longer than that", "
   const std::string path = folder.path("s");
   auto listener = std::make_optional(AdminListener::open(UnixAddress{path}));
   REQUIRE(listener->ok());
-  // Nor for ever by one who has no time at all.
+  // A client with a timeout of 0 does not wait for ever either.
   const auto patience = std::chrono::milliseconds(GENERATE(100, 0));
   auto asked = std::async(std::launch::async,
                           [&] { return tools::admin_get(UnixAddress{path}, "/", patience); });
   CHECK(asked.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
-  listener.reset();  // Whoever still waits is told.
+  listener.reset();  // Ends the wait of a client that still waits.
   CHECK_THAT(
       std::string(asked.get().status().message()),
       Contains(absl::StrCat(" within ", patience.count() / 1000.0, " s; is the process stopped")));

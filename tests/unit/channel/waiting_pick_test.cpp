@@ -35,14 +35,14 @@ class World {
  public:
   World() = default;
 
-  // Who still waits holds the list, and the list holds him.
+  // A waiting pick holds the list, and the list holds the pick.
   ~World() { waiting->close(); }
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
-    // What the caller gives is gone by the time that the pick is asked again.
+    // The caller's arguments are gone by the time that the pick is asked again.
     const std::string path = "/a.b/C";
     const lb::CallArgs call{path, nullptr, 7, &authority};
     return std::make_shared<TestPick>(
@@ -57,7 +57,7 @@ class World {
     return pick;
   }
 
-  // As a runtime publishes: first the snapshot, then the news of it.
+  // Publishes as a runtime does: first the snapshot, then the news.
   void publish(std::variant<Complete, Queue, Fail, Drop> outcome) {
     store(std::move(outcome));
     waiting->publish();
@@ -178,7 +178,7 @@ TEST_CASE("waiting_pick: the end of the runtime is the last that it waits for", 
   REQUIRE(world.ended.size() == 1);
   CHECK(world.ended[0].outcome() == PickOutcome::kFail);
   CHECK(world.ended[0].status() == absl::UnavailableError("cluster c: shut down"));
-  // Who comes later need not wait.
+  // A later pick need not wait.
   world.begin(OnFail::kWait);
   CHECK(world.ended.size() == 2);
 }

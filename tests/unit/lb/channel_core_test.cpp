@@ -74,7 +74,7 @@ ResolutionNotesPtr notes(const std::string& target) {
   return std::make_shared<const ResolutionNotes>(ResolutionNotes{"node ID: n", target, {}});
 }
 
-// A channel whose root answers when it is told to.
+// A channel with a root that answers when the test says so.
 class Channel {
  public:
   ChannelEffects config(std::initializer_list<const char*> clusters) {
@@ -189,7 +189,7 @@ TEST_CASE("channel_core: a cluster is removed in two steps",
   const std::uint64_t old_sequence = published(channel.root(1)).snapshot.sequence;
   auto call = channel.call_to("b");
 
-  // Step 1: the selector cannot choose it any more, the tree still has it.
+  // Step 1: the selector cannot choose the cluster any more, and the tree still has it.
   const auto step1 = channel.config({"a"});
   CHECK(tree_of(applied(step1)) == names({"a", "b"}));
   CHECK(tree_of(applied(step1), true) == names({"b"}));

@@ -32,7 +32,7 @@ EndpointsPtr one_priority(std::vector<LocalityPtr> localities) {
   return std::make_shared<const Endpoints>(Endpoints{{Priority{std::move(localities)}}, {}});
 }
 
-/// A set that is told of generations as a composite is.
+/// A set that gets generations as a composite does.
 struct Composite {
   ChildSet children;
   LbEffects effects;

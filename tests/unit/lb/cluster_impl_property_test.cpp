@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds of drops and limits whatever the control plane says and however calls come and go.
+// Properties of drops and limits, for every configuration and every sequence of calls.
 #include <array>
 #include <cmath>
 #include <vector>

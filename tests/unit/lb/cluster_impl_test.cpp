@@ -107,7 +107,7 @@ void ready(PolicyHarness& policy) {
                                 policy.generation()});
 }
 
-/// What the router does of a pick: the call's hold, or why there is none.
+/// The router's part after a pick: returns the call's hold, or the reason why there is none.
 struct Call {
   explicit Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
     PickArgs args;
@@ -243,7 +243,7 @@ TEST_CASE("cluster_impl: a call that waits, fails or is dropped holds no place",
       const Call call(policy, seed);
   }
   ready(policy);
-  // A pick that nobody uses.
+  // A pick without a call takes no token.
   for (int i = 0; i < 10; ++i)
     policy.published()->picker->pick({});
   CHECK(world.limits->of(ClusterName("c"), "service")->in_flight() == 0);

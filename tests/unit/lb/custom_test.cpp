@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy of the user's: what is passed on, and which promise is broken by which order.
+// A custom policy: the orders that are passed on, and the promise that each bad order breaks.
 #include "lb/leaf/custom.hpp"
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Script = std::function<LbEffects(const LbEvent& event)>;
 
-// Does what the test says.
+// Runs the test's script.
 class Scripted final : public Policy {
  public:
   explicit Scripted(Script script) : script_(std::move(script)) {}
@@ -70,7 +70,7 @@ ConfigUpdated child_update(LbConfigPtr config, Generation generation = 1) {
   return ConfigUpdated{generation, std::move(config), nullptr, nullptr};
 }
 
-// What it says of a policy that orders `first` when it is configured, and then `second`.
+// The error text for a policy that orders `first` when it is configured, and then `second`.
 std::string broken(LbEffects first, LbEffects second = {}) {
   const auto policy = make([&](const LbEvent& event) {
     return std::holds_alternative<ConfigUpdated>(event) ? first : second;
@@ -107,14 +107,14 @@ class AnsweringPicker final : public Picker {
   PickResult answer_;
 };
 
-// `picker` as the policy that publishes it hands it on.
+// `picker` as the wrapping policy publishes it.
 PickerPtr published(PickerPtr picker) {
   const auto policy = make([&](const LbEvent&) { return LbEffects{publish(picker, 1)}; });
   const LbEffects effects = policy->step(update(1), Instant{});
   return std::get<Publish>(effects.at(0)).picker;
 }
 
-// What a pick gives through the policy that publishes `picker`.
+// The outcome of a pick when the policy publishes `picker`.
 PickResult picked(PickerPtr picker) {
   return published(std::move(picker))->pick({});
 }
@@ -174,7 +174,7 @@ TEST_CASE("custom: a policy that keeps its promises is passed on as it is", "[lb
             CancelTimer{TimerId{"t"}},
             RebuildSoon{},
             RequestReresolution{},
-            // The child's policy may be another once it was stopped.
+            // The child may have another policy after it was stopped.
             StartChild{ChildName{"c"}, child_update(make_lb_config(PickFirstConfig{}))}};
   });
   CHECK(policy->step(update(1), Instant{}).size() == 5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What round_robin's own tests do not reach: localities by pointer, what is said of a member, who
-// counts its calls.
+// Cases that round_robin's tests do not reach: localities by pointer, the report on a member, the
+// tracker of a member's calls.
 #include "lb/leaf/endpoint_set.hpp"
 
 #include <catch2/catch.hpp>
@@ -117,7 +117,7 @@ TEST_CASE("endpoint_set: members refer to the newest list, and say what changed 
   set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
   changes = set.take_changes();
   CHECK(changes.list);
-  CHECK_FALSE(changes.ready);  // Whoever picks by connection needs no other picker.
+  CHECK_FALSE(changes.ready);  // A policy that picks by connection needs no new picker.
   CHECK(set.ready()[0].endpoint->locality->weight == 9);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   CHECK(both[0].endpoint->tracker == nullptr);
   CHECK(both[1].endpoint->tracker == one);
 
-  // Another one counts the same connection.
+  // Another tracker for the same connection.
   set.take_changes();
   const CallTrackerPtr other = std::make_shared<const NoTracker>();
   auto again = ready("b", other);
@@ -152,7 +152,7 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   set.observe(again, effects);
   CHECK_FALSE(set.take_changes().ready);
 
-  // An unhealthy one is not READY; its connection is kept (I3).
+  // An unhealthy endpoint is not READY; its connection is kept (I3).
   effects.clear();
   again.healthy = false;
   set.observe(again, effects);

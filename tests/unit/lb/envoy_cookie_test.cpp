@@ -32,7 +32,7 @@ TEST_CASE("envoy_cookie: is written as protobuf writes it", "[lb][session][A55-4
         "\x0a\x09"s + "1.1.1.1:1" + "\x1a\xc8\x01" + long_name);
 }
 
-// What protobuf says of the same bytes: a reader that knows no field keeps them all.
+// protobuf's reading of the same bytes: a message without known fields keeps all of them.
 struct Oracle {
   explicit Oracle(const std::string& text) {
     google::protobuf::Empty message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is explained is what is picked: ten thousand calls in random worlds. Each world has a twin
-// in which nothing is ever explained: what is picked is the same in both.
+// Explanation and pick agree: ten thousand calls in random worlds. Each world has a twin without
+// any explanation; both pick the same.
 #include <deque>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ using testing::route;
 using testing::session_by;
 using testing::TestHeaders;
 
-// Numbers that only depend on the seed and on what was drawn before.
+// Random numbers that depend on the seed and on earlier draws alone.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -72,7 +72,7 @@ LbConfigPtr some_policy(Dice& dice) {
   }
 }
 
-// One world: a tree that a random network is under, and a router over what it publishes.
+// One world: a tree above a random network, and a router over the tree's pickers.
 class World {
  public:
   explicit World(std::uint64_t seed)
@@ -96,7 +96,7 @@ class World {
     publish();
   }
 
-  // Something happens.
+  // A random event.
   void turn() {
     const std::string& address = dice_.of(addresses_);
     switch (dice_.below(5)) {
@@ -128,7 +128,7 @@ class World {
     }
   };
 
-  // The next call of this world: its picks and explanations are of the same one.
+  // The next call of this world; its picks and its explanation share these arguments.
   void next_call() {
     seed_ = dice_.below(1'000'000'000);
     path_ = dice_.one_in(8) ? "/nowhere/M" : absl::StrCat("/s", dice_.below(2), "/M");
@@ -156,7 +156,7 @@ class World {
     if (pick.cluster() != nullptr) answer.cluster = pick.cluster()->name().str();
     if (pick.connection() != nullptr) answer.address = pick.connection()->address().str();
     answer.status = pick.status();
-    // Some run on for a while, so that limits are reached.
+    // Some calls run on for a while, so that limits are reached.
     running_.push_back(std::move(pick));
     if (running_.size() > 3) running_.pop_front();
     tree_.settle();
@@ -164,7 +164,7 @@ class World {
     return answer;
   }
 
-  // All that calls leave behind.
+  // All effects that calls leave behind.
   std::string counts() const {
     std::string text;
     for (const auto& [name, ref] : refs_) {
@@ -336,9 +336,9 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
     }
   }
   CHECK(failures == 0);
-  // Where nobody decides, since nobody is there, it is no resource either.
+  // Only a step without any deciding policy has no resource: the picker's own.
   CHECK(sourceless == std::set<std::string>{"picker"});
-  // The cases are worth something.
+  // The random cases cover all outcomes.
   CHECK(outcomes.size() == kPickOutcomes);
   for (const char* room : {"route",
                            "fault",

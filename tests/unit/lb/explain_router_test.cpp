@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the router tells of a call: its route, its filters, its end; and that nothing is left of it.
+// The router's explanation of a call: its route, its filters, its end. An explanation leaves no
+// trace.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -57,7 +58,7 @@ class ExplainFixture : public RouterFixture {
   }
 };
 
-// Everything that picks of a cluster count.
+// All counts of a cluster's picks.
 std::string counts_of(const lb::ClusterRef& ref) {
   std::string text = absl::StrCat(ref.use_counter().sum(), ";");
   for (std::size_t i = 0; i < kPickOutcomes; ++i)

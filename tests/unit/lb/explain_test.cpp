@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pickers say of a call, and that saying it leaves nothing behind.
+// Pickers' explanations of a call. An explanation leaves no trace.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -25,7 +25,7 @@ namespace {
 using Lines = std::vector<std::string>;
 using testing::steps_of;
 
-// Those of one room.
+// The steps of one room.
 Lines of_room(const Lines& lines, const std::string& room) {
   Lines found;
   for (const std::string& line : lines) {
@@ -34,7 +34,7 @@ Lines of_room(const Lines& lines, const std::string& room) {
   return found;
 }
 
-// Of a call to "orders".
+// The explanation of a call to "orders".
 Lines explained(const TreeHarness& tree, std::uint64_t seed = 0, const char* cluster = "orders") {
   const ClusterName name(cluster);
   PickArgs args;
@@ -129,7 +129,7 @@ TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][ex
   CHECK(absl::StartsWith(first[0], "round_robin: " + picked.substr(picked.size() - 1) + "; "));
   CHECK(absl::StrContains(first[0], " of 2 that are READY"));
   CHECK(absl::EndsWith(first[0], "; CDS orders"));
-  // Now it is the other one's.
+  // The next turn is the other endpoint's.
   CHECK(of_room(explained(world.tree), "round_robin") != first);
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
   std::set<std::string> all;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const std::string first = told(seed);
-    world.tree.call("orders");  // Somebody else's turn.
+    world.tree.call("orders");  // Takes a turn.
     CHECK(told(seed) == first);
     CHECK(absl::StrContains(first, "drawn by the seed: "));
     all.insert(first);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover of whole trees, in virtual time: whatever becomes of the endpoints of a priority, calls
-// move once, when they should, and back.
+// Failover of whole trees, in virtual time: whatever happens to a priority's endpoints, calls move
+// once, at the right time, and back.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -36,20 +36,20 @@ class Orders {
     world_.aggregate("orders", {"first", "second", "third"});
   }
 
-  /// The endpoints of one of them, from the next apply() on.
+  /// Sets the endpoints of one cluster, from the next apply() on.
   void set(const std::string& cluster, const std::string& endpoints) {
     world_.eds(cluster, {"zone:" + endpoints}, policy_);
   }
 
   void apply() { tree.apply(manager_of({"orders"}), world_.config()); }
 
-  /// Where calls go, after one of them has woken who sleeps.
+  /// The endpoints that calls reach, after one call has woken IDLE endpoints.
   Texts reached() {
     tree.pick("orders");
     return tree.reached("orders");
   }
 
-  /// How often the calls moved to another cluster since the last time.
+  /// The number of moves to another cluster since the last call.
   int moves() {
     return static_cast<int>(std::ranges::count_if(
         tree.take_log(), [](const auto& line) { return line.starts_with("failover orders "); }));
@@ -85,7 +85,7 @@ TEST_CASE("failover: a priority that is reset is left at once, and taken up agai
   orders.tree.up("b");
   CHECK(orders.reached() == Texts{"b"});
   CHECK(orders.moves() <= 1);
-  orders.tree.up("c");  // Nobody's business.
+  orders.tree.up("c");  // A lower priority changes nothing.
   CHECK(orders.reached() == Texts{"b"});
   CHECK(orders.moves() == 0);
   orders.tree.up("a");

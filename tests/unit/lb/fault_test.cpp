@@ -21,7 +21,7 @@ constexpr char kHttp[] = "x-envoy-fault-abort-request";
 constexpr char kGrpc[] = "x-envoy-fault-abort-grpc-request";
 constexpr char kAbortShare[] = "x-envoy-fault-abort-request-percentage";
 
-// A router whose calls pass one fault filter.
+// A router with one fault filter on its calls.
 struct FaultyRouter : RouterFixture {
   FaultyRouter() {
     faults.active = std::make_shared<const RequestLimit>();
@@ -85,7 +85,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: a header says how long a call waits", "[l
   DYNAMIC_SECTION(row.when) {
     publish_fault(delaying(std::nullopt));
     CHECK(pick(row.headers).delay() == row.delay);
-    // What is fixed, no header changes.
+    // Headers do not change fixed values.
     publish_fault(delaying(4s));
     CHECK(pick(row.headers).delay() == 4s);
   }
@@ -178,7 +178,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: shares are of 100, 10,000 or a million", 
 
 TEST_CASE_METHOD(FaultyRouter, "fault: delay and abort are drawn independently, F1", "[lb][A33]") {
   publish_fault(both(delaying(1s, percent(20)), aborting(absl::StatusCode::kAborted, percent(50))));
-  // Of those that are not delayed, as many are aborted as of all.
+  // The share of aborted calls is the same among calls without a delay.
   CHECK(share({}, is_delayed) == Approx(20).margin(1.5));
   CHECK(share({}, is_aborted) == Approx(40).margin(1.5));
   const auto passes = [](const Pick& pick) { return pick.outcome() == PickOutcome::kComplete; };

@@ -26,7 +26,7 @@ const HttpFilterConfig kOfHost = ending("host");
 const HttpFilterConfig kOfRoute = ending("route");
 const HttpFilterConfig kOfCluster = ending("cluster");
 
-// Whose configuration is in the chain; "": nobody's.
+// The text of the configuration that is in the chain; "": the chain is empty.
 std::string whose(const FilterChainPtr& chain) {
   if (chain == nullptr) return "";
   for (const HttpFilterConfig& config : {kOfChain, kOfHost, kOfRoute, kOfCluster}) {

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 using Script = std::function<void(FilterCall&)>;
 
-// A router whose calls go to "a", or to "b" if a filter says so, and pass these filters.
+// A router with these filters. Calls go to "a", or to "b" if a filter says so.
 struct FilteredRouter : RouterFixture {
   void publish_filters(std::vector<Script> scripts) {
     std::vector<HttpFilter> filters;

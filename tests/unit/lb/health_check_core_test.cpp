@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Health checks as tables: what each probe says, and what the endpoint is from then on.
+// Health checks as tables: the result of each probe, and the endpoint's health after it.
 #include "lb/subchannel/health_check_core.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What policies say of their hosts (ENV-24): each leaf policy, who sums up, who passes on.
+// Host reports of policies (ENV-24): leaf policies, policies that add up, policies that pass on.
 #include "lb/health/host_count.hpp"
 
 #include <string>
@@ -64,7 +64,7 @@ TEST_CASE("host_count: policies of many endpoints say who is fit", "[lb][host_co
                                       make_lb_config(RingHashConfig{}));
   Leaf leaf(config);
   leaf.update({"a", "b", "c,d"});
-  CHECK(leaf.said() == "3/3");  // Nobody was tried.
+  CHECK(leaf.said() == "3/3");  // No host was tried yet.
   for (const char* address : {"a", "b", "c", "d"}) {
     leaf.harness.step(PickAsked{{PickAsk::Kind::kConnect, Address(address)}});
     leaf.harness.idle(address);
@@ -217,7 +217,7 @@ TEST_CASE("host_count: weights are counted beside numbers", "[lb][host_count][EN
   harness.fail("b");
   harness.step(RebuildDue{});
   CHECK(text_of(harness.published.back().hosts) == "1/2 by weight 3/8");
-  // A weight alone is news.
+  // A changed weight alone is reported.
   world.eds("c", {"x:a=4,b=5"});
   const auto next = world.config();
   const auto& more = std::get<LeafEndpoints>((*next->clusters.at(ClusterName("c")))->children);
@@ -226,7 +226,7 @@ TEST_CASE("host_count: weights are counted beside numbers", "[lb][host_count][EN
   CHECK(text_of(harness.published.back().hosts) == "1/2 by weight 4/9");
 }
 
-// --- those above ---
+// --- policies above leaf policies ---
 
 namespace {
 

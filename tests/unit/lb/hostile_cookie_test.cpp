@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cookies that no client of ours would send: forged, of others, cut, swollen. Whatever they say,
-// a call goes to an endpoint of a cluster that its route names.
+// Cookies that signalbox's clients never send: forged, foreign, cut, oversized. Whatever a cookie
+// says, a call goes to an endpoint of a cluster that its route names.
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ using namespace signalbox::testing;
 
 constexpr int kCookies = 100'000;
 
-// What a cookie is to come to; nullopt: whatever it says by chance.
+// The expected reading of a cookie; nullopt: any reading is fine.
 struct Forgery {
   std::string cookie;
   std::optional<AffinityResult> result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LeafHarness — a leaf policy under test, with what it wanted done so far.
+// LeafHarness — a leaf policy under test, and its effects so far.
 //
 //   test ─▶ update, tell, … ─▶ Policy::step ─▶ effects ─▶ held, connects, published, …
 

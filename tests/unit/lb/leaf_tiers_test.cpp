@@ -134,7 +134,7 @@ TEST_CASE("leaf_tiers: a tier that is wanted runs, each with its own endpoints",
   CHECK(fixture.addresses("p0") == "a d");
   CHECK(fixture.addresses("p0-degraded") == "b");
   CHECK(fixture.addresses("p1") == "e f");
-  // In panic nobody's health matters; who is DRAINING has no calls all the same.
+  // In panic health does not matter, but DRAINING hosts still have no calls.
   CHECK(fixture.addresses("p1-all") == "e h g");
   for (const LocalityPtr& locality : fixture.given("p1-all")->priorities.front().localities) {
     for (const Endpoint& endpoint : locality->endpoints)
@@ -184,7 +184,7 @@ TEST_CASE("leaf_tiers: the report is what children say, by priority, and EDS of 
   CHECK(fixture.report() == "1+2/5 1+0/1");
   fixture.say("p0-degraded", kReady, fit(0, 2));
   CHECK(fixture.report() == "1+0/5 1+0/1");
-  // One that says nothing has all of them fit, unless it has failed.
+  // A child without a host report counts as all fit, unless it has failed.
   fixture.say("p0", kReady);
   CHECK(fixture.report() == "2+0/5 1+0/1");
   fixture.say("p0", kFailure);

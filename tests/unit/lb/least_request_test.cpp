@@ -19,7 +19,7 @@ LbConfigPtr of_choices(std::uint32_t count) {
   return make_lb_config(LeastRequestConfig{count});
 }
 
-/// A policy whose calls the test begins and ends.
+/// A policy with calls that the test begins and ends.
 class Harness : public LeafHarness {
  public:
   explicit Harness(const Strings& endpoints, std::uint32_t choices = 2)
@@ -87,7 +87,7 @@ TEST_CASE("least_request: takes the less busy of those drawn, of equals the firs
   CHECK(leaf.begin(first_a) == "b");
   CHECK(leaf.where(first_a) == "a");
   CHECK(leaf.where(first_b) == "b");
-  // Drawn twice, it is taken however busy it is.
+  // An endpoint that is drawn twice is taken however busy it is.
   leaf.begin(seed_that_draws("aa"));
   CHECK(leaf.where(seed_that_draws("aa")) == "a");
   CHECK(leaf.where(first_a) == "b");
@@ -169,7 +169,7 @@ TEST_CASE("least_request: draws as often as configured, from two to ten times",
   for (int number = 0; number < 50; ++number)
     endpoints.push_back(std::to_string(number));
   Harness leaf(endpoints, configured);
-  // Everyone is busy but the one that only the last draw finds.
+  // All endpoints are busy except the one that only the last draw finds.
   std::uint64_t seed = 0;
   const auto last = [&] {
     std::set<std::uint64_t> seen;
@@ -188,7 +188,7 @@ TEST_CASE("least_request: draws as often as configured, from two to ten times",
     if (busy == idle || leaf.calls.count(busy) > 1) leaf.end_one(busy);
   }
   CHECK(leaf.where(seed) == idle);
-  // One draw less would not have found it.
+  // One draw less would not have found that endpoint.
   const std::uint64_t before_last =
       draw_below(seed, Salt::kEndpoint, endpoints.size(), static_cast<std::uint64_t>(drawn) - 2);
   CHECK(endpoints[before_last] != idle);

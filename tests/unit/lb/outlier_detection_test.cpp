@@ -14,7 +14,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Whoever fails more than half of one call or more; all may be ejected.
+/// Ejects an endpoint that fails more than half of its calls, given one call or more. All endpoints
+/// may be ejected.
 OutlierDetection by_failures() {
   OutlierDetection settings;
   settings.max_ejection_percent = 100;
@@ -35,7 +36,7 @@ struct Detector : PolicyHarness {
     return update(config(std::move(settings)), nullptr, slice_of(endpoints));
   }
 
-  /// The effect of this kind that was ordered last; null: none was.
+  /// The last effect of this kind; null: there was none.
   template <typename Effect>
   const Effect* last() const {
     const Effect* last = nullptr;
@@ -289,7 +290,7 @@ struct Witness final : CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override {}
 };
 
-/// Completes on "a", which `tracker` counts; without one it does not say where.
+/// Completes on "a", with `tracker` for its calls; without a tracker the picker names no endpoint.
 class OnePicker final : public Picker {
  public:
   explicit OnePicker(CallTrackerPtr tracker) { chosen_.tracker = std::move(tracker); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for outlier detection whatever happens: histories of calls, updates and time.
+// Properties of outlier detection in any history of calls, updates and time.
 #include <map>
 #include <set>
 #include <string>
@@ -74,7 +74,7 @@ LbConfigPtr config(const OutlierDetection& settings) {
       OutlierDetectionConfig{make_lb_config(RoundRobinConfig{}), ClusterName("orders"), settings});
 }
 
-/// A policy, and what the subchannel map knows from it.
+/// A policy, and the ejections that the subchannel map knows from it.
 struct History {
   explicit History(std::uint64_t seed) : policy(make_outlier_detection({PolicyPath("p"), seed})) {}
 
@@ -231,7 +231,8 @@ TEST_CASE(
         for (const std::string& address : history.endpoints)
           history.call(address, *rc::gen::element(0, 0, 0, 14));
       }
-      // An update may leave more ejected than it allows; none is added to them.
+      // An update may leave more endpoints ejected than its limit allows; no further one is
+      // ejected.
       const std::size_t most =
           most_ejected(history.endpoints.size(), history.settings.max_ejection_percent);
       RC_ASSERT(history.ejected() <= std::max(before, most));

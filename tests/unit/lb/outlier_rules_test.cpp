@@ -22,7 +22,7 @@ constexpr auto kEjected = DetectionOutcome::kEjected;
 constexpr auto kSpared = DetectionOutcome::kEnforcementPercentage;
 constexpr auto kOverflow = DetectionOutcome::kMaxEjectionOverflow;
 
-/// So many successes and failures for each endpoint.
+/// Numbers of successes and failures for each endpoint.
 std::vector<CallTally> tallies(const std::vector<std::pair<int, int>>& calls) {
   std::vector<CallTally> tallies;
   for (const auto& [successes, failures] : calls)
@@ -262,7 +262,7 @@ TEST_CASE("outlier_rules: what is beyond max_ejection_percent is found, and stay
   CHECK(detect(settings, calls, {0, 0}) == Detections{{2, kByFailures, kEjected},
                                                       {3, kByFailures, kEjected},
                                                       {4, kByFailures, kOverflow}});
-  // One that was not enforced takes nobody's place.
+  // A detection that was not enforced does not count towards the limit.
   CHECK(detect(settings, calls, {0, 99, 0}) == Detections{{2, kByFailures, kEjected},
                                                           {3, kByFailures, kSpared},
                                                           {4, kByFailures, kEjected}});

@@ -45,8 +45,8 @@ Endpoint endpoint(const std::vector<std::string>& addresses,
   return made;
 }
 
-/// One address of each kind, named after how it is; p+q are an endpoint of two, and the child sends
-/// its calls to z.
+/// One address of each state, named after its state. p+q are one endpoint with two addresses. The
+/// child sends its calls to z.
 class Hosts {
  public:
   explicit Hosts(HealthStatusSet allowed = kUsual) : allowed_(allowed) {
@@ -100,7 +100,7 @@ class Hosts {
     return picker->pick(args);
   }
 
-  /// Whose mark says that a call came.
+  /// The hosts with marks that say that a call came.
   std::string used() const {
     std::string names;
     for (std::size_t at = 0; at < table->size(); ++at) {
@@ -190,17 +190,17 @@ TEST_CASE("override_host picker: whom a cookie leads to",
       {"READY before CONNECTING", "connecting,ready", "complete ready (hit) ready", "ready"},
       {"READY before nobody's", "unheld,ready", "complete ready (hit) ready", "ready"},
       {"another address of the endpoint", "p,q", "complete q (hit) q,p", "q"},
-      // A75-43, A75-45: the first IDLE one is connected.
+      // A75-43, A75-45: the first IDLE host is connected.
       {"the first IDLE one", "idle2,idle", "queue (queued) connect idle2", ""},
       {"IDLE before CONNECTING", "connecting,idle", "queue (queued) connect idle", ""},
       {"IDLE before nobody's", "unheld,idle", "queue (queued) connect idle", ""},
-      // A75-46: CONNECTING is waited for.
+      // A75-46: the pick waits for a CONNECTING host.
       {"CONNECTING", "connecting", "queue (queued)", ""},
       {"CONNECTING before nobody's", "unheld,connecting", "queue (queued)", ""},
-      // A75-44, A75-47: the first that nobody holds is created.
+      // A75-44, A75-47: the first host without a subchannel is created.
       {"the first that nobody holds", "unheld2,unheld", "queue (created) create unheld2", ""},
       {"a failed one is ignored", "failed,unheld", "queue (created) create unheld", ""},
-      // A75-48: else it is the child's.
+      // A75-48: otherwise the pick is the child's.
       {"TRANSIENT_FAILURE alone", "failed", "complete z (unhealthy) z", "z"},
       {"none of the cluster's", "nobody,10.0.0.1:80", "complete z (unknown host) z", "z"},
       {"no cookie yet", "", "complete z (new) z", "z"},
@@ -208,7 +208,7 @@ TEST_CASE("override_host picker: whom a cookie leads to",
   DYNAMIC_SECTION(row.what) {
     const Hosts hosts(row.allowed);
     CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
-    // What tiered is told of the cluster is what the pick does (ENV-27).
+    // The lookup for tiered agrees with the pick (ENV-27).
     CHECK(hosts.picker->seats()->hosts()->promise(row.cookie) == promised_by(row.answer));
     CHECK(hosts.used() == row.used);
   }
@@ -216,14 +216,14 @@ TEST_CASE("override_host picker: whom a cookie leads to",
 
 namespace {
 
-/// A session whose cookie nobody has read yet.
+/// A session with a cookie that has not been read yet.
 struct Unread {
   explicit Unread(const std::string& value) : headers({{"cookie", "s=" + value}}) {
     session.terms = &terms;
     session.begin(config, find_cookie(headers, config.name()));
   }
 
-  /// As the router, which asks for a seat before it picks; by `elsewhere`, if it is that of another
+  /// Asks for a seat before the pick, as the router does. `elsewhere`: the seat belongs to another
   /// picker.
   PickResult pick(const PickerPtr& picker, const PickerPtr& elsewhere = nullptr) {
     const auto found = find_cookie(headers, config.name());

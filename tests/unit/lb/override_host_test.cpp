@@ -241,7 +241,7 @@ TEST_CASE("override_host: its child gets those that do not drain, and counts the
   REQUIRE(priority.localities.size() == 2);
   CHECK(addresses_of(priority.localities) == Texts{"a", "c"});
   CHECK(addresses_of(priority.unhealthy) == Texts{"b"});
-  // What did not change is the same, over and over.
+  // Unchanged parts keep their pointers, over and over.
   const std::vector<LocalityPtr> before = priority.localities;
   for (int i = 0; i < 3; ++i) {
     fixture.update();

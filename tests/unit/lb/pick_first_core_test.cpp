@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories of PickFirst: each line is an event and what it led to.
+// Scenarios of PickFirst: each line is an event and its effects.
 #include "lb/leaf/pick_first_core.hpp"
 
 #include <map>
@@ -44,12 +44,12 @@ SubchannelStateChanged change_of(const std::string& word, const std::string& add
   return change;
 }
 
-/// One PickFirst that is told events in words: "update a b", "idle a", "time", "late", "wake".
+/// One PickFirst that gets events in words: "update a b", "idle a", "time", "late", "wake".
 class Story {
  public:
   explicit Story(PickFirst first) : first_(std::move(first)) {}
 
-  /// What it led to: effects, then the state where it changed.
+  /// The effects of the event, then the state if it changed.
   std::string tell(const std::string& line) {
     const Texts words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     const ConnectivityState before = first_.state();
@@ -113,7 +113,7 @@ TEST_CASE("PickFirst: an attempt that takes long is joined by the next, and goes
       "connecting a -> ",
       "time -> connect b, timer attempt/b 0.25s",
       "connecting b -> ",
-      "time -> connect c",  // Behind the last nobody waits.
+      "time -> connect c",  // No address waits behind the last one.
       "connecting c -> ",
       "ready a -> release b, release c, READY",
   });
@@ -444,8 +444,8 @@ class History {
     if (first_.state() == kReady) RC_ASSERT(held_.size() == 1U);
   }
 
-  /// From now on one address answers, another ("b") says nothing until it is out of time, and the
-  /// rest refuse.
+  /// From now on one address answers, another ("b") stays silent until its timeout, and all others
+  /// refuse.
   void settle() {
     const Texts list{"a", "b", "[c]"};
     const std::string good = list[below(list.size())];

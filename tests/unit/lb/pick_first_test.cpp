@@ -25,7 +25,7 @@ LeafHarness pick_first(bool shuffled = false, std::uint64_t seed = 1) {
       make_leaf(PickFirstConfig{shuffled}, PolicyContext{PolicyPath{"p"}, seed, kAsks}));
 }
 
-// One that tried `addresses` and is READY on the last.
+// A policy that tried `addresses` and is READY on the last.
 LeafHarness ready_on(const Strings& addresses) {
   LeafHarness leaf = pick_first();
   leaf.update(addresses);
@@ -99,7 +99,7 @@ TEST_CASE("pick_first: takes whichever address is ready first", "[lb][pick_first
   LeafHarness leaf = pick_first();
   leaf.update({"a", "b"});
   leaf.idle("a");
-  leaf.ready("b");  // Somebody else's connection.
+  leaf.ready("b");  // Another holder's connection.
   CHECK(leaf.connects.empty());
   CHECK(leaf.pick() == "b");
   CHECK(leaf.held == std::set<std::string>{"b"});
@@ -289,7 +289,7 @@ TEST_CASE("pick_first: a pick says which endpoint it chose", "[lb][pick_first][A
   CHECK(chosen->endpoint->addresses == std::vector{Address("a1"), Address("a2")});
   CHECK(chosen->tracker == nullptr);
 
-  // An update that is about the endpoint alone is told, too.
+  // An update of the endpoint's data alone is published, too.
   const std::size_t published = leaf.published.size();
   leaf.update({"a2"});
   CHECK(leaf.published.size() == published + 1);
@@ -339,7 +339,7 @@ TEST_CASE("pick_first: a lost READY without its connection is a broken invariant
   CHECK_THROWS_AS(leaf.step(bad), BrokenInvariant);
 }
 
-// The order in which a policy acquires is the order in which it tries.
+// A policy acquires addresses in the order in which it tries them.
 Strings order_of(std::uint64_t seed, bool shuffled, const Strings& endpoints) {
   LeafHarness leaf = pick_first(shuffled, seed);
   Strings order;

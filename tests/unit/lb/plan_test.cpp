@@ -83,7 +83,7 @@ std::string refused(const PlanInput& input, const PlanAssumptions& assumptions) 
   return std::string(plan.status().message());
 }
 
-// --- what a plan says ---
+// --- the content of a plan ---
 
 Shares of_leaves(const Plan& plan, PlanAnswer answer) {
   Shares shares;
@@ -277,11 +277,11 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   CHECK(plan.failing.tiered == PlannedShare{0, kAllCalls});
   CHECK(moved_calls(plan, kTieredNow, kTieredThen) == kAllCalls);
 
-  // Nobody can be reached: calls find nobody in panic either.
+  // No host can be reached: in panic, too, calls find no host.
   all.panic_threshold = 50;
   CHECK(planned(three_zones(), all).failing.tiered == PlannedShare{0, kAllCalls});
 
-  // Those that EDS calls unhealthy can: by the number of hosts.
+  // Hosts that EDS calls unhealthy can be reached: loads go by the number of hosts.
   const PlanInput unwell = aggregate(
       {leaf("primary", {{{}, {}, {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}}),
        leaf("secondary",
@@ -291,7 +291,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
                         {endpoint("v:1", HealthStatus::kUnhealthy),
                          endpoint("w:1", HealthStatus::kUnhealthy),
                          endpoint("x:1", HealthStatus::kTimeout)})}}})});
-  // Those that drain take none.
+  // DRAINING hosts take no calls.
   const PlanInput draining =
       aggregate({leaf("primary",
                       {{{locality("a", {endpoint("d:1", HealthStatus::kDraining)})},
@@ -316,7 +316,8 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   auto more = std::make_shared<Endpoints>(*with_empty.leaves[0].endpoints);
   more->priorities.push_back({});
   with_empty.leaves[0].endpoints = more;
-  CHECK_FALSE(planned(with_empty, panic).leaves[0].priorities[1].now.panic);  // Of nobody.
+  // A priority without hosts does not panic.
+  CHECK_FALSE(planned(with_empty, panic).leaves[0].priorities[1].now.panic);
   CHECK(panicking.failing.priority.now == kAllCalls);
   CHECK(planned(unwell).failing.tiered.now == kAllCalls);
 }
@@ -387,7 +388,7 @@ TEST_CASE("plan: in priority mode the first with anybody takes all", "[lb][plan]
   CHECK(then(healthy("primary", {0})) == percents({0, 100, 0, 0}));
   CHECK(then(healthy("primary", {0, 0})) == percents({0, 0, 100, 0}));
   CHECK(then(healthy("primary", {0, 0}) + healthy("secondary", {0})) == percents({0, 0, 0, 100}));
-  // Degraded ones are no use to it.
+  // Degraded hosts do not count in priority mode.
   PlanAssumptions degraded;
   degraded.health = {{ClusterName("primary"), 0, 0, 100}};
   CHECK(then(degraded) == percents({0, 100, 0, 0}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Days of a whole tree: clusters come and go, priorities flap, hosts move. What is needed is there
-// at the end and nothing else is; and without a configuration, nothing at all.
+// Days of a whole tree: clusters come and go, priorities flap, hosts move. At the end exactly the
+// needed objects exist; without a configuration, none.
 #include <map>
 #include <random>
 #include <string>
@@ -33,7 +33,7 @@ class Days {
       flip(host);
   }
 
-  /// Something happens, and up to forty minutes pass.
+  /// A random event, and up to forty minutes of time.
   void live() {
     for (unsigned left = 1 + draw(3); left > 0; --left)
       happen();

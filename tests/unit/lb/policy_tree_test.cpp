@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole tree under chance: whatever happened before, once it is quiet calls go exactly where
-// the configuration and the network of this moment say. One seed is one history.
+// The whole tree under random events. Once it is quiet, calls go exactly where the present
+// configuration and network say. One seed is one history.
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -159,7 +159,7 @@ class History {
   std::map<std::string, bool> up_;
 };
 
-/// Those that share calls among all endpoints, and connect without being asked.
+/// Policies that spread calls over all endpoints, and connect without being asked.
 std::vector<ChildPolicy> that_reach_all() {
   std::vector<ChildPolicy> policies = child_policies();
   std::erase_if(policies, [](const ChildPolicy& policy) {

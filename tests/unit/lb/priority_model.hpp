@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PriorityModel — gRFC A56 and A115 as the documents tell them, step by step, and nothing of how
-// lb/tree/priority does it: what the policy is compared with.
+// PriorityModel — gRFC A56 and A115 step by step, as the documents tell them. It shares no code
+// with lb/tree/priority; tests compare the policy with it.
 //
 //   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
 //
-// Beyond the documents: a configuration reaches children by messages, so it is half applied until
-// each of them has answered, or is dead, or ten seconds are over; configurations that come
-// meanwhile wait, the newest of them, and who is to be deleted meanwhile goes with the choice. News
-// of the child in use is published meanwhile, as long as it is READY or IDLE.
+// Beyond the documents: a configuration reaches children by messages. It is half applied until each
+// child has answered, or is dead, or ten seconds are over. Newer configurations wait meanwhile, and
+// only the newest is kept. Children to be deleted meanwhile go with the next choice. News of the
+// child in use is published meanwhile, as long as the child is READY or IDLE.
 
 #pragma once
 
@@ -27,17 +27,17 @@ class PriorityModel {
   explicit PriorityModel(bool keeps_removed) : keeps_removed_(keeps_removed) {}
 
   void update(const std::vector<std::string>& priorities);
-  /// The child has processed what it was sent last.
+  /// The child has processed the last configuration sent to it.
   void answered(const std::string& child);
   void died(const std::string& child);
   void reported(const std::string& child, ConnectivityState state, const std::string& picker);
-  /// The timer "failover/p0", "deactivation/p0" or "answers" fires, at the time that it is set to.
+  /// The timer "failover/p0", "deactivation/p0" or "answers" fires when it is due.
   void fired(const std::string& timer);
 
   void time_is(Instant now) { now_ = now; }
 
   std::vector<std::string> running() const;
-  /// When each fires.
+  /// The instants at which the timers fire.
   std::map<std::string, Instant> timers() const;
 
   struct Shown {
@@ -47,7 +47,7 @@ class PriorityModel {
     friend bool operator==(const Shown&, const Shown&) = default;
   };
 
-  /// What was published last; nullopt: nothing so far.
+  /// The last publication; nullopt: none so far.
   const std::optional<Shown>& shown() const { return shown_; }
 
   /// Empty: the list is, or was when the choice was made.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// priority beside the model of A56 (priority_model.hpp): the same events to both, and after each of
-// them the same children, the same timers, the same picker.
+// priority compared with the model of A56 (priority_model.hpp): both get the same events. After
+// each event both have the same children, timers and picker.
 #include "tests/unit/lb/priority_model.hpp"
 
 #include <set>
@@ -40,7 +40,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What happens next; numbers are taken modulo what there is to choose from.
+/// The next event; numbers are taken modulo the number of choices.
 struct Happening {
   enum Kind { kUpdate, kReport, kAnswer, kOldAnswer, kDeath, kTime, kLateTimer };
 

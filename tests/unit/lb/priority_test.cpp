@@ -45,7 +45,7 @@ bool has(const Texts& texts, const std::string& text) {
   return std::ranges::count(texts, text) != 0;
 }
 
-/// Of [a, b], b serves, as a has failed.
+/// The state in which b of [a, b] serves, as a has failed.
 PolicyHarness second_serves() {
   PolicyHarness policy{make_priority()};
   policy.update(priorities({"a", "b"}));
@@ -184,7 +184,7 @@ TEST_CASE("priority: the wait for answers ends with them, and is forgotten",
   CHECK_FALSE(has(policy.applied("a"), "cancel answers"));
   CHECK(has(policy.applied("b"), "cancel answers"));
   policy.update(priorities({"b"}, "3"));
-  // The first timer, that was on its way when it was cancelled, says nothing of the second wait.
+  // The first timer fires although it was cancelled; it must not end the second wait.
   CHECK(policy.step(TimerFired{first}).empty());
   CHECK(has(policy.applied("b"), "stop a"));
 }
@@ -275,7 +275,7 @@ TEST_CASE("priority: a re-resolution request stops where the child's configurati
   CHECK(asks("b") == Texts{"re-resolve"});
   CHECK(asks("gone").empty());
 
-  // A replacement that starts is the same child.
+  // A replacement that starts belongs to the same child.
   for (auto& [name, child] : config.children)
     child.config = make_lb_config(PickFirstConfig{});
   policy.update(make_lb_config(config));

@@ -68,7 +68,7 @@ class Harness : public LeafHarness {
 
   void settle() { step(RebuildDue{}); }
 
-  /// As a pick's ask for this endpoint, heard.
+  /// Delivers a pick's ask for this endpoint.
   LbEffects want(const std::string& first) {
     return step(PickAsked{{PickAsk::Kind::kConnect, Address{first}}});
   }
@@ -260,7 +260,7 @@ TEST_CASE("ring_hash: after a failure one endpoint after another is tried until 
   leaf.ready("c");
   CHECK(leaf.state() == kReady);
   CHECK(leaf.held == std::set<std::string>{"a", "b", "c"});
-  leaf.fail("a");  // Nobody else is connected as long as one is READY.
+  leaf.fail("a");  // No other endpoint is connected while one is READY.
   CHECK(leaf.held.size() == 3);
   leaf.idle("c");
   CHECK(leaf.state() == kFailed);
@@ -395,7 +395,7 @@ TEST_CASE("ring_hash: by chance a pick takes the first READY, and connects one a
       {"iir", "complete c, connect a"},
       {"fir", "complete c, connect b"},
       {"iic", "queue"},
-      {"icr", "complete c"},  // Somebody connects already.
+      {"icr", "complete c"},  // An endpoint connects already.
       {"iii", "queue, connect a"},
       {"fcf", "queue"},
   }));
@@ -452,7 +452,7 @@ TEST_CASE("ring_hash: an endpoint stands where its hash key says", "[lb][ring_ha
   leaf.settle();
   CHECK(leaf.answer(hash) == "queue, connect a2");
 
-  // Another key for the same address is another place.
+  // Another hash key for the same address is another place on the ring.
   Harness plain(kAbc);
   CHECK(plain.answer(xx_hash("a_0")) == "queue, connect a");
   plain.list(keyed("a"));

@@ -75,7 +75,7 @@ TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][r
   leaf.ready("b2");
   CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
 
-  // One that comes too late, and one of an address that is not held any more.
+  // Reports that come too late, or for an address that is not held any more.
   leaf.step(TimerFired{leaf.timers[1].timer});
   leaf.update({"c"});
   leaf.step(TimerFired{leaf.timers[0].timer});
@@ -403,7 +403,7 @@ TEST_CASE("round_robin: a configuration sent twice changes nothing", "[lb][round
   CHECK(shares(leaf, 4) == std::map<std::string, int>{{"a", 2}, {"b", 2}});
 }
 
-// A plain model: what each endpoint was told last, recounted from scratch after every event.
+// A plain model: the last report of each endpoint, recounted from scratch after every event.
 TEST_CASE("round_robin: agrees with a plain recount in any history", "[lb][round_robin][A61]") {
   const Strings all{"a", "b", "c", "d", "e"};
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calls and control planes may bring that nobody would write: routing answers all of it, in
-// work that grows with what there is to be read, and not with what could be made of it.
+// Unusual input from calls and control planes: routing answers all of it. Its work grows with the
+// size of the input, not with the number of its possible readings.
 #include <string>
 
 #include "absl/strings/match.h"
@@ -56,7 +56,7 @@ Route with_header(HeaderMatcher header) {
   return made;
 }
 
-// Says how often it is asked.
+// Counts lookups.
 class CountingHeaders final : public HeaderSource {
  public:
   explicit CountingHeaders(TestHeaders headers) : headers_(std::move(headers)) {}

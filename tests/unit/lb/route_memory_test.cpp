@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the patterns of a snapshot's routes cost, counted by this program's operator new.
+// The memory of a snapshot's route patterns, counted by this program's operator new.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -70,7 +70,7 @@ TEST_CASE("route memory: hash policies share their patterns, too", "[lb][route][
   CHECK(counted.most() < kMegabyte);
 }
 
-// --- what matching takes ----------------------------------------------------
+// --- the memory of matching --------------------------------------------------
 
 namespace {
 
@@ -93,7 +93,7 @@ std::string long_text() {
   return text;
 }
 
-// What its states take, at their most, while `match` runs.
+// The peak memory of the states while `match` runs.
 template <typename Match>
 std::size_t memory_used_by(Match match) {
   const signalbox::testing::CountedMemory counted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RouteTable as a whole: it chooses the route that a slow and obvious model chooses (A28, A63), for
-// a hundred thousand calls, and does so whatever the number of routes.
+// RouteTable as a whole chooses the same route as a slow and obvious model (A28, A63), for a
+// hundred thousand calls, and whatever the number of routes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -115,7 +115,7 @@ rc::Gen<Call> any_call() {
 
 // --- against the model ------------------------------------------------------------
 
-// How often each became of a call, to see that a property is worth something.
+// Counts each outcome of a call, to show that the property covers them.
 struct Seen {
   int none = 0;
   int first = 0;
@@ -157,7 +157,7 @@ void check_calls(const std::vector<Route>& routes, const std::vector<Call>& call
 
 namespace rc {
 
-// A case that fails is told by check_calls.
+// check_calls reports a failing case.
 inline void showValue(const signalbox::Route&, std::ostream& os) {
   os << "route";
 }

@@ -23,7 +23,7 @@
 
 namespace {
 
-// How often this thread has allocated.
+// The number of this thread's allocations.
 thread_local std::uint64_t allocations = 0;
 
 }  // namespace
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call"
   }
 }
 
-// Routes nobody anywhere.
+// Refuses every call.
 class RefusingSelector final : public ConfigSelector {
  public:
   explicit RefusingSelector(absl::Status why) : why_(std::move(why)) {}
@@ -571,10 +571,11 @@ TEST_CASE_METHOD(RouterFixture,
   choose(&chosen[0]);
   CHECK(told("/s/Rewritten") == "a.example");
   CHECK(told("/s/Other").empty());
-  CHECK(router.pick({"/s/Rewritten"}).outcome() == PickOutcome::kComplete);  // Nobody asks.
+  CHECK(router.pick({"/s/Rewritten"}).outcome() ==
+        PickOutcome::kComplete);  // The caller does not ask.
   choose(&chosen[2]);
   authority = "of the call before";
-  CHECK(told("/s/Rewritten").empty());  // It has none.
+  CHECK(told("/s/Rewritten").empty());  // The endpoint has no hostname.
   choose(nullptr);
   authority = "of the call before";
   CHECK(told("/s/Rewritten").empty());  // The picker does not say.
@@ -707,7 +708,7 @@ TEST_CASE_METHOD(
             return answer;
           }));
   const TestHeaders none{{"env", "canary"}};
-  is_known = false;  // A new session, whose cookie each of its calls gets.
+  is_known = false;  // A new session: each of its calls gets a cookie.
   check_allocates_nothing(sessions, none);
   is_known = true;
   REQUIRE_FALSE(sessions.pick({"/s/M", &none, 3}).set_cookie().empty());

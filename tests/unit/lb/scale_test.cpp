@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work that must not grow: what one change of many sets in motion, counted in effects and messages,
-// never in time. With 10,000 endpoints, 1,000 clusters, 10,000 routes.
+// Work that must not grow: the consequences of one change, counted in effects and messages, never
+// in time. With 10,000 endpoints, 1,000 clusters, 10,000 routes.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
@@ -40,7 +40,7 @@ std::vector<Effect> all_of(const LbEffects& effects) {
   return found;
 }
 
-/// A tree with one cluster of two localities, one of them with so many endpoints, all connected.
+/// A tree with one cluster of two localities; one of them has this many endpoints, all connected.
 class ManyEndpoints {
  public:
   explicit ManyEndpoints(int count) : many_(numbered("e", count)) {
@@ -76,7 +76,7 @@ std::size_t messages_of_one_change(int endpoints) {
   return world.tree.messages() - before;
 }
 
-/// How many messages it takes that one of so many clusters gets another endpoint.
+/// The number of messages when one of this many clusters gets another endpoint.
 std::size_t messages_of_one_cluster(int clusters) {
   TreeHarness tree;
   XdsWorld world;

@@ -126,7 +126,7 @@ TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of al
   CHECK_FALSE(find_cookie(exactly, "s").is_cut);
 }
 
-// "hosts | cluster", or what is wrong.
+// "hosts | cluster", or the error.
 std::string read(absl::string_view value) {
   std::string text;
   if (const auto flaw = decode_cookie(value, text)) return std::string(said_of(*flaw));
@@ -136,7 +136,7 @@ std::string read(absl::string_view value) {
   return absl::StrCat(host.hosts, " | ", host.cluster, form);
 }
 
-// What is wrong with a text that names no host.
+// The error of a text that names no host.
 const std::string kNone(said_of(CookieFlaw::kHost));
 const std::string kNoMessage(said_of(CookieFlaw::kMessage));
 
@@ -205,7 +205,7 @@ TEST_CASE("session_cookie: names so many addresses, and what names more is not u
     INFO(text);
     CHECK(read(absl::Base64Escape(text)) == too_many);
   }
-  // What is wrong within the limit is told first.
+  // Errors within the limit are reported first.
   CHECK(read(absl::Base64Escape("host:80," + addresses(kMostCookieHosts))) == kNone);
 }
 

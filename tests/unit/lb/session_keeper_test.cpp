@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subchannel map's keeper of sessions (I9): whose connection is held for sessions, and how
-// long.
+// The subchannel map's keeper of sessions (I9): the connections that are held for sessions, and for
+// how long.
 
 #include <map>
 #include <set>
@@ -30,7 +30,7 @@ const Holder kKeeper = holder("k");
 const Holder kChild = holder("k/child");
 const Holder kOther = holder("k/other");
 
-/// One map, its keeper's marks, and what it wanted done.
+/// One map, its keeper's marks, and its effects.
 class Map {
  public:
   Texts step(const SubchannelMapEvent& event) {
@@ -349,7 +349,7 @@ TEST_CASE("keeper: its successor goes on where it died", "[lb][subchannel_map][A
   map.release("a");
   CHECK(map.step(HolderGone{kKeeper, true}).empty());
   CHECK(map.held == 1);
-  CHECK(map.tell("a", ConnectivityState::kIdle).empty());  // Nobody hears it.
+  CHECK(map.tell("a", ConnectivityState::kIdle).empty());  // No holder hears of the change.
   const SessionMarkPtr before = map.marks.at("a");
   SECTION("it is told of all that there is, and inherits when it was used") {
     map.marks.clear();
@@ -471,8 +471,8 @@ TEST_CASE("keeper: what it is told is in the order of addresses", "[lb][subchann
   CHECK(map.keep(addresses) == expected);
 }
 
-// The invariants are checked after every step; beside them, whoever was used lately and is in the
-// table has its one connection as long as anybody ever held it.
+// The invariants are checked after every step. In addition, an address that a session used lately
+// has its one connection, if it is in the table and was held at some time.
 TEST_CASE("keeper: whatever happens, no session that is in use loses its connection",
           "[lb][subchannel_map][A75-34][A75-35]") {
   const auto names = Texts{"a", "b", "c"};

@@ -269,7 +269,7 @@ TEST_CASE_METHOD(TwoBackends,
 TEST_CASE_METHOD(TwoBackends,
                  "session: a retry goes where the attempt before it went, and no longer",
                  "[lb][session][A55-37]") {
-  // None; a host that nobody has; one that comes back when the call has gone elsewhere.
+  // No cookie; a host outside of the cluster; a host that returns after the call went elsewhere.
   const std::string cookie = GENERATE_COPY(std::string(), "s=" + base64("10.0.0.9:80;a"), first);
   backends["a"][0].is_usable = false;
   Pick pick = call(cookie);
@@ -306,7 +306,7 @@ TEST_CASE_METHOD(TwoBackends,
   Pick pick = call(second);
   pick.end(14);
   pick.put_off();
-  // Another configuration meanwhile, without sessions: the call's own stays.
+  // A configuration without sessions comes meanwhile; the call keeps its own session.
   configure(to("a"), StatefulSessionFilter{});
   router.repick(pick, {"/s/M"});
   CHECK(address_of(pick) == "10.0.0.2:80");
@@ -544,7 +544,7 @@ TEST_CASE("session: an old key's cookie is replaced, and not that of the next ca
     each->add("a", "10.0.0.1:80");
     each->configure(to("a"), session_by("s"));
   }
-  // Not as it is written: it has to be read.
+  // The cookie is not in canonical form, so it has to be read.
   std::string cookie = "s=" + base64("10.0.0.1:80;a");
   REQUIRE(cookie.back() == '=');
   cookie.resize(cookie.find_last_not_of('=') + 1);
@@ -575,7 +575,7 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(counted("a", AffinityResult::kHit) == 1);
 }
 
-/// The one header of a call, which its owner may write over.
+/// The only header of a call; its owner may overwrite it.
 struct CookieHeader final : HeaderSource {
   explicit CookieHeader(std::string text) : cookie(std::move(text)) {}
 
@@ -592,7 +592,7 @@ TEST_CASE_METHOD(TwoBackends,
                  "[lb][session][A33]") {
   configure_filters(all_to(to("a")),
                     {filter("session", session_by("s")), filter("fault", delaying(1s))});
-  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Nobody knows it at sight.
+  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Not known at sight.
   Pick pick = router.pick({"/s/M", &headers, 7});
   REQUIRE(pick.delay() == 1s);
   headers.cookie.assign(headers.cookie.size(), 'x');
@@ -603,7 +603,7 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(absl::StartsWith(pick.set_cookie(), "s="));  // It names its cluster from now on.
 }
 
-// What a call came to, and all that was counted and said.
+// The outcome of a call, with all counts and warnings.
 std::string history(TwoBackends& world, const std::string& cookie, const char* path) {
   const Pick pick = world.call(cookie, path);
   std::string told = absl::StrCat(static_cast<int>(pick.outcome()),

@@ -56,7 +56,7 @@ TEST_CASE("spread: parts sum up, and differ from the exact ones by less than one
 TEST_CASE("spread: localities by weight, endpoints in them alike", "[lb][spread][A52]") {
   const std::vector<LocalityPtr> localities{locality("a", 3, {1, 9}), locality("b", 1, {5})};
   CHECK(spread_calls(by_locality(kRoundRobin), localities, kAll, 400) == Shares{150, 150, 100});
-  // Where nobody takes any, the locality's weight does not count.
+  // The weight of a locality without a usable endpoint does not count.
   CHECK(spread_calls(by_locality(kRoundRobin), localities, {true, true, false}, 400) ==
         Shares{200, 200, 0});
   CHECK(spread_calls(by_locality(kRoundRobin), localities, {false, true, true}, 400) ==

@@ -160,7 +160,7 @@ TEST_CASE("subchannel: attempts and losses are observed under the cluster", "[lb
   CHECK(seen(core.step(closed(2), {})) == Observation{ConnectionLost{cluster}});
 }
 
-// Fails one attempt, begun and ended at `now`; the back-off that follows.
+// Fails one attempt, begun and ended at `now`. Returns the back-off after it.
 Duration fail_once(SubchannelCore& core, Instant now, bool may_hurry = false) {
   const std::uint64_t attempt =
       all<OpenConnection>(core.step(ConnectRequested{may_hurry}, now)).front().attempt;

@@ -175,8 +175,8 @@ TEST_CASE("subchannel_map: settings of TLS that change replace every subchannel"
   CHECK(map.living == std::set<std::string>{"failed", "idle", "ready"});
   REQUIRE(map.last_settings.tls != nullptr);
   CHECK(map.last_settings.tls->subject_alt_names.at(0).text == "a");
-  // Who holds them hears that they are idle: even where they were, as an order to connect may have
-  // met the old one.
+  // Holders are told IDLE, even when the state was IDLE before: an order to connect may have
+  // reached the old subchannel.
   CHECK(map.names() == Strings{"x#1", "x#1", "x#1", "y#1"});
   for (const NotifyHolder& told : map.notified) {
     CHECK(told.state.state == ConnectivityState::kIdle);
@@ -226,7 +226,7 @@ TEST_CASE("subchannel_map: who has a connection is told who counts its calls",
   map.acquire("a", holder("x"));
   map.acquire("b", holder("x"));
   map.step(track(first));
-  CHECK(map.notified.empty());  // Nobody has a connection.
+  CHECK(map.notified.empty());  // No subchannel has a connection.
 
   map.tell("a", ConnectivityState::kReady);
   REQUIRE(map.notified.size() == 1);
@@ -563,21 +563,22 @@ TEST_CASE("subchannel_map: an endpoint that fails its checks is unfit, and keeps
     return map.counted.back().by_state.at(static_cast<std::size_t>(state));
   };
   CHECK(counted(EndpointState::kUnhealthy) == 1);
-  // Who is ejected as well counts as that, and stays unfit when it is not any more.
+  // An unhealthy endpoint that is ejected as well counts as ejected. It stays unfit when its
+  // ejection ends.
   map.unhealthy({"a"});
   CHECK(counted(EndpointState::kEjected) == 1);
   CHECK(map.notified.front().state.status == absl::UnavailableError("ejected"));
   map.unhealthy({});
   CHECK_FALSE(map.notified.front().state.healthy);
   CHECK(counted(EndpointState::kUnhealthy) == 1);
-  // Who takes it meanwhile hears so at once.
+  // A new holder hears that at once.
   map.acquire("a", holder("z"));
   CHECK_FALSE(map.notified.back().state.healthy);
   map.checked("a", "");
   CHECK(map.notified.size() == 3);
   CHECK(map.notified.front().state.healthy);
   CHECK(counted(EndpointState::kReady) == 1);
-  // Of nobody, and of one that is not probed, nothing is taken.
+  // A result for an unknown address, or for one that is not probed, is ignored.
   map.checked("b", "refused");
   CHECK(map.notified.empty());
 }
@@ -841,7 +842,7 @@ TEST_CASE("subchannel_map: agrees with a small model in any history",
           const bool died = chance(2) == 0;
           map.gone(who, died);
           model.gone(who, died);
-          if (who.incarnation == newest) ++newest;  // Its successor is somebody new.
+          if (who.incarnation == newest) ++newest;  // Its successor is a new holder.
           break;
         }
         case 8:

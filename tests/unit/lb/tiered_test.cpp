@@ -37,12 +37,12 @@ HostReportPtr report(std::vector<PriorityHosts> priorities) {
   return made;
 }
 
-/// So many healthy of so many.
+/// This many healthy hosts of all.
 HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
   return report({{hosts(healthy), {}, hosts(total)}});
 }
 
-/// Answers with the tier that it was asked for.
+/// Completes with the tier that the pick asked for.
 class TierEcho final : public Picker {
  public:
   explicit TierEcho(std::string name) : name_(std::move(name)) {}
@@ -61,7 +61,7 @@ class TierEcho final : public Picker {
   std::string name_;
 };
 
-/// tiered with its options, and what its leaves say.
+/// tiered with its options, and the reports of its leaves.
 struct Fixture {
   explicit Fixture(PolicyOptions options = {}) : policy(make_tiered(std::move(options))) {}
 
@@ -88,7 +88,7 @@ struct Fixture {
                                          std::move(hosts)});
   }
 
-  /// What picks with each draw answered, as often as they did.
+  /// The picker's outcomes over all draws, with their frequencies.
   std::map<std::string, int> picks() const {
     std::map<std::string, int> answers;
     for (const std::uint64_t seed : seeds_of_all_draws())
@@ -96,7 +96,7 @@ struct Fixture {
     return answers;
   }
 
-  /// The tiers that the leaf was told last, as "0/0 1/2": priority and hosts.
+  /// The last tiers sent to the leaf, as "0/0 1/2": priority and hosts.
   std::string told(const std::string& leaf) const {
     std::string text = "nothing";
     const auto read = [&](const ChildName& child, const ConfigUpdated& update) {
@@ -113,7 +113,7 @@ struct Fixture {
     return text;
   }
 
-  /// The loads observed last, "primary/0=70".
+  /// The last observed loads, "primary/0=70".
   std::map<std::string, std::string> loads() const {
     std::map<std::string, std::string> loads;
     for (const LbEffect& effect : policy.effects()) {
@@ -256,7 +256,7 @@ TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of oth
   CHECK(fixture.say("one", kReady, fit(1, 2)) ==
         Texts{"update two", "load orders one/0 70", "load orders two/0 30", "publish READY"});
   CHECK(fixture.told("two") == "0/0");
-  // The same shares: nobody hears of it.
+  // The same shares: loads are not observed again, and leaves get no update.
   CHECK(fixture.say("two", kReady, fit(3, 3)) == Texts{"publish READY"});
 }
 
@@ -429,7 +429,7 @@ TEST_CASE("tiered_rules: who is connected: all up to where the scores reach 100"
   TierPlan plan = plan_tiers(leaves, 0);
   CHECK(text_of(plan.shares) == "0/0/0=70 0/1/0=30");
   CHECK(plan.connected == std::vector<TierSet>{{{0, kHealthyHosts}, {1, kHealthyHosts}}, {}});
-  // A priority in the middle that has failed is tried all the time; who is degraded comes last.
+  // A failed priority in the middle is tried all the time; degraded hosts come last.
   const std::vector<HostReportPtr> failing{
       report({{hosts(1), hosts(1), hosts(4)}, {hosts(0), hosts(0), hosts(1)}}),
       report({{hosts(1), hosts(0), hosts(4)}, {hosts(0), hosts(4), hosts(4)}})};

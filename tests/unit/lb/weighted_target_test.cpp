@@ -36,7 +36,7 @@ EndpointsPtr endpoints_of(XdsWorld& world, const std::string& priority) {
   return std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children).endpoints;
 }
 
-/// How often each answer comes, over `picks` seeds.
+/// The frequency of each answer, over `picks` seeds.
 std::map<std::string, int> answers(const PolicyHarness& policy, std::uint64_t picks) {
   std::map<std::string, int> counts;
   for (std::uint64_t seed = 0; seed < picks; ++seed)

@@ -250,7 +250,7 @@ TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until o
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(limit("late") == std::nullopt);
   CHECK(overflow() == 1);
-  // Who is there already is no newcomer.
+  // A circuit breaker that has a series already is not refused.
   const auto changed = std::make_shared<const FakeGate>(5, false);
   instruments.observe(CircuitBreakerSet{kOrders, changed});
   CHECK(limit("orders") == 5);
@@ -535,7 +535,7 @@ TEST_CASE("instruments: of several trees, the worst priority in use is told",
   const auto active = [&] { return value(instruments, Metric::kPriorityActive, {"orders"}); };
   instruments.observe(PriorityActive{kOrders, -1});
   instruments.observe(PriorityActive{kOrders, 0});
-  CHECK(active() == -1);  // One tree can serve nobody: that is not to be hidden by the other.
+  CHECK(active() == -1);  // One tree can serve no call; the other tree's value must not hide that.
   instruments.observe(PriorityActive{kOrders, 1, -1});
   CHECK(active() == 1);
   instruments.observe(PriorityActive{kOrders, 2, 0});

@@ -30,7 +30,7 @@ constexpr auto kEds = ResourceType::kEndpoints;
 
 // Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed;
 // "LDS+a v1 n1" for one that brings `a`.
-// "other" is of a type that nobody knows, "large" beyond the limit, and all else no response.
+// "other" is of an unknown type, "large" exceeds the limit, and any other text is no response.
 absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
   const std::vector<std::string> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 3));
   for (const ResourceType type : {kLds, kRds, kCds, kEds}) {
@@ -613,7 +613,7 @@ TEST_CASE("ads session: a server that does not answer is asked ever more rarely"
     ++requests;
   }
   CHECK(requests <= 8);
-  // Then it is known that no answer comes: who asks next is not made to wait.
+  // By then it is known that no answer comes, so a later subscription does not wait.
   session.now += 15s;
   names.insert("last");
   CHECK(session.subscribe(kLds, names).size() == 2);

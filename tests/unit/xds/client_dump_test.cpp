@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client core tells of its resources: the dump, and the gauges that agree with it.
+// The client core's report of its resources: the dump, and the gauges that agree with it.
 #include <chrono>
 #include <memory>
 

@@ -265,7 +265,7 @@ TEST_CASE("cluster graph: the order of a list does not decide whether a graph is
       // What a way that is short enough leads to is watched all the same.
       CHECK(graph.reached(root).contains("c16"));
     }
-    // What is below the cluster whose path is too deep does not fail.
+    // The clusters below a cluster with a too deep path do not fail.
     CHECK(*graph.leaves("c1") == Names{"c16"});
     CHECK(*graph.leaves("shortcut") == Names{"c16"});
     graph.add(aggregate("sixteen", long_first ? Names{"c2", "c16"} : Names{"c16", "c2"}));

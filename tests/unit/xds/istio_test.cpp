@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What istiod sends a proxyless client (tests/support/istio): all of it is ACKed.
+// The resources that istiod sends a proxyless client (tests/support/istio): all are ACKed.
 #include <fstream>
 #include <map>
 #include <sstream>

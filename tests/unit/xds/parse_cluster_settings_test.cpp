@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cluster is told beside discovery, LB policy (parse_lb_policy_test) and TLS
+// Settings of a cluster besides discovery, LB policy (parse_lb_policy_test) and TLS
 // (parse_tls_test).
 #include <chrono>
 

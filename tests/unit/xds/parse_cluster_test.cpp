@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cluster has beside its discovery (tests/spec/a37_validation_test): the LB policy and the
-// connect timeout.
+// Settings of a cluster besides its discovery (tests/spec/a37_validation_test): the LB policy and
+// the connect timeout.
 #include <chrono>
 
 #include <catch2/catch.hpp>

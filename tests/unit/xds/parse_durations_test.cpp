@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every Duration that is read, in every resource, has the same range (A75: "as with all Duration
+// All Duration fields, in every resource, have the same valid range (A75: "as with all Duration
 // fields").
 #include <functional>
 #include <string>

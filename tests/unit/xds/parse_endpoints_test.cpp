@@ -379,7 +379,7 @@ TEST_CASE("parse_endpoints: an endpoint may be probed elsewhere, or not at all",
   CHECK_FALSE(endpoints == value_of<Endpoints>(parse(locality("a", 0, endpoint(1)))));
   CHECK(error_in(locality("a", 0, checked("1.1.1.1", "port_value: 65536"))) ==
         kFirst + ".endpoint.health_check_config.port_value: must be at most 65535, found 65536");
-  // What is left out says nothing of whoever has its address.
+  // An endpoint that is left out does not affect another endpoint with the same address.
   CHECK(value_of<Endpoints>(
             parse(locality("a",
                            0,

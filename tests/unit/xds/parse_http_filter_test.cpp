@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in the configurations of filters, and what virtual hosts, routes and weighted clusters
-// put in their place. The chain itself is in parse_listener_test.
+// The configurations of filters, and their overrides in virtual hosts, routes and weighted
+// clusters. parse_listener_test has the chain itself.
 #include <atomic>
 #include <chrono>
 

@@ -10,7 +10,7 @@
 namespace signalbox::xds {
 namespace {
 
-// What the C library makes of the text.
+// The C library's reading of the text.
 std::optional<std::string> libc_ip(const std::string& text) {
   std::array<char, INET6_ADDRSTRLEN> out{};
   std::array<unsigned char, sizeof(in6_addr)> address{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LB policies that a runtime need not have: what is in their configurations, and what becomes
-// of them where it has them not. Lists and nesting are in parse_cluster_test.
+// The LB policies that a runtime need not have: their configurations, and the result in a runtime
+// without them. parse_cluster_test has lists and nesting.
 #include <memory>
 #include <string>
 
@@ -231,7 +231,8 @@ TEST_CASE("parse_cluster: ring_hash_experimental may hash a header", "[xds][pars
   CHECK(all.request_hash_header == "x-session_1.a");
   CHECK(all.min_ring_size == 8);
   CHECK(all.max_ring_size == 8'388'608);
-  // A runtime without ring_hash passes it over, and so does whoever has no structure.
+  // A runtime without ring_hash passes the entry over. An entry without a structure is passed over,
+  // too.
   const std::string entries = typed_struct("ring_hash_experimental", "") + kRoundRobin;
   CHECK(same_config(value_of<Cluster>(parse(list(entries), without_policies())).lb_policy,
                     make_lb_config(RoundRobinConfig{})));
@@ -343,7 +344,7 @@ TEST_CASE("parse_cluster: a custom policy is a structure under a registered name
   // Not registered: passed over.
   CHECK(same_config(value_of<Cluster>(parse(list(custom + kRoundRobin), ParseOptions{})).lb_policy,
                     make_lb_config(RoundRobinConfig{})));
-  // Registered, but no structure: nobody can read it.
+  // The policy is registered, but the value is not a structure, so it cannot be read.
   const std::string message = any("type_url: \"type.googleapis.com/com.example.Nearest\"");
   CHECK(same_config(chosen(message + kRoundRobin), make_lb_config(RoundRobinConfig{})));
   // Without a value it is an empty structure.

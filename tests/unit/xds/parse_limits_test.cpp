@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every limit: what is just below it is valid, what is beyond is refused by the limit's name and
-// counted as such. Limits here are small; those that hold are in the tests of each resource.
+// Every limit: a value just below it is valid. A value beyond it is refused with the limit's name,
+// and counted under that name. Limits here are small; each resource's tests have the real limits.
 #include <functional>
 #include <set>
 

@@ -23,7 +23,7 @@ const std::string kRouterFilter =
 const std::string kRds = R"(rds { config_source { ads {} } route_config_name: "routes" } )";
 const std::string kPlace = "api_listener.api_listener";
 
-// A listener whose connection manager has these fields.
+// A listener with these fields in its connection manager.
 ReceivedResource parse(const std::string& fields) {
   return parse_listener(serialise<ListenerProto>(
       R"(name: "orders" api_listener { api_listener { [)" + kManager + "] { " + fields + " } } }"));
@@ -40,7 +40,7 @@ std::string filter(const std::string& name, const std::string& type, const std::
          more + " } ";
 }
 
-// A filter whose configuration is a TypedStruct of this type.
+// A filter with a TypedStruct of this type as its configuration.
 std::string struct_filter(const std::string& name,
                           const std::string& wrapper,
                           const std::string& type_url) {

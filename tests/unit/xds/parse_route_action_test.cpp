@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a route's action says beside clusters and timeouts (parse_route_config_test): retries, hash
-// policies, the authority.
+// A route's action besides clusters and timeouts (parse_route_config_test): retries, hash policies,
+// the authority.
 #include <chrono>
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RDS without the matchers of its routes (parse_route_match_test): virtual hosts, actions, limits.
+// RDS without the routes' matchers (parse_route_match_test): virtual hosts, actions, limits.
 #include <chrono>
 
 #include <catch2/catch.hpp>

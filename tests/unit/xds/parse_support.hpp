@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The language of the parser tests: resources in protobuf's text format, results as values or the
-// text of their errors.
+// Vocabulary of the parser tests: resources in protobuf's text format, results as values or as
+// error texts.
 //
 //   R"(name: "orders" type: EDS)" ─▶ [serialise] ─▶ parser ─▶ [value_of | error_of]
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The seeds themselves (tests/support/resource_seeds): valid, and no two alike.
+// The seeds themselves (tests/support/resource_seeds): each is valid, and no two are alike.
 #include "tests/support/resource_seeds.hpp"
 
 #include <catch2/catch.hpp>

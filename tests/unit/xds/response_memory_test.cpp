@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a response or a resource file costs, counted by this program's operator new: memory at its
-// most and allocations. No clock is read: allocations stand for time.
+// The cost of a response or a resource file, counted by this program's operator new: peak memory
+// and allocations. No clock is read: allocations stand for time.
 #include <atomic>
 #include <cstddef>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strings that are not UTF-8: the error names the resource and the field, nothing is logged, and
-// good resources are not touched.
+// valid resources are not affected.
 #include "xds/utf8.hpp"
 
 #include <cstddef>
