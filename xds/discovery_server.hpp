@@ -14,8 +14,8 @@
 //
 // Invariants
 //   D1  A response has every resource of its type that the stream wants and the server has.
-//   D2  A request whose nonce is not the last nonce sent for its type changes no subscription, and
-//       is not answered.
+//   D2  A request changes no subscription, and is not answered, if its nonce is not the last nonce
+//       sent for its type.
 //   D3  The version of a type rises exactly when a resource of that type changes.
 //
 // Source: the xDS transport protocol, state-of-the-world variant, aggregated (ADS).

@@ -166,7 +166,7 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
     present.insert(canonical({received.type, error.name}).name);
     note_error(response, error);
   }
-  // A resource whose name could not be read may be any of the absent resources.
+  // A resource with an unreadable name may be any of the absent resources.
   if (is_full_state(received.type) && received.unnamed_errors.empty())
     note_absent(response, present);
   effects_.emplace_back(counts);

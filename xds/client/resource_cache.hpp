@@ -42,7 +42,7 @@ struct CacheEntry {
   /// The state that the dump shows, but for the server.
   ResourceState state;
   std::set<Watcher> watchers;
-  /// The authority whose servers are asked; null: the name has no valid authority.
+  /// The authority that selects the servers; null: the name has no valid authority.
   Authority* authority = nullptr;
   /// The last valid resource, and the server that sent it.
   std::optional<Resource> value;
@@ -50,7 +50,7 @@ struct CacheEntry {
   /// The error of the resource itself: NACKed, deleted, does not exist. Beside a value the error is
   /// ambient; without a value the watchers get the error alone.
   absl::Status data_error;
-  /// The servers whose live streams were asked for the resource.
+  /// The servers that were asked for the resource on their live streams.
   std::set<ServerId> asked;
   /// The servers that sent the resource, or an error with its name, on their live streams.
   std::set<ServerId> answered;

@@ -40,7 +40,7 @@ struct BuildArguments {
   MissingLeaf missing_leaf = MissingLeaf::kSkip;
 };
 
-/// The number of leaves whose errors an aggregate's note lists. Further leaves are only counted.
+/// An aggregate's note lists the errors of this many leaves. Further leaves are only counted.
 inline constexpr std::size_t kMaxLeafNotes = 3;
 
 struct BuiltConfig {

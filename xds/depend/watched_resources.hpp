@@ -59,7 +59,8 @@ class WatchedResources {
   void watch_listener(DependencyEffects& effects);
   /// Watches the RDS resource that the listener names, and unwatches any other RDS resource.
   void follow_listener(DependencyEffects& effects);
-  /// Watches the clusters that `roots` lead to, and their endpoints. Unwatches all others.
+  /// Watches the clusters that can be reached from `roots`, and their endpoints. Unwatches other
+  /// clusters and endpoints.
   void follow_clusters(const std::set<ClusterName>& roots, DependencyEffects& effects);
 
   // --- what is known ---

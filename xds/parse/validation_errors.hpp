@@ -64,7 +64,7 @@ class Field {
   /// abandoned.
   bool is_enough() const;
 
-  /// The number of errors of the whole resource so far. It grows when a callee adds an error.
+  /// The number of errors of the whole resource so far. It shows whether a callee added an error.
   std::size_t errors_so_far() const;
 
  private:
