@@ -335,11 +335,12 @@ void AdsSession::note_answer(Live& live) {
   effects_.emplace_back(ServerStatusChanged{absl::OkStatus()});
 }
 
-// Reports that no names are subscribed to any more, because the stream has ended.
+// Reports that no names are subscribed to any more, because the stream has ended. A type without
+// names is reported, too: the server's answers on this stream count no longer.
 void AdsSession::report_lost(const Live& live) {
   for (const auto& [type, asked] : live.asked) {
     if (asked.was_empty) versions_.erase(type);  // S6: nothing can unsubscribe now.
-    if (!asked.names.empty()) effects_.emplace_back(SubscriptionSent{type, {}});
+    effects_.emplace_back(SubscriptionSent{type, {}});
   }
 }
 
