@@ -74,7 +74,7 @@ struct Limits {
   std::size_t max_regexes_memory = kMaxRegexesMemory;
   /// Size of one resource file, in bytes.
   std::size_t max_file_bytes = kMaxFileBytes;
-  /// How many values (objects, lists, scalars) one resource file has, its aliases expanded.
+  /// Values (objects, lists, scalars) in one resource file, after its aliases are expanded.
   std::size_t max_file_values = kMaxFileValues;
 
   friend bool operator==(const Limits&, const Limits&) = default;
@@ -110,8 +110,8 @@ inline constexpr std::array kNamedLimits = {
 inline constexpr std::size_t kMaxListedErrors = 32;
 /// Errors of one resource after which the parser stops looking for more.
 inline constexpr std::size_t kManyErrors = 1000;
-/// Resource errors listed in the NACK of one response; further errors are only counted. The errors
-/// of resources without a name have a limit of the same size.
+/// Resource errors listed in the NACK of one response, or for one resource file; further errors are
+/// only counted. The errors kept for resources without a name have the same limit.
 inline constexpr std::size_t kMaxKeptErrors = 16;
 /// Total length of the errors kept for the resources of one response, in bytes. Texts beyond it are
 /// dropped.

@@ -14,10 +14,10 @@
 
 namespace signalbox::xds {
 
-/// `overprovisions`: the runtime's options make this client spread calls over priorities by health
-/// (tiered mode). If false, the node says that the control plane must not rely on such spreading
+/// `overprovisions`: the runtime's options select tiered mode, which spreads calls over priorities
+/// by health. If false, the node says that the control plane must not rely on such spreading
 /// (ENV-26). A cluster that selects tiered mode by its metadata does not change the node: the
-/// author of that metadata knows about the mode.
+/// author of that metadata knows the mode.
 ///
 /// Fails if the metadata is no JSON object or is nested too deeply for a message. parse_bootstrap
 /// refuses such metadata.

@@ -21,7 +21,7 @@
 
 namespace signalbox::xds {
 
-/// By protobuf's own rules.
+/// Uses protobuf's own rules.
 bool is_utf8(absl::string_view text);
 
 /// The first `size` bytes of the text, or up to three fewer, so that no character is cut in two.

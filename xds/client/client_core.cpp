@@ -110,8 +110,8 @@ void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
   deserted_.insert(entry->state.key);
 }
 
-// Runs at the end of a step, because a later event of the step may watch the same resource. An
-// authority without watched resources returns to its best server.
+// Runs at the end of a step, because a later change of the same step may watch the resource again.
+// An authority without watched resources returns to its best server.
 void ClientCore::forget_deserted() {
   if (deserted_.empty()) return;
   for (const ResourceKey& key : std::exchange(deserted_, {})) {

@@ -4,10 +4,11 @@
 //
 //   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
 //
-// All fields beside the discovery are validated for every type of cluster, but only leaf clusters
-// use them. Exceptions for aggregates: health_checks are not read. The LB policy is not read
-// either, because each leaf has its own (A75), unless ParseOptions::keep_aggregate_lb_policy is
-// set.
+// The fields beside the discovery are validated for every type of cluster. An aggregate uses only
+// two of them, aggregate_mode (metadata) and panic_threshold; its leaves have their own settings.
+//
+// Two fields are not read for an aggregate: health_checks and the LB policy. Each leaf has its own
+// LB policy (A75), unless ParseOptions::keep_aggregate_lb_policy is set.
 //
 // Source: gRFC A27 (CDS), A37 (validation), A32 (circuit breaker), A50 (outlier
 // detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout).

@@ -30,7 +30,8 @@ namespace signalbox::xds {
 struct Extension {
   std::string type;  ///< As the API spells it, without the type URL's prefix.
   std::optional<::google::protobuf::Struct> structure;
-  absl::string_view bytes;  ///< View into the Any; empty with a structure.
+  /// A view into the Any, which must outlive it. Empty if there is a structure.
+  absl::string_view bytes;
 };
 
 /// `field` is the Any. nullopt: an error was added.
