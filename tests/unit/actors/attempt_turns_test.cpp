@@ -64,7 +64,7 @@ TEST_CASE("attempt_turns: a hundred thousand that wait are withdrawn at once",
   const auto begun = std::chrono::steady_clock::now();
   for (int key = kMany - 1; key > 2; --key)
     turns.withdraw(key);
-  // A walk through all that wait, for each of them, takes far longer.
+  // A walk through all waiting attempts for each one would take far longer.
   CHECK(std::chrono::steady_clock::now() - begun < 5s);
   turns.withdraw(3);  // Not there any more.
   turns.done(1);

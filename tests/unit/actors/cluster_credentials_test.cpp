@@ -15,8 +15,8 @@ namespace {
 using Catch::Matchers::Contains;
 using test::Authority;
 
-// Good files of two instances: "all" has everything, "ca" roots alone, "me" an identity alone.
-// Refreshed so often that each connection reads them.
+// Valid files of two instances: "all" has everything, "ca" roots alone, "me" an identity alone. The
+// refresh interval is so short that each connection reads them.
 class Files {
  public:
   Files() {

@@ -32,7 +32,7 @@ using std::chrono::seconds;
 
 const char kName[] = "com.example.Scripted";
 
-/// What one life of the policy does with an event; `life` counts from 1, `events` in this life.
+/// The reaction of one life of the policy to an event; `life` counts from 1, `events` in this life.
 using Script = std::function<LbEffects(int life, int events, const LbEvent& event)>;
 
 class Scripted final : public lb::Policy {
@@ -66,7 +66,7 @@ struct Heard {
   Generation applied = 0;
 };
 
-// In the place of what is above.
+// Stands in for the parent policy.
 protocol::BehaviorOf<protocol::PolicyParent> hear(protocol::PolicyParent::pointer,
                                                   std::shared_ptr<Heard> heard) {
   return {

@@ -46,7 +46,7 @@ struct Complaint {
   std::string text;
 };
 
-// A client on one stream of a transport. Events are texts, but for the responses.
+// A client on one stream of a transport. Events are texts, except the responses.
 struct Client {
   explicit Client(AdsTransport& transport) {
     AdsTransport::Events told;
@@ -223,7 +223,7 @@ TEST_CASE("file_ads_transport: a file that is bad for a moment is not complained
     was_a_moment = Clock::now() - bad_since < std::chrono::milliseconds(100);
     if (was_a_moment) CHECK(is_untold);
     if (last.resources_size() == 1) last = client.response();
-    // Long enough for what was to be said of it.
+    // Long enough for further complaints to arrive.
     while (was_a_moment && Clock::now() - bad_since < std::chrono::milliseconds(400)) {
       wanted.insert(absl::StrCat("c", wanted.size()));
       client.ask(kCds, wanted, &last);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Instant kStart{};
 
-// When each trim of the plan is due, as seconds after kStart; each is made at once.
+// The due time of each trim of the plan, in seconds after kStart; each trim is made at once.
 std::vector<long> trims_of(TrimPlan plan) {
   std::vector<long> seconds;
   while (const auto next = plan.next_trim()) {

@@ -59,7 +59,7 @@ bool opens(const lb::CookieSeal& seal, const std::string& value) {
   return seal.open(value, "purpose", text) != lb::CookieSeal::Opened::kNo;
 }
 
-// A file of keys, the first of them 'a', and what is said of it.
+// A file of keys, the first of them 'a', and the complaints about it.
 struct KeyFileWorld {
   KeyFileWorld() { REQUIRE(file.ok()); }
 

@@ -53,7 +53,7 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-// What kills every subchannel that tries to connect, some times; others wait for ever.
+// Kills the first subchannels that try to connect; later attempts wait for ever.
 class DeadlyConnector final : public Connector {
  public:
   std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
@@ -88,7 +88,7 @@ class CountingConnector final : public Connector {
   };
 };
 
-// Streams that are heard of only when the test says so.
+// Streams with events that come only when the test says so.
 class ScriptedTransport final : public AdsTransport {
  public:
   explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}
@@ -135,7 +135,7 @@ class ScriptedLookup final : public NameLookup {
   int asked = 0;
 };
 
-// Keeps what an actor in the place of a neighbour was told.
+// Keeps the messages of an actor that stands in for a neighbour.
 struct Heard {
   std::vector<ResourceChanged> resources;
   std::vector<AmbientErrorChanged> ambient;
@@ -150,7 +150,7 @@ caf::actor_system_config& testing(caf::actor_system_config& config) {
   return config;
 }
 
-// In the place of a policy: holds subchannels, and wants each connected whenever it is IDLE.
+// Stands in for a policy: holds subchannels, and wants each connected whenever it is IDLE.
 protocol::BehaviorOf<protocol::SubchannelObserver> hold_many(
     protocol::SubchannelObserver::pointer self, protocol::SubchannelMapActor map, int count) {
   for (int i = 0; i < count; ++i) {
@@ -187,7 +187,7 @@ class Shells {
     made.instruments = std::make_shared<metrics::Instruments>();
     made.detached_lookups = false;
     made.detached_streams = false;
-    // What the bytes "poison" kill is the actor that reads them.
+    // The bytes "poison" kill the actor that reads them.
     xds::ResponseDecoder decode =
         xds::decode_at_once([decoded = responses, doing = meanwhile](
                                 absl::string_view bytes) -> absl::StatusOr<xds::DecodedResponse> {
@@ -221,14 +221,14 @@ class Shells {
 
   caf::actor_system& system() { return system_; }
 
-  /// Messages that are to come later; each keeps the memory of its receiver.
+  /// Delayed messages; each keeps its receiver's memory.
   std::size_t delayed() { return coordinator_.clock().schedule().size(); }
 
   std::size_t living() { return system_.registry().running(); }
 
   void run() { coordinator_.run(); }
 
-  /// Everything that is due within `time`, in steps small beside all timers.
+  /// Runs all that is due within `time`, in steps that are small beside all timers.
   void pass(Duration time) {
     const Duration step = std::chrono::milliseconds(50);
     for (Duration passed{}; passed < time; passed += step) {
@@ -256,7 +256,7 @@ class Shells {
     return keep(spawn_policy(system(), environment, std::move(birth)));
   }
 
-  /// With a holder of one subchannel that wants it connected.
+  /// Adds a holder of one subchannel that wants it connected.
   protocol::SubchannelMapActor spawn_held_map() {
     auto map = keep(spawn_subchannel_map(system(), environment));
     hold_one_of(map);
@@ -265,7 +265,7 @@ class Shells {
 
   void hold_one_of(const protocol::SubchannelMapActor& map) { keep(system().spawn(hold, map)); }
 
-  /// Kills the actor of this kind that next has something to do.
+  /// Kills the actor of this kind that acts next.
   void kill_next(const std::string& name) {
     while (true) {
       for (caf::resumable* job : coordinator_.jobs) {
@@ -330,7 +330,7 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
       self, std::move(client), WatchesChanged{0, {Watch{std::move(key)}}}, std::move(heard));
 }
 
-// In the place of an xds_client: tells all of this at once, and that there is nothing else.
+// Stands in for an xds_client: tells all of these resources at once, and that there are no others.
 protocol::BehaviorOf<protocol::XdsClientActor> serve(
     protocol::XdsClientActor::pointer self,
     std::map<ResourceKey, std::vector<Resource>> resources) {
@@ -364,7 +364,7 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(
   };
 }
 
-// In the place of override_host: keeps sessions on one address, and has created it for one.
+// Stands in for override_host: keeps sessions on one address, and has created it for one.
 protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
     protocol::SubchannelObserver::pointer self,
     protocol::SubchannelMapActor map,
@@ -378,7 +378,7 @@ protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
   };
 }
 
-// In the place of a channel.
+// Stands in for a channel.
 protocol::BehaviorOf<protocol::ConfigListener> listen(protocol::ConfigListener::pointer,
                                                       std::shared_ptr<Heard> heard) {
   return {
@@ -486,7 +486,7 @@ TEST_CASE("xds_client: a server that is silent is heard when it speaks, however 
   shells.run();
   REQUIRE(heard->resources.size() == 2);
   CHECK(heard->resources[1].resource.ok());
-  // What is known is not lost by silence.
+  // Silence does not remove known resources.
   shells.pass(seconds(600));
   CHECK(heard->resources.size() == 2);
   CHECK(heard->ambient.empty());
@@ -585,7 +585,7 @@ TEST_CASE("xds_client: a stream whose actor dies waits ever longer, until a quie
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
   shells.run();
-  // A response that can be read says nothing of what the next one does.
+  // A readable response says nothing about the next response.
   const auto time_to_restart = [&] {
     const std::size_t before = shells.transport->streams.size();
     shells.transport->streams.back().opened();
@@ -633,7 +633,7 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
   CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
 }
 
-// A stream is told to end while it decodes: what it says then comes too late.
+// A stream is told to end while it decodes: its later results come too late.
 TEST_CASE("xds_client: a server that is left while its stream decodes is forgotten",
           "[actors][xds_client][A71][A78]") {
   Shells shells(two_servers());

@@ -30,7 +30,7 @@ bool something_happens(const WatchedFile& file) {
   return ::poll(&readable, 1, static_cast<int>(patience)) == 1;
 }
 
-// Waits until something happens that the file tells of: its new text, or why it cannot be read.
+// Waits for the next report of the file: its new text, or the reason why it cannot be read.
 absl::StatusOr<std::string> next(WatchedFile& file) {
   for (;;) {
     if (!something_happens(file)) return absl::DeadlineExceededError("nothing happened");
@@ -40,7 +40,7 @@ absl::StatusOr<std::string> next(WatchedFile& file) {
   }
 }
 
-// As a text editor that saves in place, or a shell.
+// Writes in place, as some editors and the shell do.
 void write_in_place(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }

@@ -63,7 +63,7 @@ std::string ask(const std::string& address, const std::string& text) {
   return channel::ask(port_of(address), text);
 }
 
-// A unix socket as its process would leave it, had it died.
+// A unix socket as a dead process leaves it.
 sockaddr_un name_of(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -88,7 +88,7 @@ void leave_socket(const std::string& path) {
   ::close(listening_at(path, 1));
 }
 
-// Hears one request, answers with just this, and closes.
+// Reads one request, answers with exactly this, and closes.
 class OneAnswer {
  public:
   OneAnswer(const std::string& path, std::string text) : descriptor_(listening_at(path, 1)) {

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using Catch::Contains;
 
-// A jar, and the time as the test says it.
+// A jar, and a clock that the test sets.
 struct TimedJar {
   CookieJar::Clock::time_point now = CookieJar::Clock::time_point(1'800'000'000s);
   CookieJar jar{[this] { return now; }};

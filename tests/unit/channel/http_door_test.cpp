@@ -140,7 +140,7 @@ TEST_CASE("http door: one connection too many closes the one that waits longest"
   second.send("GET / HT");
   HttpPeer fourth(door.port());
   CHECK(first.is_closed(kLong));
-  // The others wait, for as long as it takes.
+  // The other connections wait, for as long as it takes.
   second.send("TP/1.1\r\n\r\n");
   CHECK(second.receive() == kEntered);
   third.send(kRequest);
@@ -157,7 +157,7 @@ TEST_CASE("http door: a request that does not come is not waited for, however sl
   REQUIRE(slow.is_connected());
   slow.send("GET /metrics HTTP/1.1\r\nX: ");
   const auto limit = Clock::now() + kLong;
-  // A byte now and then does not prolong its time.
+  // A byte from time to time does not prolong the time limit.
   bool is_closed = false;
   while (!is_closed && Clock::now() < limit) {
     is_closed = slow.is_closed(std::chrono::milliseconds(20));

@@ -29,7 +29,7 @@ std::string error_of(const std::vector<CustomHttpFilter>& filters) {
   return std::string(registered.status().message());
 }
 
-// What a parser of the user's makes of a configuration, once it is registered.
+// The result of a custom parser for a configuration, once the parser is registered.
 absl::Status parsed(CustomHttpFilter::Parse parse) {
   metrics::Instruments instruments;
   CustomHttpFilter own = filter("com.example.One");

@@ -33,7 +33,7 @@ std::string error_of(const std::vector<CustomLbPolicy>& policies) {
   return std::string(registered.status().message());
 }
 
-// What a parser of the user's makes of JSON, once it is registered.
+// The result of a custom parser for JSON, once the parser is registered.
 absl::StatusOr<CustomPolicyConfigPtr> parsed(decltype(CustomLbPolicy::parse) parse) {
   metrics::Instruments instruments;
   CustomLbPolicy own = policy("com.example.One");

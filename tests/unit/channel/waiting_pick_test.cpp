@@ -20,7 +20,7 @@ using testing::RouterFixture;
 
 const Instant kNow{1h};
 
-// A pick that notes the limits that it was told, for a timer that the test is.
+// A pick that notes the limits that it gets; the test is its timer.
 class TestPick final : public WaitingPick {
  public:
   template <typename... Args>

@@ -544,7 +544,7 @@ TEST_CASE("session: an old key's cookie is replaced, and not that of the next ca
     each->add("a", "10.0.0.1:80");
     each->configure(to("a"), session_by("s"));
   }
-  // The cookie is not in canonical form, so it has to be read.
+  // The cookie lacks its padding, so it is not known at sight and has to be read.
   std::string cookie = "s=" + base64("10.0.0.1:80;a");
   REQUIRE(cookie.back() == '=');
   cookie.resize(cookie.find_last_not_of('=') + 1);

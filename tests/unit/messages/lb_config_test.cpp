@@ -27,7 +27,7 @@ LbConfigPtr priority(const LbConfigPtr& child) {
   return make_lb_config(config);
 }
 
-// Each variant, with everything in it that can differ.
+// Each variant, with every field that can differ.
 std::vector<std::function<LbConfigPtr()>> makers() {
   const ClusterName cluster("orders");
   return {

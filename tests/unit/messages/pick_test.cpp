@@ -26,8 +26,8 @@ TEST_CASE("draw: a bounded draw is even", "[messages][pick]") {
     CHECK(count == Approx(kDraws / 6.0).epsilon(0.03));
 }
 
-// A call's decision must say nothing of another decision of a call that comes a little later,
-// whether seeds count up or advance as those of the drop-in channel do.
+// A call's decision must be independent of the decisions of slightly later calls, whether seeds
+// count up or advance as the drop-in channel's seeds do.
 TEST_CASE("draw: decisions of calls one after another are independent", "[messages][pick]") {
   constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;
   constexpr int kCalls = 20'000;

@@ -62,7 +62,7 @@ TEST_CASE("striped: threads keep their stripes; the first share none, the others
           "[messages][striped]") {
   const std::size_t mine = this_thread_stripe();
   REQUIRE(mine < kOwnStripes);
-  // Twice: what the threads of the first time had is free again.
+  // Twice: the stripes of the first round's threads are free again.
   for (int time = 0; time < 2; ++time) {
     const auto holders = stripes_of(kOwnStripes - 1 + 2 * (kStripes - kOwnStripes));
     CHECK(holders.size() == kStripes - 1);
@@ -76,7 +76,7 @@ TEST_CASE("striped: threads keep their stripes; the first share none, the others
   CHECK(this_thread_stripe() == mine);
 }
 
-// Made before the thread's stripe is taken, and so destroyed after it was given back.
+// Made before the thread takes its stripe, and so destroyed after the stripe was given back.
 struct CountsAtTheEnd {
   explicit CountsAtTheEnd(const StripedCounters<1>& counted) : counters(counted) {}
 

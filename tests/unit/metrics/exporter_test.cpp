@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Something of every metric.
+// A value for every metric.
 std::shared_ptr<Instruments> busy_instruments() {
   auto instruments = std::make_shared<Instruments>();
   const ClusterName cluster("orders \"primary\"\n");

@@ -586,7 +586,7 @@ TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any mo
   CHECK(value(instruments, Metric::kEndpoints, {"stock", "ready"}) == 1);
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
 
-  // What comes back is counted anew.
+  // Returning series are counted anew.
   const auto again = instruments.hold_cluster(kOrders);
   instruments.observe(PriorityActive{kOrders, -1});
   instruments.observe(EndpointsCounted{kOrders, {2, 0, 0, 0, 0, 0}});

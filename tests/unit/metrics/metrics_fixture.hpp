@@ -39,7 +39,7 @@ inline std::size_t series_count(const metrics::Instruments& instruments, metrics
   return 0;
 }
 
-/// Says of itself what the test says.
+/// Reports the test's values.
 class FakeGate final : public CallGate {
  public:
   FakeGate(std::uint32_t limit, bool is_full) : limit_(limit), is_full_(is_full) {}

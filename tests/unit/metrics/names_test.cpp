@@ -25,7 +25,7 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
   }
 }
 
-// Whatever in the text looks like a metric of ours.
+// All words of the text that look like one of signalbox's metrics.
 std::set<std::string> metrics_in(const std::string& text) {
   constexpr char kPrefix[] = "signalbox_";
   std::set<std::string> names;

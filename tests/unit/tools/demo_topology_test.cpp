@@ -22,7 +22,7 @@ std::string demo_text() {
   return actors::read_file(SIGNALBOX_DEMO_RESOURCES).value();
 }
 
-// As a client understands them: the same message may be written as different bytes.
+// Resources as a client reads them: the same message may have different bytes.
 std::vector<Resource> understood(const std::string& text, xds::Format format) {
   const auto resources = xds::parse_resources_text(text, format, "resources");
   INFO(resources.status().ToString());

@@ -180,7 +180,7 @@ TEST_CASE("plan report: the data", "[tools][plan]") {
   CHECK(zone["endpoints"][0] == nlohmann::json::parse(R"({"addresses": ["b:1"], "weight": 1,
     "health": "UNKNOWN", "down": false, "shares": {
       "priority": {"now": 50.0, "then": 50.0}, "tiered": {"now": 50.0, "then": 35.0}}})"));
-  // One mode where one was asked for.
+  // One mode, if one was requested.
   const PlanView one{{AggregateMode::kTiered}, assumptions};
   CHECK_FALSE(plan_json(plan, one)["failing"].contains("priority"));
 }

@@ -179,7 +179,7 @@ TEST_CASE("ads session: a response is answered by exactly one ACK or NACK with i
   session.subscribe(kCds, {"a"});
   session.opened(1);
   CHECK(session.bytes(1, "CDS v1 n1") == Lines{"send 1: CDS v1/n1 [a]", "received CDS v1"});
-  // A NACK keeps the last good version, and the resources that are valid are used.
+  // A NACK keeps the last good version, and valid resources of the response are used.
   CHECK(session.bytes(1, "CDS v2 n2 cluster a: bad") ==
         Lines{"send 1: CDS v1/n2 [a] NACK 3: cluster a: bad", "received CDS v2"});
   CHECK(session.bytes(1, "CDS v3 n3") == Lines{"send 1: CDS v3/n3 [a]", "received CDS v3"});
@@ -457,7 +457,8 @@ TEST_CASE("ads session: a response that is of no use ends its stream, is told an
     session.now += 1h;
     CHECK(session.bytes(1, row.bytes) == row.told);
     CHECK(session.timer.delay >= 800ms);
-    // What the stream still brings is not heard, and a good response on the next one ends it all.
+    // Later events of the broken stream are ignored. A good response on the next stream ends the
+    // episode.
     CHECK(session.bytes(1, "LDS v2 n2").empty());
     CHECK(session.closed(1).empty());
     session.elapse();
@@ -514,7 +515,7 @@ TEST_CASE("ads session: the NACK of what repeats a refused response waits longer
     REQUIRE(seconds >= 0.8 * base - 1e-6);
     REQUIRE(seconds <= 1.2 * base + 1e-6);
     base = std::min(base * 1.6, 10.0);
-    // Another type is not held up.
+    // Other types are not delayed.
     REQUIRE(session.bytes(1, absl::StrCat("EDS v", n, " m", n)).size() == 2);
     REQUIRE(session.elapse() == Lines{absl::StrCat("send 1: CDS v1/n", n, " [a] NACK 3: bad")});
   }
@@ -555,7 +556,7 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
     CHECK(session.subscribe(kCds, {"a", "b"}) ==
           Lines{"send 1: CDS v1/n3 [a b] NACK 3: bad", "asked CDS [a b]"});
     CHECK(session.elapse().empty());
-    // The answer to another question repeats nothing.
+    // The answer to another request is no repetition.
     CHECK(session.bytes(1, "CDS v2 n4 bad").front() == "send 1: CDS v1/n4 [a b] NACK 3: bad");
     CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "timer nack");
   }
@@ -852,7 +853,7 @@ TEST_CASE("ads session: a long response that is none ends the stream, and its en
   CHECK(lines[4] == "timer reopen");
 }
 
-// The server passes over requests with an old nonce, so it has not seen that the name was given up.
+// The server ignores requests with an old nonce, so it has not seen that the name was unsubscribed.
 TEST_CASE(
     "ads session: a name that is given up and wanted again while a response is decoded is "
     "missing in its answer",

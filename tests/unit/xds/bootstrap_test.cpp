@@ -65,7 +65,7 @@ std::string with_tls(const std::string& config) {
                      config + "}]}");
 }
 
-// A folder that goes with the test.
+// A folder that is removed with the test.
 class Folder {
  public:
   Folder() {

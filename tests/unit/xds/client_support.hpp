@@ -71,7 +71,7 @@ class Client {
  public:
   explicit Client(ClientOptions options = {}) : core_(std::move(options)) {}
 
-  /// What is counted comes last.
+  /// Counts come last.
   Lines step(const ClientEvent& event) {
     Lines lines;
     for (const ClientEffect& effect : core_.step(event, Instant{}, wall)) {

@@ -37,7 +37,7 @@ class Graph {
     return *this;
   }
 
-  // The clusters c1 ▷ c2 ▷ … ▷ c<length>, of which the last is a leaf.
+  // The clusters c1 ▷ c2 ▷ … ▷ c<length>; the last one is a leaf.
   Graph& path(std::size_t length) {
     for (std::size_t i = 1; i < length; ++i)
       add(aggregate(absl::StrCat("c", i), {absl::StrCat("c", i + 1)}));
@@ -66,7 +66,7 @@ class Graph {
     return std::string(flat.status().message());
   }
 
-  /// How often clusters were asked for since it was last said.
+  /// The number of look-ups of clusters since the last call.
   std::size_t take_lookups() const { return std::exchange(lookups_, 0); }
 
   std::set<std::string> reached(const std::string& root) const {
@@ -262,7 +262,7 @@ TEST_CASE("cluster graph: the order of a list does not decide whether a graph is
          {"near leaf", "near aggregate", "halfway", "short way in another aggregate"}) {
       INFO(root);
       CHECK(absl::StrContains(graph.error(root), too_deep));
-      // What a way that is short enough leads to is watched all the same.
+      // Clusters on a sufficiently short path are still watched.
       CHECK(graph.reached(root).contains("c16"));
     }
     // The clusters below a cluster with a too deep path do not fail.
@@ -278,7 +278,8 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   const auto resolves = [](const Graph& graph, const char* root) {
     return graph.leaves(root).ok();
   };
-  // A ring of 100, which its root enters anywhere: the longest simple path is in no order's reach.
+  // A ring of 100 clusters, which its root enters anywhere. No order of the search can find the
+  // longest simple path.
   Graph ring;
   Names all;
   for (int i = 0; i < 100; ++i) {

@@ -218,7 +218,7 @@ TEST_CASE("dependency manager: an ambient error of listener or routes is a note"
   CHECK(world.config == config);
 }
 
-// --- what does not change stays the same -------------------------------------
+// --- unchanged parts keep their pointers --------------------------------------
 
 TEST_CASE("dependency manager: nothing is emitted when nothing changed", "[xds][depend][A74]") {
   DependencyWorld world;

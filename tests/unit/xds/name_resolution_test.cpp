@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
-// One name, and what it wants done as lines of text: "resolve", "timer 20s", "cancel".
+// One name, and its effects as lines of text: "resolve", "timer 20s", "cancel".
 class Name {
  public:
   Lines start() {
@@ -41,7 +41,7 @@ class Name {
     return run([&](auto& effects) { core_.ask_again(now, effects); });
   }
 
-  /// The wait that was begun last is over, or a former one fires late.
+  /// The last wait is over, or a former wait's timer fires late.
   Lines elapse() {
     now += timer.delay;
     return fire(timer.timer);
@@ -79,7 +79,7 @@ class Name {
     return lines;
   }
 
-  // Without jitter the waits can be told exactly.
+  // Without jitter the test knows the exact waits.
   NameResolution core_{DnsName{"h:1"}, {{1s, 1.6, 0.0, 120s}, 30s}, 1, 1};
 };
 

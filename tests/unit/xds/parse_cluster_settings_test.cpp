@@ -230,7 +230,7 @@ TEST_CASE("parse_cluster: an algorithm of outlier detection that is not enforced
   CHECK(detection("enforcing_failure_percentage { value: 0 }").failure_percentage == std::nullopt);
   CHECK(detection("enforcing_failure_percentage { value: 1 }").failure_percentage ==
         OutlierDetection::FailurePercentage{85, 1, 5, 50});
-  // The fields of what is off are not looked at.
+  // Fields of an algorithm that is off are not checked.
   CHECK(detection("failure_percentage_threshold { value: 101 }").failure_percentage ==
         std::nullopt);
 }

@@ -514,7 +514,7 @@ TEST_CASE("parse_route_config: the override of a filter that the runtime lacks i
             .resource.ok());
 }
 
-// --- filters that the user registered -------------------------------------------------
+// --- filters that the program registered ----------------------------------------------
 
 namespace {
 

@@ -55,7 +55,7 @@ std::string typed_struct(const std::string& type, const std::string& fields) {
 
 const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
 
-/// Of a runtime that has only what every one must have.
+/// The options of a runtime that has only the mandatory policies.
 ParseOptions without_policies() {
   ParseOptions options;
   options.lb_policies = {"pick_first", "round_robin", "wrr_locality"};
@@ -374,7 +374,7 @@ TEST_CASE("parse_cluster: what a custom policy's own parser says of its structur
   REQUIRE(std::holds_alternative<CustomConfig>(*config));
   CHECK(std::get<CustomConfig>(*config).parsed == made);
 
-  // What is wrong is told, though another policy comes after.
+  // An error in the custom policy is reported, although another policy comes after it.
   const std::string before = kValue + ": must be a configuration of com.example.Nearest: ";
   answer = "a: must be a number, found \"b\"";
   CHECK(error_in(custom, options) == before + answer);

@@ -250,8 +250,7 @@ TEST_CASE("parse_route_config: a hash policy that cannot be is an error", "[xds]
         kPlace + ".hash_policy[1].header." + row.error);
 }
 
-// --- authority
-// --------------------------------------------------------------------------
+// --- authority -----------------------------------------------------------------------
 
 TEST_CASE("parse_route_config: the authority is rewritten only for servers that are trusted",
           "[xds][parse][A81]") {

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Change = RequestTurn::Change;
 
-// No jitter: the waits can be written down.
+// No jitter, so the test knows the exact waits.
 RequestTurn turn() {
   RequestTurnOptions options;
   options.wait.jitter = 0;

@@ -74,7 +74,7 @@ std::string resource_of(absl::string_view type_url, const std::string& bytes) {
   return field(2, field(1, std::string(type_url)) + field(2, bytes));
 }
 
-// A response of one resource: its name, and then nothing but these.
+// A response of one resource: its name, and then only these bytes.
 std::string flood(absl::string_view type_url, const std::string& entry, std::size_t bytes) {
   return response_of(type_url, resource_of(type_url, field(1, "name") + repeated(entry, bytes)));
 }
@@ -315,7 +315,7 @@ TEST_CASE("response memory: a resource beyond the response's memory spoils no ot
 
 namespace {
 
-// Routes with so many patterns each, `different` of them in all.
+// Routes with this many patterns each, `different` ones in all.
 std::string routes_with_patterns(std::size_t routes, std::size_t patterns, std::size_t different) {
   RouteConfiguration config;
   config.set_name("r");

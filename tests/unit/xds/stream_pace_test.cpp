@@ -13,14 +13,14 @@ namespace {
 using namespace std::chrono_literals;
 using Ending = StreamPace::Ending;
 
-// No jitter: the waits can be written down.
+// No jitter, so the test knows the exact waits.
 StreamPaceOptions exact() {
   StreamPaceOptions options;
   options.backoff.jitter = 0;
   return options;
 }
 
-// One stream: whether it brought a response, how old it became, and the wait that followed.
+// One stream: whether it brought a response, its age at the end, and the wait after it.
 struct Stream {
   bool answered = false;
   Duration age{};

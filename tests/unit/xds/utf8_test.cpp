@@ -34,7 +34,7 @@ void count_line(protobuf::LogLevel, const char*, int, const std::string&) {
   ++logged;
 }
 
-// Counts what protobuf logs while it lives.
+// Counts protobuf's log messages during its lifetime.
 class LogCount {
  public:
   LogCount() : before_(protobuf::SetLogHandler(count_line)) { logged = 0; }
@@ -48,8 +48,8 @@ class LogCount {
   protobuf::LogHandler* before_;
 };
 
-// The message with "BAD" in the place of a string turned into bytes that are not UTF-8: protobuf
-// would not write them itself.
+// The serialised message, with "BAD" in one string replaced by bytes that are not UTF-8. protobuf
+// would not write such bytes itself.
 template <typename Message>
 std::string with_bad_text(const std::string& text) {
   std::string bytes = serialise<Message>(text);
@@ -160,7 +160,7 @@ TEST_CASE("decode_response: of the response itself, too", "[xds][parse]") {
   CHECK(decoded.status().message() ==
         "the server's message must be a DiscoveryResponse, found 8 bytes that are not: "
         "version_info must be UTF-8, found \"b\\377\\376\"");
-  // The name comes after what is wrong.
+  // The name comes behind the invalid string.
   const auto wrapped =
       parse_resource(ResourceType::kCluster,
                      type_url_of<ResourceWrapper>(),
