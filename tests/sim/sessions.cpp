@@ -29,14 +29,16 @@ bool is_named(const std::string& cluster, const std::string& path, const TargetM
 }
 
 // The leaves in which hosts of the cluster's calls are looked up now: the leaf in use, or in tiered
-// mode all leaves.
+// mode all leaves. When every leaf fails, the last leaf is in use (A56): new calls fail there, but
+// sessions may stay on its DRAINING hosts.
 std::vector<std::string> leaves_in_use(const Topology& topology, const std::string& cluster) {
   const auto found = topology.clusters.find(cluster);
   if (found == topology.clusters.end()) return {};
   if (found->second.kind != ClusterKind::kAggregate) return {cluster};
   if (is_tiered(topology, cluster)) return leaves_of(topology, cluster);
-  const auto leaf = serving_leaf(topology, cluster);
-  return leaf ? std::vector<std::string>{*leaf} : std::vector<std::string>{};
+  if (const auto leaf = serving_leaf(topology, cluster)) return {*leaf};
+  const std::vector<std::string> leaves = leaves_of(topology, cluster);
+  return leaves.empty() ? leaves : std::vector<std::string>{leaves.back()};
 }
 
 std::string text_of(const std::set<Address>& hosts) {

@@ -156,6 +156,33 @@ SCENARIO("A55: the child never hears of DRAINING endpoints", "[spec][lb][A55-29]
   CHECK(orders.visit("") == "complete b (new)");
 }
 
+SCENARIO("A55: where every leaf of an aggregate drains, sessions of the last one stay",
+         "[spec][lb][A55-29][A55-31][A56][A75-1]") {
+  Orders orders;
+  orders.extras.override_host_status = kAlsoDraining;
+  orders.up({"a", "b"});
+  const auto apply = [&](const std::string& first, const std::string& last) {
+    orders.world.eds("first", {first}, default_lb_policy(), orders.extras);
+    orders.world.eds("last", {last}, default_lb_policy(), orders.extras);
+    orders.world.aggregate("orders", {"first", "last"});
+    orders.tree.apply(manager_of({"orders"}), orders.world.config());
+  };
+  const auto all_fail = [](const std::string& pick) {
+    return pick.starts_with("fail UNAVAILABLE: all 2 priorities failed");
+  };
+  apply("east:a!", "west:b");
+  REQUIRE(orders.visit("b") == "complete b (hit)");
+  apply("east:a!", "west:b!");
+  THEN("new calls fail, and the session keeps its connection") {
+    CHECK(all_fail(orders.tree.pick("orders")));
+    CHECK(orders.visit("b") == "complete b (hit draining)");
+    CHECK(orders.tree.connections("b") == 1);
+  }
+  THEN("a session of another leaf has lost its host") {
+    CHECK(all_fail(orders.visit("a")));
+  }
+}
+
 SCENARIO("A55: the newest connection of an address takes the calls", "[spec][lb][A55-32]") {
   Orders orders;
   orders.up({"a", "b"});
