@@ -65,6 +65,9 @@ void HeapTrimmer::run() {
 
 void HeapTrimmer::trim_heap() {
 #if defined(__GLIBC__)
+  // Once: a later setting of the program's own stands.
+  static const int kIsSet = ::mallopt(M_TRIM_THRESHOLD, kMostAtTop);
+  static_cast<void>(kIsSet);
   ::malloc_trim(0);
 #endif
 }

@@ -14,6 +14,8 @@
 //       TrimPlan::kLeastPause: some memory is freed late, such as gRPC's after its back-off.
 //   H3  note_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
+//   H4  After the first trim, glibc keeps at most kMostAtTop bytes free at the end of an arena in
+//       which blocks are freed.
 
 #pragma once
 
@@ -70,7 +72,13 @@ class HeapTrimmer {
   /// A subchannel has ended. Thread-safe.
   void note_end();
 
-  /// Returns the free pages of glibc's heap; does nothing for another heap.
+  /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().
+  static constexpr int kMostAtTop = 1 << 20;
+
+  /// Returns the free pages of glibc's heap; does nothing for another heap. malloc_trim leaves the
+  /// end of every arena but the first: glibc returns that end when a block before it is freed, and
+  /// only above a threshold, which grows to 64 MB with the large blocks that are freed. The first
+  /// call sets the threshold to kMostAtTop, for the whole process.
   static void trim_heap();
 
  private:

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/heap_trimmer.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <future>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace signalbox::actors {
 namespace {
@@ -74,6 +81,54 @@ TEST_CASE("heap_trimmer: ends before a trim that is due", "[scale][heap_trimmer]
   }
   CHECK(trims <= 1);
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+constexpr std::size_t kBlock = 64 << 10;
+
+bool is_resident(const void* place) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(place) / page * page;
+  unsigned char resident = 0;
+  const int result = ::mincore(reinterpret_cast<void*>(begin), page, &resident);
+  return result == 0 && (resident & 1) != 0;  // ENOMEM: no longer mapped.
+}
+
+// Volatile: the compiler would drop writes that precede free().
+void* filled(std::size_t size) {
+  void* const block = std::malloc(size);
+  auto* const bytes = static_cast<volatile char*>(block);
+  for (std::size_t i = 0; i < size; i += 1'024)
+    bytes[i] = 1;
+  return block;
+}
+
+TEST_CASE("heap_trimmer: the free end of a thread's arena returns to the system",
+          "[scale][heap_trimmer][H4]") {
+  bool was_resident = false;
+  bool is_kept = true;
+  std::thread thread([&] {
+    std::free(filled(24 << 20));  // Raises glibc's threshold to twice this size.
+    std::vector<void*> blocks;
+    blocks.reserve(256);
+    for (int i = 0; i < 256; ++i)
+      blocks.push_back(filled(kBlock));
+    const void* const place = static_cast<char*>(blocks.at(200)) + kBlock / 2;
+    while (blocks.size() > 1) {
+      std::free(blocks.back());
+      blocks.pop_back();
+    }
+    was_resident = is_resident(place);
+    HeapTrimmer::trim_heap();
+    std::free(blocks.back());
+    is_kept = is_resident(place);
+  });
+  thread.join();
+  CHECK(was_resident);
+  CHECK_FALSE(is_kept);
+}
+
+#endif
 
 }  // namespace
 }  // namespace signalbox::actors
