@@ -46,7 +46,8 @@ class SmokeTest(unittest.TestCase):
         for row in rows:
             self.assertEqual(list(row), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
             self.assertEqual(row["pairs"], 1)
-            least = 0 if row["unit"] == "calls" else 1e-6
+            # In so short a time on a busy machine no call may fail, and none may end.
+            least = 0 if row["unit"] in ("calls", "of capacity") else 1e-6
             self.assertGreaterEqual(row["ours"], least, row["name"])
             self.assertGreaterEqual(row["peer"], least, row["name"])
             self.assertIn(row["name"], answer.stdout)
