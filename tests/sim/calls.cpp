@@ -78,8 +78,10 @@ void Calls::look(Call& call) {
   }
 }
 
+// A call that begins a session keeps its host, too, although no client of ours continues it.
 void Calls::note_wishes(const Call& call) {
-  if (!call.client) return;
+  const bool is_of_session = call.client || !call.pick.set_cookie().empty();
+  if (!is_of_session) return;
   if (call.pick.connection() != nullptr)
     wished_[call.pick.connection()->address()] = setting_.clock.now();
   const auto cookie = read_cookie(call.cookie);

@@ -165,10 +165,15 @@ bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect) {
              .chosen.contains(suspect.host);
 }
 
-void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target) {
+void ask_by_hash(const lb::Snapshot& snapshot,
+                 const TargetModel& target,
+                 const Topology& topology) {
   if (snapshot.picker == nullptr) return;
-  for (const std::string& cluster : routed(target))
-    ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
+  for (const std::string& cluster : routed(target)) {
+    // Each hash meets each tier, as in check_tiers().
+    const std::uint64_t picks = is_tiered(topology, cluster) ? kPicks : 4 * kHashes;
+    ask_often(*snapshot.picker, ClusterName(cluster), picks);
+  }
 }
 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,

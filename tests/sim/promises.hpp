@@ -19,7 +19,7 @@ namespace signalbox::sim {
 
 /// Makes the asks that policies_keep_their_promises() will make: some policies connect only when
 /// asked.
-void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target);
+void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const Topology& topology);
 
 /// Precondition: hosts are up, and ask_by_hash() ran some seconds ago. A policy that spreads calls
 /// reaches every host. A policy that picks one host stays with it. Equal hashes go to the same
