@@ -49,7 +49,7 @@ HostTally tally(const EndpointsPtr& endpoints);
 HostReportPtr fit_of(const HostTally& fit, const HostTally& total);
 
 /// The child's counts, all priorities together. When the child does not count, all of its endpoints
-/// are fit, or none of them in TRANSIENT_FAILURE.
+/// are fit; in TRANSIENT_FAILURE none is fit.
 PriorityHosts hosts_of(const Child& child);
 
 }  // namespace signalbox::lb

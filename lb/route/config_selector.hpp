@@ -98,7 +98,7 @@ using ConfigSelectorPtr = std::shared_ptr<const ConfigSelector>;
 std::set<ClusterName> clusters_of(const XdsConfig& config);
 
 /// Precondition: `refs` has an entry for each of clusters_of(config). `channel_id`: see
-/// RequestHash. `faults`: counts for its fault filters.
+/// RequestHash. `faults`: see FaultOptions.
 ConfigSelectorPtr make_config_selector(const XdsConfig& config,
                                        const ClusterRefs& refs,
                                        std::uint64_t channel_id = 0,

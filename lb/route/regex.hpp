@@ -46,8 +46,8 @@ class RegexPool {
   absl::flat_hash_map<std::string, RegexPtr> compiled_;
 };
 
-/// The beginning that every text has which the whole pattern matches, as far as it is easily seen.
-/// Of patterns with alternatives nothing is seen.
+/// The common beginning of all texts that the whole pattern matches, as far as it is easily seen.
+/// Empty for patterns with alternatives.
 std::string literal_prefix(absl::string_view pattern);
 
 /// Many patterns that are matched as one, at the cost of one. Immutable; match() runs on any

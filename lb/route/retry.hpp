@@ -102,8 +102,8 @@ class RetryState {
   /// (kExhausted).
   static constexpr std::uint32_t kMostUnsent = 100;
 
-  /// Precondition: an attempt has ended, and none runs. `seed`: the call's seed. `throttle`: may be
-  /// null.
+  /// Precondition: an attempt has ended, and none runs. `seed`: the source of the call's draws.
+  /// `throttle`: may be null.
   [[gnu::hot]] RetryDecision after(const AttemptEnd& end,
                                    const RetryRules& rules,
                                    std::uint64_t seed,

@@ -46,7 +46,7 @@ using Action = std::variant<Forward, absl::Status>;
 class RouteActions {
  public:
   /// Precondition: `refs` has an entry for each cluster of the routes. `channel_id`: see
-  /// RequestHash. `faults`: counts for fault filters.
+  /// RequestHash. `faults`: see FaultOptions.
   RouteActions(const VirtualHost& host,
                const Listener& listener,
                const ClusterRefs& refs,

@@ -24,7 +24,7 @@
 //   K6  A late answer and a late timer mean nothing.
 //
 // Source: Envoy's health checking, except for K1 (in Envoy an endpoint that was not probed gets no
-// calls) and for the intervals of edges and of clusters without traffic.
+// calls) and for Envoy's intervals for edges and for clusters without traffic, which are not used.
 
 #pragma once
 

@@ -260,7 +260,7 @@ void SubchannelMapCore::on(const SessionsKept& event, SubchannelMapEffects& effe
   end_holds(*party, [&](const Address& address) {
     return session_host(address) == nullptr || entries_.at(address).holds.size() > 1;
   });
-  party->live.merge(party->orphaned);  // The successor takes its holds again.
+  party->live.merge(party->orphaned);  // The keeper takes its orphaned holds again.
   recount_all(*event.marks);
   const bool knows_them =
       before && before->party == party && before->incarnation == event.keeper.incarnation;
