@@ -171,7 +171,7 @@ void DiscoveryServer::change(const ResourceBytes& resource, Changes& changes) {
   auto& resources = types_[resource.type_url].resources;
   const auto [place, is_new] = resources.try_emplace(resource.name, resource.bytes);
   if (!is_new && place->second == resource.bytes) return;
-  place->second = resource.bytes;
+  place->second = std::string(resource.bytes);  // An assigned copy would keep the old capacity.
   changes[resource.type_url].insert(resource.name);
 }
 
