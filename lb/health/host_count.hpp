@@ -16,8 +16,6 @@
 // endpoint without any attempt to connect is healthy (ENV-25). Only DRAINING endpoints are excluded
 // from the total (ENV-9, ENV-28): a drain that goes from host to host is no failure, and must not
 // lead calls to the next priority.
-// that EDS calls DRAINING, and no others (ENV-9, ENV-28): a drain that goes from host to host is no
-// failure, and must not lead calls to the next priority.
 
 #pragma once
 
