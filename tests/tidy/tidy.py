@@ -3,7 +3,8 @@
 """The house rules that neither compiler nor formatter can see, on text, in well under a second.
 
     files of the checkout ─▶ rules as data (*.txt) and the checks below ─▶ path:line: what; advice
-                         └─▶ documents: documents.py ────────────────────────────────────────▲
+                         ├─▶ documents: documents.py ────────────────────────────────────────▲
+                         └─▶ requirements: conformance.py ───────────────────────────────────▲
 
 Looks at what git tracks and at what it would track; without git, at everything but build folders.
 Exit status: 0 no violation, 1 violations, 2 the rules cannot be read.
@@ -18,8 +19,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
-from typing import Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple
 
+from conformance import check_conformance
 from documents import check_document
 from words import ADVICE as WORD_KINDS, check_words
 
@@ -320,6 +322,11 @@ class Source:
         return list(parts_of(code))
 
     @functools.cached_property
+    def declared(self) -> set[str]:
+        """The names in the heads of functions, types and statements; bodies of functions do not count."""
+        return {word for part in self.parts for word in WORD.findall(part.head)} if self.is_cpp else set()
+
+    @functools.cached_property
     def words(self) -> collections.Counter:
         return collections.Counter(WORD.findall(INCLUDE.sub("", self.code)))
 
@@ -329,6 +336,10 @@ class Source:
         pattern = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
         code = strip(self.text, strings_too=False)
         return [(line_of(code, m.start()), m[2], m[1] == '"') for m in pattern.finditer(code)]
+
+
+def declared_by(sources: dict[str, Source]) -> Callable[[str], set[str]]:
+    return lambda path: sources[path].declared
 
 
 def line_of(text: str, offset: int) -> int:
@@ -540,7 +551,8 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
     }
     known = set(paths)
     violations: list[Violation] = []
-    sources = [Source(path, text) for path, text in texts.items()]
+    by_path = {path: Source(path, text) for path, text in texts.items()}
+    sources = list(by_path.values())
     for source in sources:
         violations += check_opening(source)
         violations += check_place(source)
@@ -552,6 +564,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_listed(source, cmake_lists)
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
     violations += Unused(sources).check()
+    violations += [Violation(*found) for found in check_conformance(texts, declared_by(by_path))]
     violations += [Violation(*found) for found in check_words(texts, load_allowed_words(texts.get("tests/tidy/words.txt", "")))]
     return len(texts), sorted(violations)
 

@@ -10,7 +10,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-TIDY = Path(__file__).resolve().parent / "tidy.py"
+from conformance import DATA, PAGE, page_of, read_citations, read_data
+
+HERE = Path(__file__).resolve().parent
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 CLEAN = {
@@ -65,7 +67,7 @@ void tell(const T& listener) {{ listener.heard(name_of(Id::kOne)(1)); }}
 """,
     "messages/names.cpp": f"// {SPDX}\n#include \"messages/names.hpp\"\nvoid f(Listener& a) {{ tell(a); }}\n",
     "messages/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_messages names.cpp)\n",
-    "tests/a.cpp": f"// {SPDX}\nint b = counted(1);\n",
+    "tests/a.cpp": f"// {SPDX}\nint b = counted(1);  // [A75-1][A28, A75-10]\n",
     "tests/CMakeLists.txt": f"# {SPDX}\nadd_executable(a a.cpp)\n",
     "actors/protocol/caf.hpp": f"// {SPDX}\n// The version header.\n\n#pragma once\n\n#include <caf/all.hpp>\n",
     "actors/io/dns.hpp": f"// {SPDX}\n// Names.\n\n#pragma once\n\n#include <grpcpp/grpcpp.h>\n#include <netdb.h>\n",
@@ -87,7 +89,17 @@ call([](int) {}); // [code](nowhere.md)
     "xds/proto/a.proto": f"// {SPDX}\nmessage A {{\n  string name = 1;\n  repeated b.C weight = 2;  // x = 3;\n}}\n",
     "docs/decisions/README.md": "# Decisions\n\n[7](0007-a-cell.md)\n",
     "docs/decisions/0007-a-cell.md": "# 7. A cell\n\nContext.\n",
+    DATA: """# Rows.
+= A75: fixes | https://example.com/a75
+
+A75-1 | A leaf is a child. | messages/names.cpp: f(Listener); messages/names.hpp: Listener::heard, tell
+A75-10 | A75 has ten of them. | messages/ids.hpp: Id
+
+= Others | https://example.com
+A28 | The first route serves. | messages/names.hpp: kLongest
+""",
 }
+CLEAN[PAGE] = page_of(read_data(CLEAN[DATA])[0], read_citations(CLEAN))
 
 
 def header(body: str) -> str:
@@ -100,6 +112,12 @@ def opening(more: str) -> str:
 
 def source(body: str) -> str:
     return f"// {SPDX}\n{body}"
+
+
+def data(old: str, new: str) -> str:
+    """The data of the clean tree with one change."""
+    assert CLEAN[DATA].count(old) == 1
+    return CLEAN[DATA].replace(old, new)
 
 
 # (what is wrong, file, its text, "line: some of what is said")
@@ -198,6 +216,28 @@ VIOLATIONS = [
     ("a long sentence of a document", "conf/a.md", "# A\n\n" + "word " * 41 + "\n", "3: a sentence of 41 words"),
     ("more than words.txt allows", "tests/tidy/words.txt", "lb/tree/priority.hpp | pronoun | 1\n",
      "1: lb/tree/priority.hpp may have 1 of 'pronoun' and has none"),
+    ("an id without a sentence", "lb/a.hpp", header("// A75-2, of A75.\n"), "6: A75-2 has no sentence; correct the id, or"),
+    ("a gRFC without a sentence", "lb/a.hpp", header("// gRFC A99.\n"), "6: A99 has no sentence"),
+    ("an id without a sentence in a test", "tests/a.hpp", header('const char* tags = "[A75-2]";\n'), "6: A75-2 has no"),
+    ("an id without a sentence in a document", "conf/a.md", "# A\n\nA75-2, unlike A99.\n", "3: A75-2 has no sentence"),
+    ("a sentence without a test", DATA, data("\n\n= O", "\nA75-11 | It is new. | messages/ids.hpp: Id\n\n= O"),
+     "6: no test cites A75-11; add the tag [A75-11]"),
+    ("a place without its file", DATA, data("messages/ids.hpp: Id", "messages/gone.hpp: Id"),
+     "5: A75-10: messages/gone.hpp does not exist (now in messages/ids.hpp"),
+    ("a place without its function", DATA, data("messages/ids.hpp: Id", "messages/ids.hpp: lost"),
+     "5: A75-10: messages/ids.hpp declares no lost (now in lb/tree/priority.cpp?); name the file and function"),
+    ("a place that only calls its function", DATA, data("kLongest", "tell(kOne)"),
+     "8: A28: messages/names.hpp declares no tell(kOne)"),
+    ("a requirement without a place", DATA, data("messages/ids.hpp: Id", "messages/ids.hpp"), "5: A75-10 has no place"),
+    ("half a sentence", DATA, data("ten of them.", "ten of them"), "5: A75-10 has no whole sentence"),
+    ("a long sentence of a requirement", DATA, data("ten of them.", "word " * 28 + "end."),
+     "5: the sentence of A75-10 has 31 words; say it in at most 30"),
+    ("a requirement with two sentences", DATA, data("A28 |", "A28 | It is. | messages/ids.hpp: Id\nA28 |"),
+     "9: A28 has a sentence already; line 8 has it"),
+    ("requirements out of order", DATA, data("\n\n= O", "\nA75-9 | It is late. | messages/ids.hpp: Id\n\n= O"),
+     "6: A75-9 stands after A75-10"),
+    ("what is no requirement", DATA, data("= Others", "Others"), "7: not a row"),
+    ("a stale page of requirements", PAGE, CLEAN[PAGE].replace("ten of", "eleven of"), "20: the page is stale; run python3"),
     ("a source in a comment of the list", "metrics/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
 ]
 
@@ -208,8 +248,9 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / path).write_text(text, encoding="utf-8")
 
 
-def tidy(root: Path) -> tuple[int, list[str]]:
-    run = subprocess.run([sys.executable, str(TIDY), "--root", str(root)], capture_output=True, text=True, check=False)
+def tidy(root: Path, script: str = "tidy.py", *more: str) -> tuple[int, list[str]]:
+    run = subprocess.run([sys.executable, str(HERE / script), "--root", str(root), *more], capture_output=True, text=True,
+                         check=False)
     return run.returncode, run.stdout.splitlines()
 
 
@@ -249,6 +290,17 @@ class TidyTest(unittest.TestCase):
         status, lines = tidy(self.root)
         self.assertEqual((status, len(lines)), (1, 2))
         self.assertRegex(lines[0], r"^tests/tidy/unused.txt:\d+: start_again of tools/control_plane.hpp is used, or gone;")
+
+    def test_the_page_of_requirements_follows_data_and_tags(self) -> None:
+        write(self.root, {"tests/more.hpp": header("// [A28]\n")})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2))
+        self.assertRegex(lines[0], rf"^{PAGE}:\d+: the page is stale; run python3 tests/tidy/conformance.py --write$")
+        self.assertEqual(tidy(self.root, "conformance.py"), (1, [lines[0], "conformance: 1 violations"]))
+        (self.root / PAGE).unlink()
+        self.assertEqual(tidy(self.root, "conformance.py", "--write"), (0, ["conformance: 0 violations"]))
+        self.assertEqual(tidy(self.root)[0], 0)
+        self.assertIn("[more.hpp](../tests/more.hpp)", (self.root / PAGE).read_text(encoding="utf-8"))
 
     def test_git_decides_what_is_ours(self) -> None:
         write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})

@@ -248,7 +248,7 @@ TEST_CASE("pick_first: an update that leaves only failed addresses says why they
 }
 
 // A61: outlier detection and health checks have no effect on it.
-TEST_CASE("pick_first: bad health is ignored", "[lb][pick_first][A50][A61]") {
+TEST_CASE("pick_first: bad health is ignored", "[lb][pick_first][A17][A50][A61]") {
   LeafHarness leaf = ready_on({"a"});
   const std::size_t published = leaf.published.size();
   leaf.unhealthy("a");
