@@ -110,8 +110,12 @@ def lacks(place: Place, declared: Declared) -> list[str]:
 
 def elsewhere(names: list[str], sources: list[str], declared: Declared) -> str:
     """Where the names may be now."""
-    found = [path for path in sources if not lacks(Place(path, names), declared)]
-    return f" (now in {' or '.join(found)}?)" if 0 < len(found) < 4 else ""
+    hints = []
+    for name in names:
+        found = [path for path in sources if not lacks(Place(path, [name]), declared)]
+        if 0 < len(found) < 4:
+            hints.append(f"{name} now in {' or '.join(found)}?")
+    return f" ({' '.join(hints)})" if hints else ""
 
 
 def check_places(tables: list[Table], texts: dict[str, str], declared: Declared) -> Iterator[Finding]:
