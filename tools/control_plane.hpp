@@ -9,8 +9,8 @@
 // 0; the bound port is kept over stop() and start_again(), so that clients find it again. An
 // address in use is an error (gRPC by itself would share the port in silence).
 //
-// stop() and start_again() are for one thread at a time. Every other function may be called from any
-// thread, at any time. One mutex guards what these share; nothing waits under it.
+// stop() and start_again() are for one thread at a time. Every other function may be called from
+// any thread, at any time. One mutex guards what these share; nothing waits under it.
 
 #pragma once
 
