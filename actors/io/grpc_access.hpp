@@ -85,14 +85,6 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
-  /// Makes a call as a stub does.
-  static Call create_call(ChannelInterface& channel,
-                          const RpcMethod& method,
-                          ClientContext& context,
-                          CompletionQueue& cq) {
-    return channel.CreateCall(method, &context, &cq);
-  }
-
   /// The queue of the callback API: gRPC's own threads run its tags, which are functors.
   static CompletionQueue* callback_cq(ChannelInterface& channel) { return channel.CallbackCQ(); }
 
@@ -147,16 +139,6 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   static bool wait_for_ready(const ClientContext& context) { return context.wait_for_ready_; }
 
-  /// Copies the inheritable settings of `from`, except its metadata and its wait_for_ready.
-  static void copy_settings(ClientContext& from, ClientContext& to) {
-    to.set_deadline(from.raw_deadline());
-    to.set_authority(from.authority_);
-    to.set_census_context(from.census_context());
-    to.set_credentials(from.credentials());
-    to.propagate_from_call_ = from.propagate_from_call_;
-    to.propagation_options_ = from.propagation_options_;
-  }
-
   using Creators = std::vector<std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>;
 
   /// Makes the context's interceptors: those of the creators from `position` on, then gRPC's global
@@ -186,6 +168,16 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   static void own(ClientContext& context, std::shared_ptr<void> owned) {
     context.channel_ = std::shared_ptr<Channel>(std::move(owned), nullptr);
   }
+
+  /// A note on a context without a call: for the one that makes the context's interceptors, from an
+  /// interceptor's factory. It is gone with set_call().
+  static void note(ClientContext& context, void* what) {
+    context.channel_ =
+        std::shared_ptr<Channel>(std::shared_ptr<void>(), static_cast<Channel*>(what));
+  }
+
+  /// Null: there is no note.
+  static void* noted(const ClientContext& context) { return context.channel_.get(); }
 
   /// From now on TryCancel(), peer() and auth_context() act on `call`; the context takes over its
   /// reference. Returns the earlier call. The caller owns it until ~ClientContext, because the

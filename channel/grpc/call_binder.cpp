@@ -11,9 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/io/grpc_connector.hpp"
-#include "channel/grpc/call_observer.hpp"
+#include "channel/grpc/ops_scope.hpp"
 #include "messages/header_rules.hpp"
-#include "signalbox/router.hpp"
 
 namespace signalbox::channel {
 namespace {
@@ -39,8 +38,6 @@ class ContextHeaders final : public HeaderSource {
  private:
   const std::multimap<std::string, std::string>& metadata_;
 };
-
-thread_local CallIntent* resumed_intent = nullptr;
 
 const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
@@ -110,21 +107,16 @@ struct UnobservedCall {
 
 }  // namespace
 
+void note_observer(grpc::ClientContext& context, AttemptedCall& observer) {
+  GrpcAccess::note(context, &observer);
+}
+
 CallBinder::CallBinder(GrpcChannelOptions options)
-    : creators_(with_observer(std::move(options.interceptors))),
+    : creators_(std::move(options.interceptors)),
       options_(std::move(options)),
       anchor_(make_anchor(options_.target)) {}
 
-AttemptScope::AttemptScope(CallIntent intent) : intent_(std::move(intent)) {
-  resumed_intent = &intent_;
-}
-
-AttemptScope::~AttemptScope() {
-  resumed_intent = nullptr;
-}
-
 CallIntent CallBinder::begin(grpc::ClientContext& context) {
-  if (resumed_intent != nullptr) return std::move(*std::exchange(resumed_intent, nullptr));
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
@@ -211,9 +203,8 @@ bool CallBinder::is_alive(const CallIntent& intent) {
 
 Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
-  const Interception made = intercept(intent, site);
+  const Interception made = intercept(site);
   GrpcAccess::set_call(site.context, call, std::move(site.channel));
-  const bool is_attempt = intent.attempt != nullptr;
   hand_over(intent, made.observer);
   if (made.observer != nullptr) {
     const Call real(call, made.observer, site.cq, made.info);
@@ -221,18 +212,16 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
     return made.observer->stand_behind(
         GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
   }
-  if (!is_attempt) {
-    auto unobserved = std::make_shared<UnobservedCall>();
-    *unobserved = {GrpcAccess::owned(site.context), std::move(intent)};
-    GrpcAccess::own(site.context, std::move(unobserved));
-  }
+  auto unobserved = std::make_shared<UnobservedCall>();
+  *unobserved = {GrpcAccess::owned(site.context), std::move(intent)};
+  GrpcAccess::own(site.context, std::move(unobserved));
   return {call, this, site.cq, made.info};
 }
 
 Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const CallSite& site) {
   grpc_call* const call = GrpcAccess::make_call(
       GrpcAccess::c_channel(*anchor_), site.method.name(), site.context, site.cq->cq());
-  const Interception made = intercept(intent, site);
+  const Interception made = intercept(site);
   GrpcAccess::set_call(site.context, call, site.channel);
   end(call, status);
   hand_over_failed(intent, made.observer);
@@ -240,13 +229,10 @@ Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const Call
   return {call, this, site.cq, made.info};
 }
 
-bool CallBinder::observes(const CallIntent& intent, const CallSite& site) const {
-  return intent.attempt == nullptr && site.position < creators_.size();
-}
-
-Interception CallBinder::intercept(const CallIntent& intent, const CallSite& site) const {
-  const bool none = intent.attempt != nullptr;
-  return channel::intercept(site, creators_, none ? creators_.size() + 1 : site.position);
+Interception CallBinder::intercept(const CallSite& site) const {
+  auto* const info = GrpcAccess::intercept(
+      site.context, site.method, site.channel.get(), creators_, site.position);
+  return {info, static_cast<AttemptedCall*>(GrpcAccess::noted(site.context))};
 }
 
 grpc_call* CallBinder::connect(const CallIntent& intent,
@@ -267,16 +253,11 @@ grpc_call* CallBinder::refuse(const absl::Status& status,
   return call;
 }
 
-void CallBinder::hand_over(CallIntent& intent, CallObserver* observer) {
-  if (std::optional<CallIntent>* const attempt = intent.attempt) {
-    if (stats(intent) != nullptr) stats(intent)->count_started();
-    *attempt = std::move(intent);
-  } else if (observer != nullptr) {
-    observer->observe(*this, std::move(intent));
-  }
+void CallBinder::hand_over(CallIntent& intent, AttemptedCall* observer) {
+  if (observer != nullptr) observer->bound(*this, std::move(intent));
 }
 
-void CallBinder::hand_over_failed(CallIntent& intent, CallObserver* observer) {
+void CallBinder::hand_over_failed(CallIntent& intent, AttemptedCall* observer) {
   if (intent.pick.outcome() == PickOutcome::kFail && !intent.pick.retry().is_none())
     hand_over(intent, observer);
 }

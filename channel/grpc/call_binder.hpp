@@ -3,7 +3,7 @@
 // CallBinder — the part that all calls of a channel share: it asks the router, judges the pick, and
 // makes the grpc_call that carries the call out. Calls share it, so it outlives its channel.
 //
-//   grpc_channel, queued_call, retried_call ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
+//   grpc_channel, queued_call, attempts ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
 
 #pragma once
 
@@ -18,47 +18,10 @@
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_poller.hpp"
-#include "channel/grpc/grpc_channel.hpp"
+#include "channel/grpc/attempt.hpp"
+#include "channel/grpc/channel_options.hpp"
 
 namespace signalbox::channel {
-
-/// A call on its way to a connection: the state that its picks share, and its last pick.
-struct CallIntent {
-  std::uint64_t seed = 0;
-  bool wait_for_ready = false;
-  gpr_timespec started{};
-  bool is_picked = false;
-  bool is_put_off = false;  ///< The picked connection died before the call was sent.
-  bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
-  /// Set in an attempt of retried_call. The binder moves the intent there when the attempt is bound
-  /// or its pick failed; retried_call itself observes the attempt.
-  std::optional<CallIntent>* attempt = nullptr;
-  lb::RetryState retry;
-  TriedAddresses tried;  ///< By ended attempts; kept only where retries avoid them.
-  lb::Pick pick;
-  std::string authority;  ///< From the pick (A81); empty: not set by it.
-};
-
-/// How an attempt of a call ended.
-struct EndedAttempt {
-  grpc::ClientContext& context;  ///< With all data that the attempt received.
-  grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
-  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is not kept.
-  bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
-  bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
-};
-
-/// While it lives, the next call that this thread makes on a channel uses this intent.
-class AttemptScope {
- public:
-  explicit AttemptScope(CallIntent intent);
-  ~AttemptScope();
-  AttemptScope(const AttemptScope&) = delete;
-  AttemptScope& operator=(const AttemptScope&) = delete;
-
- private:
-  CallIntent intent_;
-};
 
 /// The arguments of a stub that makes a call.
 struct CallSite {
@@ -69,26 +32,28 @@ struct CallSite {
   std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
-class CallObserver;
-
 /// The interceptors of a call. `observer` is null when they begin below the observer.
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
-  CallObserver* observer = nullptr;
+  AttemptedCall* observer = nullptr;
 };
+
+/// The context's interceptors are being made, and `observer` is one of them. gRPC gives a channel
+/// no interceptor back, so the context carries the note until it has its call.
+[[gnu::hot]] void note_observer(grpc::ClientContext& context, AttemptedCall& observer);
 
 enum class Verdict { kBind, kWait, kFail };
 
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
  public:
+  /// The options' interceptors end with the observer's.
   explicit CallBinder(GrpcChannelOptions options);
 
-  /// The intent of a call that begins under `context`: a new intent, or the AttemptScope's. It
-  /// takes wait_for_ready out of the context: a waiting call on a channel that has just died would
-  /// wait there forever, so signalbox does the waiting. It converts the context's deadline to the
-  /// real-time clock: gRPC compares deadlines of one clock only, and later attempts have the same
-  /// deadline.
+  /// The intent of a call that begins under `context`. Takes wait_for_ready out of the context: a
+  /// waiting call on a channel that has just died would wait there forever, so signalbox does the
+  /// waiting. Converts the context's deadline to the real-time clock: gRPC compares deadlines of
+  /// one clock only, and later attempts have the same deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that
@@ -107,7 +72,9 @@ class CallBinder final : public grpc::internal::CallHook,
   static Verdict judge(CallIntent& intent);
 
   /// Whether the call gets an observer, which checks the connection again before the first batch.
-  [[gnu::hot]] bool observes(const CallIntent& intent, const CallSite& site) const;
+  [[gnu::hot]] bool observes(const CallSite& site) const {
+    return site.position < creators_.size();
+  }
 
   /// The picked connection has died before the call was sent: the call waits for another pick.
   static void put_off(CallIntent& intent);
@@ -125,8 +92,8 @@ class CallBinder final : public grpc::internal::CallHook,
   // Parts of bind() and fail(), for a call that its context already has.
 
   /// Makes the context's interceptors: the application's, the observer, and gRPC's global
-  /// interceptor. An attempt has none: the interceptors run for the application's call.
-  [[gnu::hot]] Interception intercept(const CallIntent& intent, const CallSite& site) const;
+  /// interceptor.
+  [[gnu::hot]] Interception intercept(const CallSite& site) const;
 
   /// A call on the picked connection.
   [[gnu::hot]] grpc_call* connect(const CallIntent& intent,
@@ -141,10 +108,10 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// Moves the intent of a bound call to its observer. Without an observer the caller keeps the
   /// intent.
-  [[gnu::hot]] void hand_over(CallIntent& intent, CallObserver* observer);
+  [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* observer);
 
   /// As hand_over(), for a call without a connection; only if its retry policy may apply.
-  void hand_over_failed(CallIntent& intent, CallObserver* observer);
+  void hand_over_failed(CallIntent& intent, AttemptedCall* observer);
 
   /// The counters for the attempts of a call; null: the call has no connection.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
@@ -201,8 +168,5 @@ class CallBinder final : public grpc::internal::CallHook,
   const std::shared_ptr<grpc::Channel> anchor_;
   std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: not used yet.
 };
-
-/// A channel for the attempts of existing calls. It has no state to watch.
-std::shared_ptr<grpc::ChannelInterface> channel_over(std::shared_ptr<CallBinder> binder);
 
 }  // namespace signalbox::channel

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "channel/grpc/call_binder.hpp"
+#include "channel/grpc/call_observer.hpp"
 #include "channel/grpc/queued_call.hpp"
 #include "channel/grpc/state_watch.hpp"
 
@@ -71,7 +72,7 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   binder_->pick(intent, method.name(), *context);
   // Checking a connection costs as much as the pick. The observer does it, at the first batch.
   const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
-  if (is_complete && binder_->observes(intent, site))
+  if (is_complete && binder_->observes(site))
     return binder_->bind(std::move(intent), std::move(site));
   switch (CallBinder::judge(intent)) {
     case Verdict::kBind:
@@ -86,11 +87,8 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
 
 }  // namespace
 
-std::shared_ptr<grpc::ChannelInterface> channel_over(std::shared_ptr<CallBinder> binder) {
-  return std::make_shared<GrpcChannel>(std::move(binder), nullptr);
-}
-
 std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options) {
+  options.interceptors = with_observer(std::move(options.interceptors));
   auto binder = std::make_shared<CallBinder>(std::move(options));
   auto watch = StateWatch::over(binder);
   return std::make_shared<GrpcChannel>(std::move(binder), std::move(watch));

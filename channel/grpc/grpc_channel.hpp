@@ -22,57 +22,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <grpcpp/impl/channel_interface.h>
-#include <grpcpp/support/client_interceptor.h>
 
-#include "channel/grpc/connectivity_source.hpp"
-#include "channel/pick/wait_list.hpp"
-#include "lb/pick/router.hpp"
-#include "lb/route/retry.hpp"
-#include "messages/counting/striped.hpp"
+#include "channel/grpc/channel_options.hpp"
 
 namespace signalbox::channel {
-
-/// The channel's own counters; the router counts picks, and CallStats counts attempts.
-class ChannelCounts {
- public:
-  void count_queued() const { counters_.add(0, 1); }
-
-  void count_repicked() const { counters_.add(1, 1); }
-
-  /// Calls that had to wait.
-  std::int64_t queued() const { return counters_.sum(0); }
-
-  /// Calls that were picked again because no server had processed them.
-  std::int64_t repicked() const { return counters_.sum(1); }
-
- private:
-  StripedCounters<2> counters_;
-};
-
-struct GrpcChannelOptions {
-  lb::Router router;
-  std::shared_ptr<WaitList> waiting;
-  std::shared_ptr<ConnectivitySource> connectivity;
-  std::shared_ptr<const ChannelCounts> counts;
-  std::string target;  ///< "xds:///orders": peer() of a call without a server.
-  /// The application's interceptors, outermost first.
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  /// Shared by the channels of a target; null: no throttling.
-  std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
-  /// Larger requests are not retried by policy.
-  std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
-  bool retry_elsewhere = true;
-  /// The :authority of calls without one from their context or their route; empty: the
-  /// connection's, GrpcConnection::authority().
-  std::string authority = {};
-  /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
-  bool is_wrong_target = false;
-};
 
 /// All connections of the router must be actors::GrpcConnections.
 std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options);

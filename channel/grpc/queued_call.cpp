@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "channel/grpc/call_observer.hpp"
+#include "channel/grpc/ops_scope.hpp"
 
 namespace signalbox::channel {
 
@@ -48,7 +48,7 @@ Call QueuedCall::hold(std::shared_ptr<CallBinder> binder, CallIntent intent, con
       std::move(binder), std::move(intent), site.method, site.context, site.cq);
   self->count();
   self->make_holding_call();
-  self->interception_ = self->binder_->intercept(self->intent_, site);
+  self->interception_ = self->binder_->intercept(site);
   GrpcAccess::set_call(
       site.context, self->holding_, std::make_shared<ContextOwner>(self, site.channel));
   self->watch_holding_call();
@@ -58,7 +58,7 @@ Call QueuedCall::hold(std::shared_ptr<CallBinder> binder, CallIntent intent, con
 std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
                                                    const RpcMethod& method,
                                                    grpc::ClientContext& context,
-                                                   CallObserver& observer,
+                                                   AttemptedCall& observer,
                                                    std::shared_ptr<CallBinder> binder,
                                                    CallIntent intent) {
   auto self = std::make_shared<QueuedCall>(

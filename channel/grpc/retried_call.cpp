@@ -1,195 +1,628 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/grpc/retried_call.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/proto_buffer_writer.h>
-// proto_utils.h needs the buffers above.
-#include <grpcpp/impl/codegen/proto_utils.h>
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/impl/codegen/interceptor_common.h>
 
-#include "channel/grpc/call_observer.hpp"
+#include "actors/io/grpc_connector.hpp"
+#include "channel/grpc/ops_scope.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::channel {
 namespace {
 
-using google::protobuf::MessageLite;
-
 using grpc::experimental::InterceptionHookPoints;
 using grpc::internal::Call;
+using grpc::internal::CallOpClientRecvStatus;
+using grpc::internal::CallOpClientSendClose;
+using grpc::internal::CallOpGenericRecvMessage;
+using grpc::internal::CallOpRecvInitialMetadata;
+using grpc::internal::CallOpSendInitialMetadata;
+using grpc::internal::CallOpSendMessage;
+using grpc::internal::CallOpSetInterface;
 using grpc::internal::InterceptorBatchMethodsImpl;
-using grpc::internal::RpcMethod;
 
 constexpr char kPreviousAttempts[] = "grpc-previous-rpc-attempts";
 
-std::vector<InterceptionHookPoints> hooks_of(grpc::experimental::InterceptorBatchMethods& batch) {
-  std::vector<InterceptionHookPoints> hooks;
-  for (int i = 0; i < static_cast<int>(InterceptionHookPoints::NUM_INTERCEPTION_HOOKS); ++i) {
-    const auto hook = static_cast<InterceptionHookPoints>(i);
-    if (batch.QueryInterceptionHookPoint(hook)) hooks.push_back(hook);
-  }
-  return hooks;
+bool has(grpc::experimental::InterceptorBatchMethods& batch, InterceptionHookPoints point) {
+  return batch.QueryInterceptionHookPoint(point);
 }
+
+void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
+  const grpc_call_error error = grpc_call_start_batch(call, ops, count, tag, nullptr);
+  SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
+}
+
+// Completes the batch as if gRPC's operations had failed: reactors take that for a response without
+// headers. An interceptor then continues the batch.
+void fail(CallOpSetInterface* ops) {
+  void* tag = nullptr;
+  bool ok = false;
+  ops->FinalizeResult(&tag, &ok);
+}
+
+// The context already has the headers, so the batch must not receive them again.
+void have_headers(CallOpSetInterface* ops) {
+  if (auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(ops); op != nullptr)
+    *op = CallOpRecvInitialMetadata();
+}
+
+// Each batch holds the queue once, and releases that hold when it has a hold of its own.
+void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
+  for (CallOpSetInterface* const ops : stored) {
+    const OpsScope scope(ops, call, call.cq());
+    ops->FillOps(&call);
+  }
+}
+
+// A batch knows the type of its message, and forgets it when it completes. So the batch receives
+// bytes here, and the message is made from them at the end.
+class Reply final : private CallOpGenericRecvMessage {
+ public:
+  explicit Reply(CallOpGenericRecvMessage& op) : CallOpGenericRecvMessage(std::move(op)) {
+    arm(op);
+  }
+
+  void arm(CallOpGenericRecvMessage& op) { op.RecvMessage(&bytes_); }
+
+  /// Call it once the bytes have come. False: the message cannot be parsed.
+  bool make() {
+    grpc_op op{};
+    std::size_t count = 0;
+    AddOp(&op, &count);
+    std::vector<grpc::Slice> slices;
+    bool is_made = bytes_.Dump(&slices).ok();
+    std::vector<grpc_slice> parts;
+    parts.reserve(slices.size());
+    for (const grpc::Slice& slice : slices)
+      parts.push_back(slice.c_slice());
+    *op.data.recv_message.recv_message = grpc_raw_byte_buffer_create(parts.data(), parts.size());
+    for (const grpc_slice& part : parts)
+      grpc_slice_unref(part);
+    FinishOp(&is_made);
+    return is_made;
+  }
+
+ private:
+  grpc::ByteBuffer bytes_;
+};
 
 }  // namespace
 
-struct RetriedCall::Attempt {
-  using Ops = grpc::internal::CallOpSet<grpc::internal::CallOpSendInitialMetadata,
-                                        grpc::internal::CallOpSendMessage,
-                                        grpc::internal::CallOpClientSendClose,
-                                        grpc::internal::CallOpRecvInitialMetadata,
-                                        grpc::internal::CallOpRecvMessage<grpc::ByteBuffer>,
-                                        grpc::internal::CallOpClientRecvStatus>;
+// A batch that has reached the innermost interceptor, and has not left it for good.
+struct RetriedCall::Batch {
+  enum class Where {
+    kOut,       ///< Its operations run.
+    kHeld,      ///< They have ended; the application does not know it.
+    kCarrying,  ///< Held; operations of this class run under its tag.
+    kRepeated,  ///< The batch completes once more, with success.
+    kRefilled,  ///< The batch is on its way out again.
+    kFailing,   ///< The batch completes once more, as failed.
+  };
 
-  grpc::ClientContext context;
-  Ops ops;
-  grpc::ByteBuffer response;
-  grpc::Status status;
+  Methods* methods = nullptr;
+  CallOpSetInterface* ops = nullptr;
+  grpc_call* call = nullptr;  ///< The call that it was filled into and has a reference on.
+  Where where = Where::kOut;
+  bool is_sent = false;  ///< It sent a message.
+  bool has_headers = false;
+  bool has_message = false;
+  grpc::Status* status = nullptr;
+  std::unique_ptr<Reply> reply;
 };
 
-// Casts from the op set to one of its bases.
-std::optional<ReplySlot> ReplySlot::of(grpc::internal::CallOpSetInterface* ops, void* reply) {
-  ReplySlot slot;
-  slot.reply_ = reply;
-  if (auto* const message = dynamic_cast<Message*>(ops); message != nullptr) {
-    slot.op_ = message;
-  } else if (auto* const bytes = dynamic_cast<Bytes*>(ops); bytes != nullptr) {
-    slot.op_ = bytes;
-  } else {
-    return std::nullopt;
+// The end of an attempt, and the operation that asks for it.
+struct RetriedCall::End : CallOpClientRecvStatus {
+  using CallOpClientRecvStatus::AddOp;
+  using CallOpClientRecvStatus::FinishOp;
+
+  grpc::Status status;
+  bool is_asked = false;
+};
+
+struct RetriedCall::Sends : CallOpSendInitialMetadata, CallOpSendMessage, CallOpClientSendClose {
+  ~Sends() {
+    bool ok = true;
+    CallOpSendInitialMetadata::FinishOp(&ok);
   }
-  return slot;
+
+  std::size_t add(grpc_op* ops) {
+    std::size_t count = 0;
+    CallOpSendInitialMetadata::AddOp(ops, &count);
+    CallOpSendMessage::AddOp(ops, &count);
+    CallOpClientSendClose::AddOp(ops, &count);
+    return count;
+  }
+};
+
+// The batch that queued_call fills into the next attempt.
+class RetriedCall::Replay final : public CallOpSetInterface {
+ public:
+  explicit Replay(RetriedCall& retried) : retried_(retried) {}
+
+  // Held batches have holds of their own on the queue. They may end, and the queue with them, as
+  // soon as an operation is started.
+  void FillOps(Call* call) override {
+    release_held_queue();
+    retried_.replay(*call);
+  }
+
+  // Its operations have the tags of other batches.
+  bool FinalizeResult(void**, bool*) override { return false; }
+
+  void* core_cq_tag() override { return nullptr; }
+
+  void SetHijackingState() override {}
+
+  void ContinueFillOpsAfterInterception() override {}
+
+  void ContinueFinalizeResultAfterInterception() override {}
+
+ private:
+  RetriedCall& retried_;
+};
+
+// Stubs of gRPC receive into a MessageLite or bytes, and keep the place for the reply.
+bool UnaryBatch::is_whole(grpc::experimental::InterceptorBatchMethods& batch) const {
+  if (!receives || ops == nullptr) return false;
+  if (!has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) return false;
+  using Message = grpc::internal::CallOpRecvMessage<google::protobuf::MessageLite>;
+  using Bytes = grpc::internal::CallOpRecvMessage<grpc::ByteBuffer>;
+  return dynamic_cast<Message*>(ops) != nullptr || dynamic_cast<Bytes*>(ops) != nullptr;
 }
 
-// The first attempt had no reply, so gRPC's synchronous API and the interceptors have not seen one.
-grpc::Status ReplySlot::fill(grpc::ByteBuffer& response, InterceptorBatchMethodsImpl& batch) const {
-  if (auto* const* const bytes = std::get_if<Bytes*>(&op_)) {
-    static_cast<grpc::ByteBuffer*>(reply_)->Swap(&response);
-    (*bytes)->got_message = true;
-  } else {
-    grpc::Status parsed = grpc::SerializationTraits<MessageLite>::Deserialize(
-        &response, static_cast<MessageLite*>(reply_));
-    if (!parsed.ok()) return parsed;
-    std::get<Message*>(op_)->got_message = true;
-  }
-  batch.SetRecvMessage(reply_, nullptr);
-  return grpc::Status::OK;
-}
-
-RetriedCall::RetriedCall(HeldBatch held, CallIntent intent)
-    : held_(std::move(held)),
-      binder_(held_.binder),
-      user_(held_.user),
-      method_(held_.method),
-      metadata_(GrpcAccess::metadata(*user_)),
-      channel_(channel_over(binder_)),
-      hooks_(hooks_of(*held_.batch)),
-      intent_(std::move(intent)) {
-  request_.Swap(held_.request);
-}
+RetriedCall::RetriedCall(Attempts& attempts, AttemptedCall& owner, int entering)
+    : attempts_(attempts),
+      owner_(owner),
+      context_(attempts.context()),
+      replay_(std::make_unique<Replay>(*this)),
+      entering_(entering) {}
 
 RetriedCall::~RetriedCall() {
-  for (grpc_call* const call : earlier_)
-    grpc_call_unref(call);
-}
-
-void RetriedCall::start(Duration delay) {
-  if (delay == Duration::zero()) return attempt();
-  const std::lock_guard lock(mutex_);
-  back_off_ = BackOff::start(binder_->waiting(), delay, [this] { backed_off(); });
-  // An earlier cancellation found no back-off to cancel.
-  if (held_.observer->is_cancelled()) back_off_->cancel();
+  if (refused_ != nullptr) grpc_call_unref(refused_);
 }
 
 void RetriedCall::cancel() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (back_off_ != nullptr) back_off_->cancel();
 }
 
-void RetriedCall::backed_off() {
-  {
-    const std::lock_guard lock(mutex_);
-    back_off_ = nullptr;
-  }
-  attempt();  // If the call was cancelled, the attempt is cancelled, too.
+std::optional<std::size_t> RetriedCall::kept_bytes() {
+  const Lock lock(mutex_);
+  return is_large_ ? std::nullopt : std::optional(log_bytes_);
 }
 
-void RetriedCall::attempt() {
-  Attempt& attempt = *attempts_.emplace_back(std::make_unique<Attempt>());
-  grpc::ClientContext& context = attempt.context;
-  const std::uint32_t before = intent_->retry.previous_attempts();
-  for (const auto& [key, value] : metadata_)
-    if (before == 0 || key != kPreviousAttempts) context.AddMetadata(key, value);
-  if (before > 0) context.AddMetadata(kPreviousAttempts, absl::StrCat(before));
-  GrpcAccess::copy_settings(*user_, context);
-  CallIntent intent = std::move(*intent_);
-  intent_.reset();
-  intent.attempt = &intent_;
-  Call call;
-  {
-    const AttemptScope scope(std::move(intent));
-    const RpcMethod method(method_.c_str(), RpcMethod::NORMAL_RPC);
-    call = GrpcAccess::create_call(*channel_, method, context, *held_.cq);
-  }
-  // From here on, cancelling the application's context cancels the attempt.
-  grpc_call_ref(context.c_call());
-  earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
-  if (held_.observer->is_cancelled()) context.TryCancel();
-  Attempt::Ops& ops = attempt.ops;
-  ops.SendInitialMetadata(&GrpcAccess::metadata(context), 0);
-  const grpc::Status copied = ops.SendMessage(request_);
-  SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
-  ops.ClientSendClose();
-  ops.RecvInitialMetadata(&context);
-  ops.RecvMessage(&attempt.response);
-  ops.AllowNoMessage();
-  ops.ClientRecvStatus(&context, &attempt.status);
-  ops.set_core_cq_tag(held_.ops->core_cq_tag());
-  call.PerformOps(&ops);  // This may be destroyed afterwards.
+bool RetriedCall::is_observed() {
+  const Lock lock(mutex_);
+  return !is_blind_;
 }
 
-// An attempt that was bound, or had a failed pick, has returned its intent.
-void RetriedCall::attempt_ended() {
-  Attempt& attempt = *attempts_.back();
-  void* tag = nullptr;
+void RetriedCall::take_over(UnaryBatch& unary, Methods& methods, Duration delay) {
+  Lock lock(mutex_);
+  current_ = unary.call;
+  Batch& batch = batches_.emplace_back();
+  batch.methods = &methods;
+  batch.ops = unary.ops;
+  batch.call = unary.call.call();
+  batch.where = Batch::Where::kHeld;
+  batch.has_headers = true;
+  batch.has_message = true;
+  batch.status = methods.GetRecvStatus();
+  has_begun_ = true;
+  is_closed_ = true;
+  log_bytes_ = unary.request.Length();
+  log_.emplace_back().Swap(&unary.request);
+  follow(std::move(lock), delay);
+}
+
+// --- batches --------------------------------------------------------------------
+
+void RetriedCall::fill(CallOpSetInterface* ops, const Call& call, grpc::CompletionQueue* held) {
+  Call target = call;
+  if (ops != replay_.get()) {
+    Lock lock(mutex_, std::defer_lock);
+    if (!is_quiet_) lock.lock();
+    if (state_ == State::kEnding || state_ == State::kAgain) {
+      if (held == nullptr) GrpcAccess::hold_cq(call.cq());
+      stored_.push_back(ops);
+      return;
+    }
+    if (state_ == State::kOpen) ++entering_;
+    if (are_ours_) have_headers(ops);
+    if (current_.call() == nullptr) current_ = call;
+    target = current_;
+  }
+  const OpsScope scope(ops, target, held);
+  ops->FillOps(&target);
+}
+
+bool RetriedCall::intercept(Methods& methods) {
+  if (is_quiet_) return false;
+  Lock lock(mutex_);
+  if (Batch* const batch = find(methods)) return come_back(std::move(lock), *batch);
+  return state_ != State::kSettled && go_out(std::move(lock), methods);
+}
+
+bool RetriedCall::go_out(Lock lock, Methods& methods) {
+  if (entering_ > 0) --entering_;
+  const FilledOps filled = filled_ops();
+  if (current_.call() == nullptr && filled.is_of(context_.c_call())) current_ = *filled.call;
+  if (state_ == State::kOpen && has_begun_) note_transport();
+  is_blind_ = current_.call() == nullptr || !filled.is_of(current_.call());
+  if (!is_blind_) remember(methods, filled.ops);
+  if (is_blind_ || (is_large_ && state_ == State::kOpen)) settle(std::move(lock));
+  return false;
+}
+
+// gRPC names the transport of an attempt until a batch fails. It then cancels the call, and no
+// longer names the transport.
+void RetriedCall::note_transport() {
+  if (was_taken_ || current_.call() == nullptr) return;
+  was_taken_ = !actors::has_no_transport(current_.call());
+}
+
+void RetriedCall::remember(Methods& methods, CallOpSetInterface* ops) {
+  Batch& batch = batches_.emplace_back();
+  batch.methods = &methods;
+  batch.ops = ops;
+  batch.call = current_.call();
+  const bool begins = has(methods, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA);
+  has_begun_ |= begins;
+  is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
+  if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+    batch.is_sent = true;
+    // If this batch fails, its headers may still be at the server.
+    was_taken_ = was_taken_ || (begins && attempts_.headers_begin_it());
+    log_.push_back(*methods.GetSerializedSendMessage());
+    log_bytes_ += log_.back().Length();
+    is_large_ = log_bytes_ > attempts_.most_kept();
+    if (is_large_) log_.clear();
+  }
+  auto* const op = dynamic_cast<CallOpGenericRecvMessage*>(ops);
+  if (op != nullptr && methods.GetRecvMessage() != nullptr)
+    batch.reply = std::make_unique<Reply>(*op);
+}
+
+bool RetriedCall::come_back(Lock lock, Batch& batch) {
+  switch (batch.where) {
+    case Batch::Where::kOut:
+      return judge(std::move(lock), batch);
+    case Batch::Where::kCarrying:
+      batch.where = Batch::Where::kHeld;
+      stepped(std::move(lock));
+      return true;
+    case Batch::Where::kRefilled:
+      batch.where = Batch::Where::kOut;
+      return false;
+    case Batch::Where::kRepeated:
+    case Batch::Where::kFailing:
+      tell_sent(batch);
+      forget(batch);
+      return false;
+    case Batch::Where::kHeld:
+      break;
+  }
+  SIGNALBOX_INVARIANT(false, "no interceptor sees a held batch");
+}
+
+// The batch's operations have ended.
+bool RetriedCall::judge(Lock lock, Batch& batch) {
+  Methods& methods = *batch.methods;
+  batch.has_headers = has(methods, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
+  batch.has_message = has(methods, InterceptionHookPoints::POST_RECV_MESSAGE);
+  const bool has_status = has(methods, InterceptionHookPoints::POST_RECV_STATUS);
+  batch.status = has_status ? methods.GetRecvStatus() : nullptr;
+  has_headers_ |= batch.has_headers;
+  was_taken_ = was_taken_ || (batch.is_sent && methods.GetSendMessageStatus());
+  const bool receives = batch.has_headers || batch.has_message || has_status;
+  const bool has_come = batch.has_message && methods.GetRecvMessage() != nullptr;
+  if (has_come && batch.reply != nullptr && !batch.reply->make() && has_status)
+    *batch.status = {grpc::StatusCode::INTERNAL, "Unable to parse the response"};
+
+  if (state_ == State::kSettled && is_without_headers(batch)) {
+    batch.where = Batch::Where::kFailing;
+    CallOpSetInterface* const ops = batch.ops;
+    lock.unlock();
+    fail(ops);
+    return true;
+  }
+  if (state_ == State::kSettled) {
+    tell_sent(batch);
+    forget(batch);
+    return false;
+  }
+  if (has_come || (has_status && batch.status->ok()) || (receives && is_answered())) {
+    tell_sent(batch);
+    forget(batch);
+    settle(std::move(lock));
+    return false;
+  }
+  if (receives || (batch.is_sent && !methods.GetSendMessageStatus())) {
+    batch.where = Batch::Where::kHeld;
+    state_ = State::kEnding;
+    if (has_status) {
+      end_ = std::make_unique<End>();
+      end_->status = *batch.status;
+    }
+    advance(std::move(lock));
+    return true;
+  }
+  // A cancelled call is not made again, so the application gets the batch's outcome.
+  if (batch.is_sent || attempts_.is_cancelled()) {
+    tell_sent(batch);
+    forget(batch);
+    advance(std::move(lock));
+    return false;
+  }
+  // This batch does not say how the attempt ended. Its data is kept, so the batch ends with
+  // success.
+  batch.where = Batch::Where::kRepeated;
+  grpc_call* const call = batch.call;
+  void* const tag = batch.ops->core_cq_tag();
+  advance(std::move(lock));
+  start(call, nullptr, 0, tag);
+  return true;
+}
+
+// Serializing a message early, as this class does, removes this hook from the interceptors.
+void RetriedCall::tell_sent(const Batch& batch) {
+  if (!batch.is_sent) return;
+  static_cast<InterceptorBatchMethodsImpl*>(batch.methods)
+      ->AddInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE);
+}
+
+// Whether the current attempt has received anything.
+bool RetriedCall::is_answered() {
+  return attempts_.has_connection() && GrpcAccess::has_headers(context_);
+}
+
+// Whether a reactor must be told by the batch that there is no initial metadata.
+bool RetriedCall::is_without_headers(const Batch& batch) {
+  const bool may_tell = batch.has_headers && batch.status == nullptr;
+  return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
+}
+
+RetriedCall::Batch* RetriedCall::find(const Methods& methods) {
+  for (Batch& batch : batches_)
+    if (batch.methods == &methods) return &batch;
+  return nullptr;
+}
+
+void RetriedCall::forget(const Batch& batch) {
+  batches_.remove_if([&](const Batch& other) { return &other == &batch; });
+  rest();
+}
+
+void RetriedCall::rest() {
+  is_quiet_ = state_ == State::kSettled && batches_.empty() && !are_ours_;
+}
+
+// --- the end of an attempt --------------------------------------------------------
+
+// The call is not made again from now on.
+void RetriedCall::settle(Lock lock) {
+  state_ = State::kSettled;
+  log_.clear();
+  std::vector<Methods*> held;
+  std::vector<CallOpSetInterface*> failing;
+  for (Batch& batch : batches_) {
+    if (batch.where != Batch::Where::kHeld) continue;
+    if (is_without_headers(batch)) {
+      batch.where = Batch::Where::kFailing;
+      failing.push_back(batch.ops);
+      continue;
+    }
+    tell_sent(batch);
+    attempts_.deliver_cookie(*batch.methods);
+    held.push_back(batch.methods);
+  }
+  batches_.remove_if([](const Batch& batch) { return batch.where == Batch::Where::kHeld; });
+  const auto stored = std::exchange(stored_, {});
+  for (CallOpSetInterface* const ops : stored)
+    if (are_ours_) have_headers(ops);
+  const Call call = current_;
+  rest();
+  lock.unlock();
+  for (CallOpSetInterface* const ops : failing)
+    fail(ops);
+  for (Methods* const methods : held)
+    methods->Proceed();
+  fill_stored(stored, call);
+}
+
+// Handles the end of an attempt once all of its batches are back (S1).
+void RetriedCall::advance(Lock lock) {
+  if (state_ != State::kEnding || entering_ > 0) return;
+  for (const Batch& batch : batches_) {
+    const auto where = batch.where;
+    if (where != Batch::Where::kHeld && where != Batch::Where::kRepeated) return;
+  }
+  if (end_ != nullptr) return decide(std::move(lock));
+  ask(std::move(lock));
+}
+
+// Asks why the attempt ended. When the application has not asked for the headers yet, the server
+// may have responded; the status would then come only after the messages.
+void RetriedCall::ask(Lock lock) {
+  grpc_op op{};
+  if (!has_headers_) {
+    op.op = GRPC_OP_RECV_INITIAL_METADATA;
+    op.data.recv_initial_metadata.recv_initial_metadata =
+        GrpcAccess::received_headers(context_).arr();
+    return carry(std::move(lock), Step::kHeaders, &op, 1);
+  }
+  std::size_t count = 0;
+  end_ = std::make_unique<End>();
+  end_->is_asked = true;
+  end_->ClientRecvStatus(&context_, &end_->status);
+  end_->AddOp(&op, &count);
+  carry(std::move(lock), Step::kStatus, &op, count);
+}
+
+// The carrier's operations are done.
+void RetriedCall::stepped(Lock lock) {
   bool ok = true;
-  attempt.ops.FinalizeResult(&tag, &ok);
-  if (intent_) {
-    const grpc::StatusCode code = attempt.status.error_code();
-    if (const CallStats* const stats = CallBinder::stats(*intent_)) stats->count_completed(code);
-    const auto delay = binder_->retry(*intent_,
-                                      {.context = attempt.context,
-                                       .status = attempt.status,
-                                       .request_bytes = request_.Length(),
-                                       .is_wanted = !held_.observer->is_cancelled()});
-    if (delay) return start(*delay);
-    // After a cancellation this attempt may have reached no endpoint.
-    if (!held_.observer->is_cancelled()) set_cookie_ = intent_->pick.set_cookie();
-    intent_.reset();
+  switch (step_) {
+    case Step::kHeaders:
+      has_headers_ = true;
+      are_ours_ = is_answered();
+      if (!are_ours_) return ask(std::move(lock));
+      attempts_.add_cookie_to_headers();
+      return settle(std::move(lock));
+    case Step::kStatus:
+      end_->FinishOp(&ok);
+      return decide(std::move(lock));
+    case Step::kReplay:
+      note_transport();
+      return send_next(std::move(lock));
   }
-  deliver(attempt);
 }
 
-void RetriedCall::deliver(Attempt& last) {
-  grpc::ClientContext& context = last.context;
-  // peer() must name the last attempt's endpoint.
-  grpc_call_ref(context.c_call());
-  earlier_.push_back(GrpcAccess::rebind(*user_, context.c_call()));
-  for (const auto& header : context.GetServerInitialMetadata())
-    held_.batch->GetRecvInitialMetadata()->insert(header);
-  auto& trailers = *held_.batch->GetRecvTrailingMetadata();
-  trailers.clear();
-  for (const auto& trailer : context.GetServerTrailingMetadata())
-    trailers.insert(trailer);
-  auto& batch = static_cast<InterceptorBatchMethodsImpl&>(*held_.batch);
-  for (const InterceptionHookPoints hook : hooks_)
-    batch.AddInterceptionHookPoint(hook);
-  deliver_cookie(set_cookie_, context, *held_.batch);
-  if (last.status.ok()) last.status = held_.reply.fill(last.response, batch);
-  *held_.batch->GetRecvStatus() = std::move(last.status);
-  held_.batch->Proceed();
+void RetriedCall::decide(Lock lock) {
+  const auto kept = is_large_ ? std::nullopt : std::optional(log_bytes_);
+  const auto delay = attempts_.ended(end_->status, kept, /*is_wanted=*/true, was_taken_);
+  if (!delay) {
+    for (const Batch& batch : batches_)
+      if (batch.status != nullptr) *batch.status = end_->status;
+    // The status cannot be received again. The context has the trailers, and with them the details.
+    if (end_->is_asked) {
+      refused_ = attempts_.refuse(end_->status, *current_.cq());
+      current_ = Call(refused_, &owner_.filler(), current_.cq(), current_.client_rpc_info());
+    }
+    return settle(std::move(lock));
+  }
+  follow(std::move(lock), *delay);
+}
+
+// --- the next one -----------------------------------------------------------------
+
+void RetriedCall::follow(Lock lock, Duration delay) {
+  state_ = State::kAgain;
+  if (delay > Duration::zero()) {
+    back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
+    // An earlier cancellation found no back-off to cancel.
+    if (attempts_.is_cancelled()) back_off_->cancel();
+    return;
+  }
+  lock.unlock();
+  again();
+}
+
+void RetriedCall::again() {
+  Lock lock(mutex_);
+  back_off_ = nullptr;
+  end_ = nullptr;
+  has_headers_ = false;
+  was_taken_ = false;
+  GrpcAccess::received_headers(context_).Reset();
+  GrpcAccess::received_trailers(context_).Reset();
+  const Call last = current_;
+  lock.unlock();
+  attempts_.make_again(last, owner_, *replay_);  // After a cancellation, the new call is cancelled.
+}
+
+// Runs on the call that queued_call has made.
+void RetriedCall::replay(const Call& call) {
+  Lock lock(mutex_);
+  current_ = call;
+  next_ = 0;
+  sends_headers_ = has_begun_;
+  sends_close_ = is_closed_;
+  if (has_begun_) attempts_.count_started();
+  headers_ = GrpcAccess::metadata(context_);
+  if (const std::uint32_t before = attempts_.previous_attempts(); before > 0) {
+    headers_.erase(kPreviousAttempts);
+    headers_.emplace(kPreviousAttempts, absl::StrCat(before));
+  }
+  send_next(std::move(lock));
+}
+
+void RetriedCall::send_next(Lock lock) {
+  sends_ = std::make_unique<Sends>();
+  if (std::exchange(sends_headers_, false)) {
+    sends_->SendInitialMetadata(&headers_, 0);  // Alone: see was_taken_.
+  } else if (next_ < log_.size()) {
+    const grpc::Status copied = sends_->SendMessage(log_[next_++]);
+    SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
+    if (next_ == log_.size() && std::exchange(sends_close_, false)) sends_->ClientSendClose();
+  } else if (std::exchange(sends_close_, false)) {
+    sends_->ClientSendClose();
+  }
+  std::array<grpc_op, 3> ops{};
+  const std::size_t count = sends_->add(ops.data());
+  if (count == 0) return refill(std::move(lock));
+  carry(std::move(lock), Step::kReplay, ops.data(), count);
+}
+
+// The new call has caught up with the call before.
+void RetriedCall::refill(Lock lock) {
+  struct Refilled {
+    CallOpSetInterface* ops;
+    grpc_call* before;
+  };
+
+  std::vector<Refilled> refilled;
+  std::vector<Refilled> sent;
+  for (Batch& batch : batches_) {
+    if (batch.where != Batch::Where::kHeld) continue;
+    rearm(batch);
+    if (batch.has_headers || batch.has_message || batch.status != nullptr) {
+      refilled.push_back({batch.ops, std::exchange(batch.call, current_.call())});
+      batch.where = Batch::Where::kRefilled;
+    } else {
+      sent.push_back({batch.ops, batch.call});
+      batch.where = Batch::Where::kRepeated;
+    }
+  }
+  state_ = State::kOpen;
+  sends_ = nullptr;
+  const auto stored = std::exchange(stored_, {});
+  entering_ += static_cast<int>(stored.size());
+  const Call call = current_;
+  lock.unlock();
+  for (const Refilled& batch : sent)
+    start(batch.before, nullptr, 0, batch.ops->core_cq_tag());
+  for (const Refilled& batch : refilled) {
+    // Releases the holds of the first time, on the queue and the call.
+    fill_stored({batch.ops}, call);
+    grpc_call_unref(batch.before);
+  }
+  fill_stored(stored, call);
+}
+
+void RetriedCall::rearm(Batch& batch) {
+  // A failed operation would report the failure forever.
+  if (batch.is_sent) *dynamic_cast<CallOpSendMessage*>(batch.ops) = CallOpSendMessage();
+  if (batch.has_headers) {
+    auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(batch.ops);
+    *op = CallOpRecvInitialMetadata();
+    op->RecvInitialMetadata(&context_);
+  }
+  if (batch.status != nullptr) {
+    auto* const op = dynamic_cast<CallOpClientRecvStatus*>(batch.ops);
+    *op = CallOpClientRecvStatus();
+    op->ClientRecvStatus(&context_, batch.status);
+  }
+  if (batch.reply != nullptr) batch.reply->arm(*dynamic_cast<CallOpGenericRecvMessage*>(batch.ops));
+}
+
+// Starts operations under the tag of a held batch.
+void RetriedCall::carry(Lock lock, Step step, const grpc_op* ops, std::size_t count) {
+  const auto carrier = std::find_if(batches_.begin(), batches_.end(), [](const Batch& batch) {
+    return batch.where == Batch::Where::kHeld;
+  });
+  SIGNALBOX_INVARIANT(carrier != batches_.end(), "an attempt ends with a batch that is held");
+  carrier->where = Batch::Where::kCarrying;
+  step_ = step;
+  grpc_call* const call = current_.call();
+  void* const tag = carrier->ops->core_cq_tag();
+  lock.unlock();
+  start(call, ops, count, tag);
 }
 
 }  // namespace signalbox::channel

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RetriedCall — makes a unary call again: at once, if no server has processed the call (D2), or
-// after a back-off, if its route's retry policy covers it (gRFCs A6, A44).
+// RetriedCall — makes a call again until the server has responded: at once, if no server has
+// processed the call (D2), or after a back-off, if its route's retry policy covers it (gRFCs A6,
+// A44). One mechanism serves unary calls and streams.
 //
-//   call_observer: the first attempt failed ─▶ CallBinder::retry ─▶ [RetriedCall] ─┬▶ pick again
-//        the application's batch goes on with the last attempt's outcome ◀─────────┘  ▲
-//                                                  attempt failed ─▶ retry ─▶ back_off ┘
+//   call_observer: batches ─▶ [RetriedCall] ─┬▶ continue: no batch failed, or a response came
+//                     attempts: again? ◀─────┴▶ hold: the attempt has ended without a response
 //
 // A connection may die between the pick and the first batch. gRPC then fails the call with
 // UNAVAILABLE at once, or after another attempt to connect. A server that shuts down leaves calls
@@ -13,107 +13,176 @@
 // cases no server has processed the call; actors::reach_of() has the proofs. Such calls are made
 // again without a policy, after REFUSED_STREAM only once.
 //
-// The first attempt is the application's own call. The interceptor holds its completion back. Each
-// further attempt is a call of serialized messages through the same channel. The outcome of the
-// last attempt is written into the held batch. Attempts complete with the held batch's tag, and so
-// wherever the application waits for it; that costs no thread, and the batch does not notice
-// additional completions.
+// It watches all batches of a stream, and of a unary call that reads its headers separately. A
+// unary call in one batch needs it only once an attempt has failed: take_over().
 //
-// Only unary calls in one batch qualify, of generated and generic stubs: the synchronous API, the
-// asynchronous API without ReadInitialMetadata, and the callback API with a function.
+//          a batch failed      all batches are back, status known   sent data is sent again
+//   Open ──────────────▶ Ending ────────────────────────────▶ Again ──────────────────────▶ Open
+//     │ answered, too large │ no retry                   back-off, queued_call
+//     └──────▶ Settled ◀────┘
+//
+// Each attempt is a call on the application's own queue; the first attempt is the application's own
+// call. A call without failures costs no thread and no copy. Serialized messages are kept until the
+// server responds, or until they exceed RuntimeOptions::retry_buffer_bytes. A batch that fails
+// before that is held in the innermost interceptor.
+//
+// When all batches are back, one of them is the *carrier*. Operations on a call (receive its
+// status, send the kept data again) are started with the carrier's tag. They complete wherever the
+// application waits for that tag: on a queue, by a pluck, or in a callback. The batch does not
+// notice additional completions. Then batches that receive are filled into the new call, and
+// batches that only send end with success.
+//
+// The application's interceptors see the hooks of a batch once. A batch that receives passes them
+// once more on its way out, without a hook. If an interceptor continues a batch on another thread,
+// the call is not made again.
+//
+// Invariants
+//   S1  An attempt is abandoned only when none of its batches is in flight, or between the stub and
+//       this object.
+//   S2  An attempt that is made again leaves no trace: the application sees neither its failure nor
+//       its metadata.
+//   S3  A reactor is told that there is no initial metadata exactly when the last attempt's
+//       response had no headers, as with gRPC's own reactors.
+//   S4  No lock is held while a batch is started or continued: afterwards this object, the context
+//       and the queue may be destroyed.
 
 #pragma once
 
+#include <atomic>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include <google/protobuf/message_lite.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/support/client_interceptor.h>
 
+#include "channel/grpc/attempts.hpp"
 #include "channel/grpc/back_off.hpp"
-#include "channel/grpc/call_binder.hpp"
 
 namespace signalbox::channel {
 
-class CallObserver;
+/// The only batch of a unary call's first attempt.
+struct UnaryBatch {
+  grpc::ByteBuffer request;
+  grpc::internal::CallOpSetInterface* ops = nullptr;  ///< Null: an interceptor hid them.
+  grpc::internal::Call call;                          ///< The call that it was filled into.
+  bool receives = false;
 
-/// The place for the reply in a unary call's batch.
-class ReplySlot {
- public:
-  /// nullopt: the batch is not a unary stub's.
-  static std::optional<ReplySlot> of(grpc::internal::CallOpSetInterface* ops, void* reply);
-
-  /// Moves `response` into the reply, and shows the reply to the batch's interceptors.
-  grpc::Status fill(grpc::ByteBuffer& response,
-                    grpc::internal::InterceptorBatchMethodsImpl& batch) const;
-
- private:
-  // Generated stubs receive into a MessageLite.
-  using Message = grpc::internal::CallOpRecvMessage<google::protobuf::MessageLite>;
-  using Bytes = grpc::internal::CallOpRecvMessage<grpc::ByteBuffer>;
-
-  std::variant<Message*, Bytes*> op_;
-  void* reply_ = nullptr;
+  /// Whether `batch`, which has ended with a status, is it, and a unary stub's.
+  bool is_whole(grpc::experimental::InterceptorBatchMethods& batch) const;
 };
 
-/// The held completion of the first attempt.
-struct HeldBatch {
-  std::shared_ptr<CallBinder> binder;
-  grpc::ClientContext* user = nullptr;
-  const CallObserver* observer = nullptr;
-  const char* method = nullptr;
-  grpc::ByteBuffer* request = nullptr;
-  grpc::experimental::InterceptorBatchMethods* batch = nullptr;
-  grpc::internal::CallOpSetInterface* ops = nullptr;
-  grpc::CompletionQueue* cq = nullptr;
-  ReplySlot reply;
-};
-
-class RetriedCall final {
+class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
  public:
-  RetriedCall(HeldBatch held, CallIntent intent);
+  /// `owner` is the call of the attempts. `entering`: batches that are already on their way.
+  RetriedCall(Attempts& attempts, AttemptedCall& owner, int entering);
   ~RetriedCall();
   RetriedCall(const RetriedCall&) = delete;
   RetriedCall& operator=(const RetriedCall&) = delete;
 
-  /// Makes the next attempt after `delay`. In the end continues the batch; this object may be
-  /// destroyed then.
-  void start(Duration delay);
+  /// The batch of a unary call has ended; `methods` belong to it. The next attempt follows after
+  /// `delay`. Afterwards this object may be destroyed.
+  void take_over(UnaryBatch& unary,
+                 grpc::experimental::InterceptorBatchMethods& methods,
+                 Duration delay);
 
-  /// The application has cancelled the call: ends the back-off. Never continues the batch.
+  /// Fills the batch into the current attempt, at once or when there is one. `held`: see OpsScope.
+  void fill(grpc::internal::CallOpSetInterface* ops,
+            const grpc::internal::Call& call,
+            grpc::CompletionQueue* held);
+
+  /// A batch has reached the innermost interceptor, on its way out or back. True: the batch is
+  /// continued later, or already was; this object may be destroyed then.
+  bool intercept(grpc::experimental::InterceptorBatchMethods& batch);
+
+  /// The application has cancelled the call: ends the back-off.
   void cancel();
 
-  /// The held batch has completed again: the current attempt has ended. Continues like start().
-  void attempt_ended();
+  /// Bytes of kept messages; nullopt: the messages were too large and are not kept.
+  std::optional<std::size_t> kept_bytes();
+
+  /// Whether the call could have been made again until it got a response or grew too large.
+  bool is_observed();
 
  private:
-  struct Attempt;
+  enum class State { kOpen, kEnding, kAgain, kSettled };
+  enum class Step { kHeaders, kStatus, kReplay };
+  class Replay;
+  struct Batch;
+  struct End;
+  struct Sends;
+  using Lock = std::unique_lock<std::mutex>;
+  using Methods = grpc::experimental::InterceptorBatchMethods;
 
-  void attempt();
-  void backed_off();
-  void deliver(Attempt& last);
+  bool go_out(Lock lock, Methods& methods);
+  bool come_back(Lock lock, Batch& batch);
+  bool judge(Lock lock, Batch& batch);
+  bool is_answered();
+  bool is_without_headers(const Batch& batch);
+  static void tell_sent(const Batch& batch);
+  void forget(const Batch& batch);
+  void rest();
+  void settle(Lock lock);
+  void advance(Lock lock);
+  void ask(Lock lock);
+  void stepped(Lock lock);
+  void decide(Lock lock);
+  void follow(Lock lock, Duration delay);
+  void again();
+  void replay(const grpc::internal::Call& call);
+  void send_next(Lock lock);
+  void refill(Lock lock);
+  void carry(Lock lock, Step step, const grpc_op* ops, std::size_t count);
+  void note_transport();
+  void remember(Methods& methods, grpc::internal::CallOpSetInterface* ops);
+  void rearm(Batch& batch);
+  Batch* find(const Methods& methods);
 
-  const HeldBatch held_;
-  const std::shared_ptr<CallBinder> binder_;
-  grpc::ClientContext* const user_;
-  const std::string method_;
-  const std::multimap<std::string, std::string> metadata_;
-  const std::shared_ptr<grpc::ChannelInterface> channel_;
-  /// The held batch's hook points. Completions of attempts remove them from the batch.
-  std::vector<grpc::experimental::InterceptionHookPoints> hooks_;
-  grpc::ByteBuffer request_;
-  std::optional<CallIntent> intent_;  ///< The intent of the next or the bound attempt.
-  std::string set_cookie_;            ///< From the attempt with the delivered outcome.
-  std::vector<grpc_call*> earlier_;   ///< Earlier calls of the user's context.
-  std::vector<std::unique_ptr<Attempt>> attempts_;
-  std::mutex mutex_;
-  std::shared_ptr<BackOff> back_off_;  ///< Guarded by mutex_.
+  Attempts& attempts_;
+  AttemptedCall& owner_;
+  grpc::ClientContext& context_;
+  const std::unique_ptr<Replay> replay_;
+
+  std::mutex mutex_;                   ///< Guards all below.
+  std::atomic<bool> is_quiet_{false};  ///< Settled, with nothing left to do.
+  State state_ = State::kOpen;
+  Step step_ = Step::kHeaders;
+  int entering_;
+  bool is_blind_ = false;  ///< An unknown batch came, so the call cannot be repeated.
+  grpc::internal::Call current_;
+  std::list<Batch> batches_;
+  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< To be filled, in this order.
+
+  // Data that was sent.
+  bool has_begun_ = false;
+  bool is_closed_ = false;
+  bool is_large_ = false;
+  std::vector<grpc::ByteBuffer> log_;
+  std::size_t log_bytes_ = 0;
+
+  // The part of it that is still to be sent again.
+  bool sends_headers_ = false;
+  bool sends_close_ = false;
+  std::size_t next_ = 0;
+  std::unique_ptr<Sends> sends_;
+  std::multimap<std::string, std::string> headers_;
+
+  /// A server may have seen something of the attempt. While false, no message was sent, and each
+  /// batch with the headers failed. gRPC reports failed headers only before any of their bytes has
+  /// left. For a batch with headers and a message, gRPC does not say which of the two failed.
+  bool was_taken_ = false;
+
+  // How the attempt ended.
+  bool has_headers_ = false;      ///< Its headers were asked for; they came or do not exist.
+  bool are_ours_ = false;         ///< They came to our own operation: the context has them.
+  std::unique_ptr<End> end_;      ///< Null: unknown.
+  grpc_call* refused_ = nullptr;  ///< Runs the rest of the call once this class has its status.
+  std::shared_ptr<BackOff> back_off_;
 };
 
 }  // namespace signalbox::channel

@@ -28,7 +28,8 @@ class AtEnd final : public CallTracker {
 };
 
 // Runs `act` when the credentials are given to a call for the nth time. For a waiting call the
-// first is the holding call, and the next is the real call that takes its place.
+// first is the holding call, and the next is the real call that takes its place. The holding call
+// of a further attempt gets none.
 class AtApplication final : public grpc::CallCredentials {
  public:
   AtApplication(int nth, std::function<void()> act) : left_(nth), act_(std::move(act)) {}
@@ -151,8 +152,10 @@ TEST_CASE("retried_call: cancelling it reaches an attempt that has waited",
   CHECK(service.calls == 2);
 }
 
-TEST_CASE("retried_stream: one that is cancelled while its next attempt is picked does not send it",
-          "[channel][retry][cancel][A6]") {
+TEST_CASE(
+    "retried_call, streams: one that is cancelled while its next attempt is picked does not send "
+    "it",
+    "[channel][retry][cancel][A6]") {
   struct Reactor final : grpc::ClientBidiReactor<EchoRequest, EchoReply> {
     void OnDone(const grpc::Status& end) override { ended.set_value(end); }
 
@@ -199,8 +202,7 @@ bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   std::atomic<bool> is_cancelled{false};
   const auto caller = std::this_thread::get_id();
   std::thread::id publisher;
-  // A complete first attempt gets the credentials once, too.
-  context.set_credentials(std::make_shared<AtApplication>(is_attempt ? 3 : 2, [&] {
+  context.set_credentials(std::make_shared<AtApplication>(/*nth=*/2, [&] {
     const auto self = std::this_thread::get_id();
     if (self != caller && self != publisher) return;
     is_cancelled = true;

@@ -7,7 +7,6 @@
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/client_interceptor.h>
 
-#include "channel/grpc/retried_call.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/e2e/channel_world.hpp"
 

@@ -408,6 +408,7 @@ TEST_CASE("retried_call: a reply that does not parse is no reply", "[channel][re
   CHECK(world.server.service().calls == 2);
   CHECK(status.error_code() == grpc::StatusCode::INTERNAL);
   CHECK(status.error_message() == "");
+  CHECK(world.stats->completed(grpc::StatusCode::OK) == 1);
 }
 
 TEST_CASE("retried_call: calls that fail, are cancelled and run out of time at once",

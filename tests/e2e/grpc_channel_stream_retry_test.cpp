@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,7 +50,7 @@ Transcript converse_plainly(const Way& way, const Manner& manner, RetryWorld& wo
   return converse(way, manner, channel, world.server.service());
 }
 
-TEST_CASE("retried_stream: is made again until it succeeds, and only its end is seen",
+TEST_CASE("retried_call, streams: is made again until it succeeds, and only its end is seen",
           "[channel][retry][A44][A6]") {
   for (const Way& way : ways()) {
     for (const bool corked : {false, true}) {
@@ -78,7 +79,7 @@ TEST_CASE("retried_stream: is made again until it succeeds, and only its end is 
 }
 
 // A proxy forwards the metadata that it received.
-TEST_CASE("retried_stream: the server hears how often it was tried, from nobody else",
+TEST_CASE("retried_call, streams: the server hears how often it was tried, from nobody else",
           "[channel][retry][A6]") {
   Manner manner = three_messages(/*corked=*/false);
   manner.prepare = [](grpc::ClientContext& context) {
@@ -95,7 +96,7 @@ TEST_CASE("retried_stream: the server hears how often it was tried, from nobody 
   }
 }
 
-TEST_CASE("retried_stream: ends as its last attempt does", "[channel][retry][A44][A6]") {
+TEST_CASE("retried_call, streams: ends as its last attempt does", "[channel][retry][A44][A6]") {
   const Manner manner = three_messages(/*corked=*/false);
   for (const Way& way : ways()) {
     for (const int reads : {0, 1}) {
@@ -119,7 +120,7 @@ TEST_CASE("retried_stream: ends as its last attempt does", "[channel][retry][A44
   }
 }
 
-TEST_CASE("retried_stream: a server that dies amid its headers has begun to answer",
+TEST_CASE("retried_call, streams: a server that dies amid its headers has begun to answer",
           "[channel][retry][A44][A6]") {
   const bool has_policy = GENERATE(true, false);
   for (const Way& way : ways()) {
@@ -146,7 +147,7 @@ TEST_CASE("retried_stream: a server that dies amid its headers has begun to answ
 }
 
 // gRPC cancels a call when a write fails, and reports no peer from then on.
-TEST_CASE("retried_stream: streams that the server had some of are no unsent calls",
+TEST_CASE("retried_call, streams: those that the server had some of are no unsent calls",
           "[channel][retry][A6][race]") {
   for (int round = 0; round < 20; ++round) {
     TalkingSocket dying({{"", http2_settings()}, {"one", ""}});
@@ -182,7 +183,7 @@ TEST_CASE("retried_stream: streams that the server had some of are no unsent cal
   }
 }
 
-TEST_CASE("retried_stream: calls that are not made again", "[channel][retry][A44][A6]") {
+TEST_CASE("retried_call, streams: calls that are not made again", "[channel][retry][A44][A6]") {
   struct Row {
     std::string why;
     std::function<void(EchoService&, Manner&)> arrange;
@@ -247,7 +248,7 @@ TEST_CASE("retried_stream: calls that are not made again", "[channel][retry][A44
   }
 }
 
-TEST_CASE("retried_stream: all messages together have to be within the limit",
+TEST_CASE("retried_call, streams: all messages together have to be within the limit",
           "[channel][retry][A6]") {
   const int messages = GENERATE(2, 3);
   RetryWorld world(rules_of(2));
@@ -269,7 +270,7 @@ TEST_CASE("retried_stream: all messages together have to be within the limit",
   CHECK(world.stats->retries(RetryResult::kTooLarge) == (messages == 2 ? 0 : 1));
 }
 
-TEST_CASE("retried_stream: the server says when", "[channel][retry][A6]") {
+TEST_CASE("retried_call, streams: the server says when", "[channel][retry][A6]") {
   for (const Way& way : ways()) {
     INFO(way.name);
     RetryWorld world(rules_of(2, /*base=*/1h, /*most=*/1h));
@@ -283,7 +284,7 @@ TEST_CASE("retried_stream: the server says when", "[channel][retry][A6]") {
 }
 
 // The server fails while the application writes, and no other operation of the call is under way.
-TEST_CASE("retried_stream: no message is lost that is written to a call that has ended",
+TEST_CASE("retried_call, streams: no message is lost that is written to a call that has ended",
           "[channel][retry][A6]") {
   const bool is_chat = GENERATE(false, true);
   RetryWorld world(rules_of(3));
@@ -320,7 +321,7 @@ TEST_CASE("retried_stream: no message is lost that is written to a call that has
   CHECK(service.calls == 3);
 }
 
-TEST_CASE("retried_stream: a write that fails is no reason where the server has answered",
+TEST_CASE("retried_call, streams: a write that fails is no reason where the server has answered",
           "[channel][retry][A6]") {
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();
@@ -335,7 +336,7 @@ TEST_CASE("retried_stream: a write that fails is no reason where the server has 
         1);
 }
 
-TEST_CASE("retried_stream: goes elsewhere when its server dies", "[channel][retry][A6]") {
+TEST_CASE("retried_call, streams: goes elsewhere when its server dies", "[channel][retry][A6]") {
   for (const Way& way : ways()) {
     INFO(way.name);
     RetryWorld world(rules_of(2));
@@ -365,7 +366,7 @@ TEST_CASE("retried_stream: goes elsewhere when its server dies", "[channel][retr
   }
 }
 
-TEST_CASE("retried_stream: can be cancelled, or end with the runtime, while it backs off",
+TEST_CASE("retried_call, streams: can be cancelled, or end with the runtime, while it backs off",
           "[channel][retry][A6]") {
   const bool is_cancelled = GENERATE(true, false);
   for (const Way& way : ways()) {
@@ -401,7 +402,8 @@ TEST_CASE("retried_stream: can be cancelled, or end with the runtime, while it b
   }
 }
 
-TEST_CASE("retried_stream: a pick that fails is an attempt that failed", "[channel][retry][A44]") {
+TEST_CASE("retried_call, streams: a pick that fails is an attempt that failed",
+          "[channel][retry][A44]") {
   const bool waits_first = GENERATE(false, true);
   const Manner manner = three_messages(/*corked=*/false);
   for (const Way& way : ways()) {
@@ -430,6 +432,32 @@ TEST_CASE("retried_stream: a pick that fails is an attempt that failed", "[chann
     CHECK(world.stats->retries(RetryResult::kRetried) == 2);
     world.wait_for_no_uses();
     world.publish(nullptr);
+  }
+}
+
+TEST_CASE("retried_call: calls of any kind that wait for their next attempt are counted as waiting",
+          "[channel][retry][queue]") {
+  for (const Way& way : ways()) {
+    INFO(way.name);
+    RetryWorld world(rules_of(3));
+    world.server.service().failing.times = 1;
+    std::promise<void> waits;
+    std::atomic<int> asked{0};
+    world.publish([&](const PickArgs&) {
+      const int before = asked++;
+      if (before == 0) return answer(Complete{world.connection.get()});
+      if (before == 1) waits.set_value();
+      return PickResult{};
+    });
+    std::thread later([&] {
+      CHECK(waits.get_future().wait_for(10s) == std::future_status::ready);
+      world.publish_ready({world.connection});
+    });
+    const Transcript transcript =
+        converse(way, three_messages(/*corked=*/false), world.channel, world.server.service());
+    later.join();
+    CHECK(transcript.status.ok());
+    CHECK(world.counts->queued() == 1);
   }
 }
 
@@ -535,8 +563,9 @@ class Counting final : public grpc::experimental::ClientInterceptorFactoryInterf
   std::vector<std::thread> threads_;
 };
 
-TEST_CASE("retried_stream: interceptors see each hook once, and some keep calls from retries",
-          "[channel][retry][interceptor]") {
+TEST_CASE(
+    "retried_call, streams: interceptors see each hook once, and some keep calls from retries",
+    "[channel][retry][interceptor]") {
   const bool hops = GENERATE(false, true);
   const Manner manner = three_messages(/*corked=*/false);
   for (const Way& way : ways()) {
@@ -566,7 +595,7 @@ TEST_CASE("retried_stream: interceptors see each hook once, and some keep calls 
   }
 }
 
-TEST_CASE("retried_stream: calls that fail, are cancelled and run out of time at once",
+TEST_CASE("retried_call, streams: calls that fail, are cancelled and run out of time at once",
           "[channel][retry][race]") {
   RetryWorld world(rules_of(4, 1ms, 2ms));
   auto& service = world.server.service();

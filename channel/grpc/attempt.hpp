@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attempt — the interface between a call and its attempts, in both directions.
+//
+//   picks ─▶ [CallIntent] ─▶ call_binder, queued_call ─▶ [AttemptedCall::bound] ─▶ the call
+//                 ▲                                                                     │
+//                 └── again, or the end ◀── CallBinder::retry ◀── [EndedAttempt] ◀──────┘
+//
+// The parts that give an attempt its connection know a call by AttemptedCall only. call_observer
+// implements it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/call.h>
+#include <grpcpp/impl/call_hook.h>
+
+#include "lb/pick/router.hpp"
+#include "lb/route/retry.hpp"
+#include "signalbox/router.hpp"
+
+namespace signalbox::channel {
+
+class CallBinder;
+
+/// A call on its way to a connection: the state that its picks share, and its last pick.
+struct CallIntent {
+  std::uint64_t seed = 0;
+  bool wait_for_ready = false;
+  gpr_timespec started{};
+  bool is_picked = false;
+  bool is_put_off = false;  ///< The picked connection died before the call was sent.
+  bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
+  lb::RetryState retry;
+  TriedAddresses tried;  ///< By ended attempts; kept only where retries avoid them.
+  lb::Pick pick;
+  std::string authority;  ///< From the pick (A81); empty: not set by it.
+};
+
+/// How an attempt of a call ended.
+struct EndedAttempt {
+  grpc::ClientContext& context;  ///< With all data that the attempt received.
+  grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
+  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is not kept.
+  bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
+  bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
+};
+
+/// A call, as the parts see it that bind its attempts. It is also the hook of its first attempt.
+class AttemptedCall : public grpc::internal::CallHook {
+ public:
+  /// An attempt has its call; or its pick failed, and the call's retry policy may apply. `binder`
+  /// lives as long as the application's context.
+  [[gnu::hot]] virtual void bound(CallBinder& binder, CallIntent intent) = 0;
+
+  /// Whether the application has cancelled the context.
+  virtual bool is_cancelled() const = 0;
+
+  /// Gives the application `front` instead of the real call; the application never sees another
+  /// call. Takes over the reference.
+  ///
+  /// gRPC's reactors ask the call that they were made with whether response headers came. The first
+  /// attempt may have had no headers although a later attempt has them. Also, gRPC must not be
+  /// asked about headers that were cut off: see GrpcAccess::has_headers(). Nothing runs on the
+  /// front, so its answer is always yes; retried_call reports a response without headers.
+  virtual grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) = 0;
+
+  /// Fills a batch of a bound call. `held`: see OpsScope.
+  virtual void fill(grpc::internal::CallOpSetInterface* ops,
+                    grpc::internal::Call* call,
+                    grpc::CompletionQueue* held) = 0;
+
+  /// The hook of a call that stays on its connection: calls fill() and nothing else.
+  virtual grpc::internal::CallHook& filler() = 0;
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attempts — the attempts of a call, one after another: counts them, holds the pick of the current
+// one, and decides after each whether another follows.
+//
+//   call_binder, queued_call ─▶ bound(intent) ─▶ [Attempts] ─▶ count_started ─▶ ended ─┬▶ the end
+//                  ▲                                                                   │
+//                  └────────────────── make_again ◀── back_off ◀── a delay ────────────┘
+//
+// It serves unary calls and streams alike. It holds the lb::Pick from binding to the status (D1),
+// counts the attempt in the cluster's CallStats, and adds the session's cookie to the server's
+// response (D5).
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/call.h>
+#include <grpcpp/impl/rpc_method.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include "channel/grpc/attempt.hpp"
+#include "channel/grpc/back_off.hpp"
+#include "channel/grpc/call_binder.hpp"
+#include "channel/grpc/queued_call.hpp"
+
+namespace signalbox::channel {
+
+class Attempts {
+ public:
+  using RpcType = grpc::internal::RpcMethod::RpcType;
+
+  /// Before bound(), the call is not observed.
+  [[gnu::hot]] Attempts(grpc::ClientContext& context, const char* method, RpcType type);
+  [[gnu::hot]] ~Attempts();
+  Attempts(const Attempts&) = delete;
+  Attempts& operator=(const Attempts&) = delete;
+
+  /// See AttemptedCall. Begins an attempt.
+  [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent);
+
+  bool is_bound() const { return binder_ != nullptr; }
+
+  /// The application has cancelled the context.
+  void cancel() { cancelled_ = true; }
+
+  bool is_cancelled() const { return cancelled_; }
+
+  // The call.
+
+  grpc::ClientContext& context() const { return context_; }
+
+  bool is_unary() const { return type_ == RpcType::NORMAL_RPC; }
+
+  /// Whether the call is one of the callback API: a reactor, or a function.
+  bool is_callback(const grpc::internal::Call& call) const {
+    return binder_->is_callback_cq(call.cq());
+  }
+
+  /// Whether a server's handler may begin with the headers, before any message.
+  bool headers_begin_it() const {
+    return type_ == RpcType::CLIENT_STREAMING || type_ == RpcType::BIDI_STREAMING;
+  }
+
+  /// Bytes of messages that are kept for further attempts.
+  std::size_t most_kept() const { return binder_->retry_buffer_bytes(); }
+
+  // The current attempt.
+
+  /// Whether the attempt has a connection.
+  bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
+
+  /// Whether the picked connection is up now.
+  bool is_alive() const { return CallBinder::is_alive(intent_); }
+
+  /// grpc-previous-rpc-attempts.
+  std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
+
+  /// The attempt has sent its headers.
+  [[gnu::hot]] void count_started();
+
+  /// Whether ended() was called for it.
+  bool has_ended() const { return ended_; }
+
+  /// The attempt has ended. Returns the delay before the next attempt; nullopt: the call ends with
+  /// the status. Arguments: see EndedAttempt.
+  [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
+                                             std::optional<std::size_t> request_bytes,
+                                             bool is_wanted = true,
+                                             bool was_taken = true);
+
+  /// Adds the session's cookie to the metadata that the application gets, if the batch brings it:
+  /// to the headers, or to the trailers of a response without headers (A55-21). A batch that only
+  /// sends has no metadata, and may come back while the next attempt is picked.
+  [[gnu::hot]] void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
+
+  /// As deliver_cookie(), when the context already has the headers and no batch brings them.
+  void add_cookie_to_headers() const;
+
+  // The next attempt.
+
+  /// Runs `over` after the delay, or earlier if the runtime ends.
+  std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
+
+  /// Makes the call once more, in place of `last`. `ops` is filled into the new call. `owner` is
+  /// the call of these attempts.
+  void make_again(const grpc::internal::Call& last,
+                  AttemptedCall& owner,
+                  grpc::internal::CallOpSetInterface& ops);
+
+  /// The connection died before anything was sent: the call waits for another pick.
+  std::shared_ptr<QueuedCall> put_off(const grpc::internal::Call& call, AttemptedCall& owner);
+
+  /// A call that ends with this status; the caller owns the reference.
+  grpc_call* refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const;
+
+ private:
+  std::shared_ptr<QueuedCall> wait(const grpc::internal::Call& call,
+                                   AttemptedCall& owner,
+                                   CallIntent intent);
+  [[gnu::hot]] void complete(grpc::StatusCode code);
+
+  grpc::ClientContext& context_;
+  const std::string method_;  ///< A copy: generic stubs free the name early.
+  const RpcType type_;
+  std::atomic<bool> cancelled_{false};
+  CallBinder* binder_ = nullptr;  ///< Null: not observed yet. It lives as long as the context.
+  CallIntent intent_;
+  /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because
+  /// headers and status may come on two threads.
+  std::string set_cookie_;
+  bool started_ = false;
+  bool ended_ = false;  ///< The attempt's end has been counted.
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpsScope — what this thread tells the interceptors of a batch while it fills the batch.
+//
+//   call_binder, queued_call, call_observer, retried_call ─▶ [OpsScope] ─▶ ops->FillOps()
+//                                                                │             │ on this thread
+//       call_observer, retried_call ◀── filled_ops() ────────────┤◀── the interceptors of `ops`
+//       queue_releaser ◀─────────────── release_held_queue() ────┘
+//
+// gRPC shows an interceptor neither the operations of its batch nor the batch's call, and passes it
+// no argument of the channel. So the innermost scope of a thread is in a thread-local variable, the
+// only one that calls need.
+
+#pragma once
+
+#include <memory>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/call.h>
+#include <grpcpp/support/client_interceptor.h>
+
+namespace signalbox::channel {
+
+/// A batch that a thread is filling.
+struct FilledOps {
+  grpc::internal::CallOpSetInterface* ops = nullptr;
+  const grpc::internal::Call* call = nullptr;
+
+  bool is_of(const grpc_call* other) const { return call != nullptr && call->call() == other; }
+};
+
+/// While it lives, this thread fills `ops` of `call`. `held`: a queue with a hold, which is
+/// released as soon as the batch has its own hold. The release comes before the batch starts or
+/// meets an application's interceptor, which may delay the batch: afterwards the queue may be
+/// destroyed.
+class OpsScope {
+ public:
+  [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,
+                        const grpc::internal::Call& call,
+                        grpc::CompletionQueue* held = nullptr);
+  [[gnu::hot]] ~OpsScope();
+  OpsScope(const OpsScope&) = delete;
+  OpsScope& operator=(const OpsScope&) = delete;
+
+  const FilledOps& filled() const { return filled_; }
+
+  void release();
+
+ private:
+  const FilledOps filled_;
+  grpc::CompletionQueue* held_;
+  OpsScope* const outer_;
+};
+
+/// The batch that this thread is filling. An interceptor may continue a batch while its thread
+/// fills a batch of another call.
+[[gnu::hot]] FilledOps filled_ops();
+
+/// Releases the hold of this thread's innermost OpsScope now, if it has one. For batches that meet
+/// no interceptor.
+[[gnu::hot]] void release_held_queue();
+
+/// Makes interceptors that release the hold. They run before the application's interceptors.
+std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface> queue_releaser();
+
+}  // namespace signalbox::channel
