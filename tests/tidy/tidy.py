@@ -131,8 +131,12 @@ class IncludeTable:
         self.words: dict[str, Word] = {}
         self.folders: dict[str, list[str]] = {}
         self.extras: dict[str, list[str]] = {}
+        self.circles: dict[tuple[str, ...], int] = {}  # Allowed ones, to the row's number.
         for number, row in rows("includes.txt"):
-            if row.startswith("let ") and "=" in row and ";" in row:
+            if row.startswith("circle ") and " ; " in row:
+                units, _ = row.removeprefix("circle ").split(" ; ", 1)
+                self.circles[tuple(sorted(units.split()))] = number
+            elif row.startswith("let ") and "=" in row and ";" in row:
                 word, rest = row[4:].split("=", 1)
                 patterns, advice = rest.split(";", 1)
                 self.words[word.strip()] = Word(patterns.split(), advice.strip())
@@ -143,7 +147,7 @@ class IncludeTable:
                 path, allowed = row.split(" + ", 1)
                 self.extras[path.strip()] = allowed.split()
             else:
-                raise RulesError(f"includes.txt:{number}: neither `let`, `folder | …` nor `path + …`")
+                raise RulesError(f"includes.txt:{number}: neither `let`, `folder | …`, `path + …` nor `circle … ; …`")
         for table in (self.folders, self.extras):
             for place, allowed in table.items():
                 table[place] = [folder for word in allowed for folder in self.spelled_out(word)]
@@ -480,6 +484,57 @@ def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violat
                     "add it to the list of its target, or delete it")
 
 
+def unit_of(path: str) -> str:
+    """A header and its source are one unit: the path without its ending."""
+    return path.removesuffix(".hpp").removesuffix(".cpp")
+
+
+def circles_of(includes: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
+    """The largest sets of units that all reach each other. `includes`: from each unit to others."""
+    rest = {unit: set(others) for unit, others in includes.items()}
+    while True:  # A unit at an end of all its chains is in no circle.
+        included = set().union(*rest.values())
+        kept = {unit: {other for other in others if other in rest} for unit, others in rest.items() if unit in included}
+        kept = {unit: others for unit, others in kept.items() if others}
+        if kept == rest:
+            break
+        rest = kept
+
+    def reached(unit: str) -> set[str]:
+        seen: set[str] = set()
+        ahead = [unit]
+        while ahead:
+            fresh = rest.get(ahead.pop(), set()) - seen
+            seen |= fresh
+            ahead += fresh
+        return seen
+
+    reach = {unit: reached(unit) for unit in rest}
+    yield from {tuple(sorted(other for other in reach[unit] if unit in reach[other])) for unit in rest if unit in reach[unit]}
+
+
+def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violation]:
+    """No unit of the product includes itself by way of others, but for the `circle` rows."""
+    product = {source.path: source for source in sources if source.is_cpp and source.path.startswith(PRODUCT)}
+    includes: dict[str, set[str]] = {unit_of(path): set() for path in product}
+    for path, source in product.items():
+        others = {unit_of(header) for _, header, _ in source.includes} - {unit_of(path)}
+        includes[unit_of(path)] |= others & includes.keys()
+    unseen = dict(table.circles)
+    for circle in circles_of(includes):
+        if unseen.pop(circle, None) is not None:
+            continue
+        path, line = next((path, line) for path in sorted(product) if unit_of(path) in circle
+                          for line, header, _ in product[path].includes
+                          if unit_of(header) in circle and unit_of(header) != unit_of(path))
+        yield Violation(path, line, f"a circle of includes: {', '.join(circle)}",
+                        "have them include an interface, or give tests/tidy/includes.txt a `circle` row with the reason")
+    for circle, number in unseen.items():
+        if includes.keys() >= set(circle):
+            yield Violation("tests/tidy/includes.txt", number, f"{', '.join(circle)} are no circle",
+                            "remove the row: the list only shrinks")
+
+
 class Unused:
     """Functions, types and constants of the product's headers that no other line of the product names: unused.txt's
     rows may be, and must be."""
@@ -563,6 +618,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_bans(source, bans)
         violations += check_listed(source, cmake_lists)
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
+    violations += check_circles(sources, table)
     violations += Unused(sources).check()
     violations += [Violation(*found) for found in check_conformance(texts, declared_by(by_path))]
     violations += [Violation(*found) for found in check_words(texts, load_allowed_words(texts.get("tests/tidy/words.txt", "")))]

@@ -302,6 +302,32 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(tidy(self.root)[0], 0)
         self.assertIn("[more.hpp](../tests/more.hpp)", (self.root / PAGE).read_text(encoding="utf-8"))
 
+    def test_units_do_not_include_themselves_by_way_of_others(self) -> None:
+        listed = f"# {SPDX}\nadd_library(signalbox_metrics b.cpp)\n"
+        files = {
+            "metrics/CMakeLists.txt": listed,
+            "metrics/a.hpp": header('#include "metrics/b.hpp"\n'),
+            "metrics/b.hpp": header(""),
+            "metrics/b.cpp": source('#include "metrics/b.hpp"\n'),
+            "metrics/user.hpp": header('#include "metrics/a.hpp"\n'),
+        }
+        write(self.root, files)
+        self.assertEqual(tidy(self.root)[0], 0)
+        write(self.root, {"metrics/b.cpp": source('#include "metrics/b.hpp"\n#include "metrics/c.hpp"\n'),
+                          "metrics/c.hpp": header('#include "metrics/a.hpp"\n')})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2))
+        self.assertRegex(lines[0], r"^metrics/a.hpp:6: a circle of includes: metrics/a, metrics/b, metrics/c;")
+
+    def test_a_circle_with_a_row_is_allowed_and_a_row_without_a_circle_is_not(self) -> None:
+        files = {"xds/bootstrap.hpp": header('#include "xds/node.hpp"\n'), "xds/node.hpp": header("")}
+        write(self.root, {**files, "xds/node.hpp": header('#include "xds/bootstrap.hpp"\n')})
+        self.assertEqual(tidy(self.root)[0], 0)
+        write(self.root, files)
+        status, lines = tidy(self.root)
+        self.assertEqual((status, len(lines)), (1, 2))
+        self.assertRegex(lines[0], r"^tests/tidy/includes.txt:\d+: xds/bootstrap, xds/node are no circle;")
+
     def test_git_decides_what_is_ours(self) -> None:
         write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})
         subprocess.run(["git", "init", "--quiet", str(self.root)], check=True)
