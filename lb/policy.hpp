@@ -66,8 +66,8 @@ struct PolicyOptions {
   std::uint32_t panic_threshold = 0;
   /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
   bool unreachable_is_unhealthy = true;
-  /// Memory for data that calls of sessions touch at random; outlives pickers and marks. Never
-  /// null.
+  /// Memory for data that calls of sessions touch at random, as a PagePool gives it; outlives
+  /// pickers and marks. Never null.
   std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();
 };
 

@@ -140,7 +140,9 @@ class ChildPicker {
 
   const PickerPtr& get() const { return picker_; }
 
-  const Seats* seats() const { return picked_ == nullptr ? nullptr : picked_->seats(); }
+  const SessionHint* session_hint() const {
+    return picked_ == nullptr ? nullptr : picked_->session_hint();
+  }
 
   PickResult ask(const PickArgs& args, const Silent& /*sink*/) const { return picked_->pick(args); }
 

@@ -59,9 +59,9 @@ class FilterCall {
   /// asked. OK: as if the server had answered with the status and nothing else.
   virtual void end(absl::Status status) = 0;
 
-  /// Makes the call part of a session (A55); the filter writes the session's wish into the result.
-  /// Null when an earlier filter has begun a session.
-  virtual Session* begin_session() = 0;
+  /// Makes the call part of a session (A55): lb/session/session, which the filter fills. Null when
+  /// an earlier filter has begun a session.
+  virtual SessionHint* begin_session() = 0;
 
   /// Adds a header to the call. Returns false, and adds nothing, when gRPC would not take the
   /// header. gRPC takes a name of lower-case letters, digits, '-', '_' and '.' that does not begin

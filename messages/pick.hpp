@@ -90,7 +90,8 @@ struct PickArgs {
   std::optional<std::uint64_t> hash = std::nullopt;
   /// A hint, usually right: the position of `cluster` among all clusters, in order of name.
   std::size_t cluster_place = 0;
-  const SessionArgs* session = nullptr;     ///< Null: the call has no session.
+  /// The wish of the call's session: lb/session/session_args. Null: the call has no session.
+  const SessionHint* session = nullptr;
   std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
   /// Pickers that are free to choose pass over these addresses, as long as another endpoint is
   /// READY. Null: none.
@@ -188,7 +189,6 @@ struct Drop {
 };
 
 class LeafCalls;  ///< messages/counting/leaf_calls.hpp
-class Seats;      ///< lb/session/seats.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
@@ -223,9 +223,9 @@ class Picker {
  public:
   virtual ~Picker() = default;
 
-  /// The seats that session cookies lead to, for a look-up before the call's route is known. A hint
-  /// that lives as long as the picker. Null: the picker knows no seats.
-  virtual const Seats* seats() const { return nullptr; }
+  /// Where session cookies lead, for a look-up before the call's route is known: lb/session/seats.
+  /// Lives as long as the picker. Null: the picker knows no hosts of sessions.
+  virtual const SessionHint* session_hint() const { return nullptr; }
 
   /// The answer of pick(), told step by step; may allocate. An explained pick leaves no marks and
   /// tells no asks.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions — the wish of a call's cookie, and the marks that keep the wished host connected.
+// Sessions — what pickers, snapshot and calls pass on of a session, the result of a session's pick,
+// and the marks that keep hosts of sessions connected.
 //
-//   stateful_session: cookie ─▶ Session ─▶ router ─▶ SessionArgs ─▶ override_host's picker
-//                                          router ◀─ Affinity    ◀─┘
+//   override_host's picker ─▶ SessionHint: where cookies lead ─▶ the snapshot ─┐
+//                                                                  lb/session ◀┘
+//   override_host's picker ◀─ PickArgs, SessionHint: the wish  ◀─ lb/session
+//                          └▶ Affinity ─▶ lb/session
 //   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
+//
+// lb/session knows what a SessionHint is. All other code passes it on.
 //
 // Source: gRFC A55 (stateful session affinity), A60 (cluster in the cookie), A61 (several
 // addresses), A75 (idle_timeout).
@@ -19,15 +24,15 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
 
-#include "messages/cookie_key.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox {
 
-struct Session;  ///< lb/session/session.hpp
-struct Seat;     ///< lb/session/seats.hpp
+/// Something of lb/session on its way through code that cannot read it. Each place that holds a
+/// pointer to a SessionHint has one type of it, which derives from SessionHint; lb/session has the
+/// one function that reads the pointer. Empty, so that reading costs nothing. Always borrowed.
+struct SessionHint {};
 
 /// The result of a call's wish for its host. When a strict session's cookie names hosts, the call
 /// fails instead of falling back.
@@ -46,30 +51,14 @@ enum class AffinityResult : std::uint8_t {
 };
 inline constexpr std::size_t kAffinityResults = 10;
 
-/// The wish of a session's call, for the pick (A55-18). Borrowed for the duration of the pick.
-struct SessionArgs {
-  /// The cookie's hosts: "ip:port", or several with commas between them (A61). May be empty.
-  absl::string_view hosts;
-  /// Fail rather than fall back (A55-43). Set only when there are hosts, or while the cookie is
-  /// unread.
-  bool strict = false;
-  Instant now{};  ///< For SessionMark.
-  /// The key of a plain cookie; most cookies are recognised by it alone. Default: no cookie.
-  CookieKey key{};
-  /// The seat that the key may lead to, from Picker::seats(). Null: not looked up.
-  const Seat* seat = nullptr;
-  /// The cookie is unread: its read() returns the hosts. Null: `hosts` has them.
-  Session* unread = nullptr;
-};
-
-/// The pick's answer to SessionArgs. `hosts` is valid as long as the picker is.
+/// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
   /// All addresses of the picked endpoint, the one in use first (A55-23). Null: the picker does not
   /// know them.
   const std::string* hosts = nullptr;
-  /// `hosts` and the route's cluster equal those of the cookie with SessionArgs::key. The result is
-  /// then kHit or kHitDraining.
+  /// The call's cookie is the plain cookie of `hosts` and the route's cluster. The result is then
+  /// kHit or kHitDraining.
   bool as_cookie = false;
 };
 

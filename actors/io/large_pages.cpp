@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/large_pages.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 
 #include <sys/mman.h>
 
+#include "lb/session/page_pool.hpp"
+
 namespace signalbox::actors {
 namespace {
 
-constexpr std::size_t kLargePage = std::size_t{2} << 20U;
-// Larger pieces have pages of their own.
-constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
+constexpr std::size_t kLargePage = lb::PagePool::kLargePage;
 
 std::size_t in_pages(std::size_t bytes) {
   return (bytes + kLargePage - 1) / kLargePage * kLargePage;
@@ -46,42 +43,16 @@ class LargePages final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-class PooledPages final : public std::pmr::memory_resource {
- private:
-  // A power of two. For other sizes libstdc++'s pool returns pieces with less alignment than asked
-  // for; for powers of two it returns pieces that are aligned to their size.
-  static std::size_t pooled(std::size_t bytes, std::size_t alignment) {
-    return std::bit_ceil(std::max(bytes, alignment));
-  }
-
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (bytes > kLargestPooled) return pages_.allocate(bytes, alignment);
-    const std::scoped_lock lock(mutex_);
-    return pool_.allocate(pooled(bytes, alignment));
-  }
-
-  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
-    if (bytes > kLargestPooled) return pages_.deallocate(memory, bytes, alignment);
-    const std::scoped_lock lock(mutex_);
-    pool_.deallocate(memory, pooled(bytes, alignment));
-  }
-
-  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-
-  LargePages pages_;
-  std::mutex mutex_;
-  std::pmr::monotonic_buffer_resource ground_{kLargePage, &pages_};
-  std::pmr::unsynchronized_pool_resource pool_{{4096, kLargestPooled}, &ground_};
-};
-
 }  // namespace
 
 std::pmr::memory_resource& large_pages() {
 #if defined(__SANITIZE_ADDRESS__)
   return *std::pmr::new_delete_resource();  // ASan then checks each piece.
 #else
-  static auto* const memory = new PooledPages;  // Never destroyed: marks may live longer.
-  return *memory;
+  // Neither is ever destroyed: marks may live longer.
+  static auto* const pages = new LargePages;
+  static auto* const pool = new lb::PagePool(*pages);
+  return *pool;
 #endif
 }
 

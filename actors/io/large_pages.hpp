@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// large_pages — memory for data that calls access at random.
+// large_pages — the system's pages of 2 MiB, in a pool for data that calls access at random.
 //
-//   lb::PolicyOptions::session_memory ─▶ [pool] ─▶ pages of 2 MiB ◀─ the system
+//   lb::PolicyOptions::session_memory ─▶ lb::PagePool ─▶ [large_pages] ◀─ the system
 //
-// A call's session may be on any of thousands of hosts. If each host had pages of its own, a pick
-// would wait longer for address translation than for the memory. On one large page the translation
-// is usually cached. A system without large pages gives ordinary pages.
-//
-// Freed memory is reused. Only pages of pieces beyond 4 MiB return to the system.
+// A system without large pages gives ordinary pages. Only pages of pieces beyond 4 MiB return to
+// the system.
 
 #pragma once
 
@@ -16,7 +13,7 @@
 
 namespace signalbox::actors {
 
-/// One resource for the process, until it ends. Thread-safe; takes a lock, so it is never used
+/// One pool for the process, until it ends. Thread-safe; takes a lock, so it is never used
 /// during a pick. Throws std::bad_alloc.
 std::pmr::memory_resource& large_pages();
 

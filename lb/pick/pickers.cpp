@@ -58,7 +58,7 @@ class NotedPicker final : public Picker {
   NotedPicker(PickerPtr picker, std::string before, std::string after)
       : picker_(std::move(picker)), before_(std::move(before)), after_(std::move(after)) {}
 
-  const Seats* seats() const override { return picker_.seats(); }
+  const SessionHint* session_hint() const override { return picker_.session_hint(); }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});

@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-#include "lb/session/seats.hpp"
+#include "lb/session/foresight.hpp"
 #include "lb/trace.hpp"
 
 namespace signalbox::lb {
@@ -220,46 +220,6 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
   return explanation;
 }
 
-// The steps of a call's session are functions apart, each in one piece. Calls without a session
-// need not step over them, and calls with a session find them in few places of memory.
-
-// The seat is prefetched: it is far away in memory, and arrives while the route is looked for.
-[[gnu::noinline]] Router::Foresight Router::foresee(const Snapshot& snapshot,
-                                                    const CallArgs& call) {
-  __builtin_prefetch(snapshot.seats);
-  spare_sessions.prefetch();
-  const FoundCookie found = find_cookie(*call.headers, snapshot.cookie);
-  if (!found.value || found.value->size() > kLongestCookieValue) return {found};
-  const CookieKey key(*found.value);
-  return {found, key, snapshot.seats->at(key)};
-}
-
-[[gnu::noinline]] void Router::begin_session(const StatefulSession& filter,
-                                             absl::string_view path,
-                                             const Foresight& foresight,
-                                             Pick& pick) const {
-  const CompiledCookie& cookie = filter.cookie();
-  if (!path_matches(path, cookie.path())) return;
-  pick.session_ = make_session(sessions_->terms());
-  pick.session_->begin(cookie, *foresight.cookie, foresight.key);
-}
-
-[[gnu::noinline]] SessionArgs Router::wish_of(Session& session, const Seat* seat) const {
-  session.terms = &sessions_->terms();
-  return session.wish(sessions_->now(), seat);
-}
-
-// Copies what the session needs of the configuration and the headers, which may be gone after the
-// look.
-[[gnu::noinline]] void Router::settle(Session& session,
-                                      const Affinity& affinity,
-                                      PickOutcome outcome,
-                                      const ClusterRef& cluster,
-                                      const CallStats& stats) const {
-  session.settle(affinity, outcome, cluster.name(), stats);
-  session.keep();
-}
-
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
@@ -272,8 +232,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;
   const bool may_lead =
-      is_new && !Sink::kTells && snapshot->seats != nullptr && call.headers != nullptr;
-  const Foresight foresight = may_lead ? foresee(*snapshot, call) : Foresight();
+      is_new && !Sink::kTells && snapshot->sessions.is_known() && call.headers != nullptr;
+  const Foresight foresight = may_lead ? foresee(snapshot->sessions, *call.headers) : Foresight();
   const Selection selected = is_new ? route(*snapshot, call, foresight, pick, sink)
                                     : Selection{.cluster = pick.cluster(), .hash = pick.hash_};
   const ClusterRef* const cluster = selected.cluster;
@@ -289,7 +249,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   Session* const session = pick.session_.get();
   const CallStats* stats = &cluster->stats();
   if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
-    const SessionArgs wish = session != nullptr ? wish_of(*session, foresight.seat) : SessionArgs();
+    const SessionArgs wish =
+        session != nullptr ? wish_of(*sessions_, *session, foresight.seat) : SessionArgs();
     const auto answer = pick.ask(*snapshot,
                                  {.path = call.path,
                                   .headers = filtered != nullptr ? &headers : call.headers,
@@ -303,7 +264,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                  sink);
     if (answer.leaf != nullptr) stats = &answer.leaf->stats();
     if (session != nullptr)
-      sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, *cluster, *stats); });
+      sink.leave(
+          [&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), *stats); });
   } else if (session != nullptr) {
     session->keep();
   }
@@ -336,7 +298,7 @@ Selection Router::route(const Snapshot& snapshot,
     return {};
   }
   auto& selection = std::get<Selection>(selected);
-  if (foresight.seat != nullptr) foresight.seat->prefetch_marks();
+  foresight.prefetch_marks();
   pick.timeout_ = selection.timeout;
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
@@ -345,7 +307,7 @@ Selection Router::route(const Snapshot& snapshot,
   if (selection.filters == nullptr) return selection;
   const StatefulSession* const session = selection.filters->only_session;
   if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
-    begin_session(*session, call.path, foresight, pick);
+    pick.session_ = begin_session(*sessions_, *session, call.path, foresight);
   } else {
     FilterVerdict verdict = ask_filters(args, selection, sessions_->terms(), sink);
     pick.filtered_ = std::move(verdict.filtered);

@@ -223,29 +223,6 @@ class Router {
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
-  /// The knowledge of a session's call before its route is known.
-  struct Foresight {
-    std::optional<FoundCookie> cookie;  ///< Of the snapshot's name; nullopt: not looked for.
-    CookieKey key{};                    ///< The cookie's key, if there is a cookie.
-    const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
-  };
-
-  /// Precondition: the snapshot has seats, and the call has headers.
-  [[gnu::hot]] static Foresight foresee(const Snapshot& snapshot, const CallArgs& call);
-
-  /// The work of stateful_session, for a call in which foresee() looked for the cookie.
-  [[gnu::hot]] void begin_session(const StatefulSession& filter,
-                                  absl::string_view path,
-                                  const Foresight& foresight,
-                                  Pick& pick) const;
-
-  [[gnu::hot]] SessionArgs wish_of(Session& session, const Seat* seat) const;
-  [[gnu::hot]] void settle(Session& session,
-                           const Affinity& affinity,
-                           PickOutcome outcome,
-                           const ClusterRef& cluster,
-                           const CallStats& stats) const;
-
   /// Chooses the cluster, and asks the filters. Without a cluster, `pick` has the reason.
   template <typename Sink>
   Selection route(const Snapshot& snapshot,

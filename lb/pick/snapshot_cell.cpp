@@ -44,8 +44,7 @@ void annotate_readers_waited_for() {}
 }  // namespace
 
 void Snapshot::note_sessions() {
-  if (selector != nullptr) cookie = selector->cookie();
-  if (picker != nullptr && !cookie.empty()) seats = picker->seats();
+  if (selector != nullptr) sessions = SessionLead(selector->cookie(), picker.get());
 }
 
 SnapshotCell::SnapshotCell() : current_(new Snapshot) {}
@@ -72,7 +71,7 @@ SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
   // prefetched before. A snapshot that is gone by then does no harm.
   const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
   __builtin_prefetch(expected);
-  __builtin_prefetch(&expected->cookie);
+  __builtin_prefetch(reinterpret_cast<const char*>(expected) + kCacheLine);
   urcu_bp_read_lock();
   snapshot_ = cell.current_.load(std::memory_order_acquire);
 }

@@ -17,15 +17,16 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
 
 #include "lb/route/config_selector.hpp"
+#include "lb/session/foresight.hpp"
+#include "messages/counting/striped.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
 
-/// The fields that every pick reads share one cache line. Further fields for sessions are on the
-/// next.
+/// The fields that every pick reads share one cache line. `sessions` begins at the end of it: what
+/// only calls of sessions read is on the next line.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
   /// Rises with each publication, also of a picker alone. Queued picks compare it.
@@ -34,19 +35,19 @@ struct alignas(kCacheLine) Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
-  /// The picker's seats, when the selector has a cookie; see note_sessions().
-  const Seats* seats = nullptr;
+  /// Where the cookies of calls lead; see note_sessions().
+  SessionLead sessions;
   /// All clusters that calls may refer to: the selector's and earlier ones. A restarted channel
   /// keeps them. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
   /// Read only for calls that fail. Null: none.
   ResolutionNotesPtr notes;
-  /// The selector's cookie. Empty: cookies are not looked for before the route.
-  std::string cookie;
 
-  /// Sets `cookie` and `seats` from selector and picker.
+  /// Sets `sessions` from selector and picker.
   void note_sessions();
 };
+
+static_assert(sizeof(Snapshot) == 2 * kCacheLine);
 
 class SnapshotCell {
  public:

@@ -69,7 +69,7 @@ class FilteredCall final : public FilterCall {
 
   void end(absl::Status status) override { say().end = std::move(status); }
 
-  Session* begin_session() override {
+  SessionHint* begin_session() override {
     if (session_ != nullptr) return nullptr;
     session_ = make_session(sessions_);
     return session_.get();

@@ -2,9 +2,9 @@
 //
 // Seats — a table from the cookies of sessions to their hosts.
 //
-//   override_host's picker ─▶ [Seats] ─▶ Picker::seats() ─▶ Snapshot ─▶ the router asks for the
-//                                │                    seat before it knows the call's route: at()
-//                                └▶ the pick looks whether it is the cookie's: find()
+//   HostSlots ─▶ [Seats] ─┬▶ Picker::session_hint() ─▶ SessionLead ─▶ foresee() asks for the seat
+//                         │                            before the call's route is known: at()
+//                         └▶ override_host's picker looks whether the seat is the cookie's: find()
 //
 // Among thousands of hosts, the host of a call's cookie is far away in memory. Everything that the
 // call needs of its host is in one place, the host's seat. The cookie's text leads to the seat. So
@@ -23,12 +23,13 @@
 #include <string>
 #include <vector>
 
+#include "lb/session/cookie_key.hpp"
 #include "lb/session/session_hosts.hpp"
-#include "messages/cookie_key.hpp"
 #include "messages/counting/striped.hpp"
 #include "messages/pick.hpp"
+#include "messages/session.hpp"
 
-namespace signalbox {
+namespace signalbox::lb {
 
 /// The data of a host that a call to it needs.
 struct alignas(kCacheLine) Seat {
@@ -50,7 +51,7 @@ struct alignas(kCacheLine) Seat {
 
 static_assert(sizeof(Seat) == kCacheLine);
 
-class Seats {
+class Seats final : public SessionHint {
  public:
   /// Free seats for `hosts` hosts. `all` also knows the hosts without a seat, and lives as long as
   /// the Seats; null: nothing knows them.
@@ -110,4 +111,9 @@ class Seats {
   const SessionHosts* all_;
 };
 
-}  // namespace signalbox
+/// The seats behind Picker::session_hint(). Null: there are none.
+inline const Seats* seats_of(const SessionHint* hint) {
+  return static_cast<const Seats*>(hint);
+}
+
+}  // namespace signalbox::lb

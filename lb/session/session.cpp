@@ -7,19 +7,17 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace signalbox {
+namespace signalbox::lb {
 namespace {
 
 // Writes the purpose of a seal, this cookie of this target, into memory that is kept.
 const std::string& write_purpose(std::string& purpose,
                                  absl::string_view cookie,
-                                 const lb::SessionTerms& terms) {
+                                 const SessionTerms& terms) {
   return purpose.assign(cookie.data(), cookie.size()).append(1, '\0').append(terms.target);
 }
 
 }  // namespace
-
-using lb::CookieFlaw;
 
 absl::string_view Session::read() {
   if (std::exchange(is_read_, true)) return own_.hosts;
@@ -30,7 +28,7 @@ absl::string_view Session::read() {
 
 // When plain cookies are accepted beside sealed ones, the flaw is that of a plain cookie.
 std::optional<CookieFlaw> Session::open() {
-  using Opened = lb::CookieSeal::Opened;
+  using Opened = CookieSeal::Opened;
   Opened opened = Opened::kNo;
   if (terms->seal != nullptr) {
     opened = terms->seal->open(value_, write_purpose(purpose_, name(), *terms), decoded_);
@@ -38,9 +36,9 @@ std::optional<CookieFlaw> Session::open() {
     is_outdated_ = opened != Opened::kYes;
   }
   if (opened == Opened::kNo) {
-    if (const auto wrong = lb::decode_cookie(value_, decoded_)) return wrong;
+    if (const auto wrong = decode_cookie(value_, decoded_)) return wrong;
   }
-  return lb::parse_cookie_host(decoded_, own_);
+  return parse_cookie_host(decoded_, own_);
 }
 
 // The picker knows only the hosts. The Session knows why there are none, or only unknown ones.
@@ -72,7 +70,7 @@ void Session::settle_elsewhere(const Affinity& affinity,
   has_moved_ = !own_.names_hosts(hosts);
   if (has_moved_) hosts_ = hosts;
   // Envoy would not follow a replacement of its own cookie, which names no cluster (A55-45).
-  const bool is_envoys = own_.form == lb::CookieForm::kEnvoy && own_.cluster.empty();
+  const bool is_envoys = own_.form == CookieForm::kEnvoy && own_.cluster.empty();
   const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
   if (is_same && !is_outdated_) return;
   write(hosts, cluster.str());
@@ -88,17 +86,17 @@ void Session::reached() {
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {
-    lb::write_cookie_host(hosts, cluster, host_);
+    write_cookie_host(hosts, cluster, host_);
     if (!terms->seal->seal(host_, write_purpose(purpose_, name(), *terms), encoded_)) return;
   } else {
-    if (terms->form == lb::CookieForm::kEnvoy) {
-      lb::write_envoy_cookie(lb::first_host(hosts), cluster, expires(), host_);
+    if (terms->form == CookieForm::kEnvoy) {
+      write_envoy_cookie(first_host(hosts), cluster, expires(), host_);
     } else {
-      lb::write_cookie_host(hosts, cluster, host_);
+      write_cookie_host(hosts, cluster, host_);
     }
     absl::Base64Escape(host_, &encoded_);
   }
-  if (encoded_.size() > lb::kLongestCookieValue) return;
+  if (encoded_.size() > kLongestCookieValue) return;
   const absl::string_view attributes = text().substr(name_size_);
   set_cookie_.assign(name().data(), name_size_).append(1, '=').append(encoded_);
   set_cookie_.append(attributes.data(), attributes.size());
@@ -127,9 +125,6 @@ std::uint64_t Session::expires() const {
   return bytes;
 }
 
-}  // namespace signalbox
-
-namespace signalbox::lb {
 namespace {
 
 // Keeps the ended Sessions of this thread. A call may end on another thread, and after that thread

@@ -33,6 +33,7 @@
 #include "absl/strings/string_view.h"
 
 #include "lb/session/sealed_cookie.hpp"
+#include "lb/session/session_args.hpp"
 #include "lb/session/session_cookie.hpp"
 #include "messages/counting/call_stats.hpp"
 #include "messages/counting/striped.hpp"
@@ -116,26 +117,21 @@ class KeptText {
   std::string long_;
 };
 
-}  // namespace signalbox::lb
-
-namespace signalbox {
-
-struct alignas(kCacheLine) Session {
+struct alignas(kCacheLine) Session final : SessionHint {
   /// Begins with the call's cookie as it was found. Both arguments are borrowed until keep().
   /// Precondition: the Session is new.
-  void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found) {
+  void begin(const CompiledCookie& config, const FoundCookie& found) {
     begin(config, found, found.value ? CookieKey(*found.value) : CookieKey());
   }
 
   /// `key`: the key of the cookie that was found.
-  void begin(const lb::CompiledCookie& config, const lb::FoundCookie& found, const CookieKey& key) {
+  void begin(const CompiledCookie& config, const FoundCookie& found, const CookieKey& key) {
     config_ = &config;
     name_size_ = static_cast<std::uint32_t>(config.name().size());
     ttl_seconds_ = config.ttl_seconds();
     strict_ = config.is_strict();
-    if (found.is_cut) flaw = lb::CookieFlaw::kTooMany;
-    if (found.value && found.value->size() > lb::kLongestCookieValue)
-      flaw = lb::CookieFlaw::kTooLong;
+    if (found.is_cut) flaw = CookieFlaw::kTooMany;
+    if (found.value && found.value->size() > kLongestCookieValue) flaw = CookieFlaw::kTooLong;
     is_bad_ = flaw.has_value();
     is_read_ = is_bad_ || !found.value;
     value_ = is_read_ ? absl::string_view("", 0) : *found.value;
@@ -214,10 +210,10 @@ struct alignas(kCacheLine) Session {
 
   /// The terms of its target. Set by make_session() and by each pick, and good only while these
   /// run.
-  const lb::SessionTerms* terms = nullptr;
+  const SessionTerms* terms = nullptr;
   Session* next_spare = nullptr;  ///< In the thread's list of ended Sessions.
   /// The cookie's flaw, until it is told.
-  std::optional<lb::CookieFlaw> flaw;
+  std::optional<CookieFlaw> flaw;
 
  private:
   // The name and the attributes of the configured cookie.
@@ -228,15 +224,15 @@ struct alignas(kCacheLine) Session {
                         PickOutcome outcome,
                         const ClusterName& cluster,
                         const CallStats& stats);
-  std::optional<lb::CookieFlaw> open();
+  std::optional<CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster);
   // The expiry of a cookie in Envoy's form that is written now; 0: never.
   std::uint64_t expires() const;
 
   // The fields that every call needs come first: they are on few cache lines.
-  const lb::CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
-  absl::string_view value_;                     // Of the call's cookie; borrowed until keep().
+  const CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
+  absl::string_view value_;                 // Of the call's cookie; borrowed until keep().
   std::uint32_t name_size_ = 0;
   std::uint32_t ttl_seconds_ = 0;  // Of the configured cookie.
   bool is_read_ = false;
@@ -247,9 +243,9 @@ struct alignas(kCacheLine) Session {
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
   CookieKey key_;              // Of value_.
-  lb::CookieHost own_;         // In decoded_; without hosts: there is no usable cookie.
-  lb::KeptText kept_;
-  lb::KeptText kept_value_;
+  CookieHost own_;             // In decoded_; without hosts: there is no usable cookie.
+  KeptText kept_;
+  KeptText kept_value_;
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
   std::string hosts_;    // Of the endpoint picked last, when they differ from own_.hosts.
@@ -258,13 +254,14 @@ struct alignas(kCacheLine) Session {
   std::string encoded_;
 };
 
-}  // namespace signalbox
-
-namespace signalbox::lb {
-
 /// The hosts that the session's cookie names. Reads the cookie first if it is unread.
 inline absl::string_view hosts_of(const SessionArgs& session) {
   return session.unread != nullptr ? session.unread->read() : session.hosts;
+}
+
+/// The Session behind FilterCall::begin_session(). Null: an earlier filter has begun one.
+inline Session* session_of(SessionHint* hint) {
+  return static_cast<Session*>(hint);
 }
 
 struct GiveBack {

@@ -2,7 +2,7 @@
 //
 // SessionHosts — whether a leaf cluster has the host of a session, and whether calls may go there.
 //
-//   override_host's picker ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ tiered's picker: in which leaf?
+//   HostSlots ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ SessionHomes, for tiered's picker
 //
 // The promise is what the picker would do: a call that is sent to the leaf with the best promise
 // goes to its host there, or waits for it.
@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace signalbox {
+namespace signalbox::lb {
 
 /// What a cluster can do for the hosts of a cookie; later values are better (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
@@ -34,4 +34,4 @@ class SessionHosts {
   virtual HostPromise promise(absl::string_view hosts) const = 0;
 };
 
-}  // namespace signalbox
+}  // namespace signalbox::lb

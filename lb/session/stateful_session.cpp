@@ -24,7 +24,7 @@ template <typename Sink>
 void StatefulSession::decide(FilterCall& call, const Sink& sink) const {
   if (!path_matches(call.path(), cookie_.path()))
     return tell(sink, "no session", "the path is none of the cookie's");
-  Session* const session = call.begin_session();
+  Session* const session = session_of(call.begin_session());
   if (session == nullptr) return tell(sink, "no session", "an earlier filter has begun one");
   session->begin(cookie_, find_cookie(call.headers(), cookie_.name()));
   if (Sink::kTells || call.has_choice()) send(call, *session, sink);

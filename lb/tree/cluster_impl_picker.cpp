@@ -18,7 +18,7 @@ class ClusterImplPicker final : public Picker {
   ClusterImplPicker(PickerPtr child, CallRulesPtr rules)
       : child_(std::move(child)), rules_(std::move(rules)) {}
 
-  const Seats* seats() const override { return child_.seats(); }
+  const SessionHint* session_hint() const override { return child_.session_hint(); }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});

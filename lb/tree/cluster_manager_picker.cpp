@@ -19,7 +19,7 @@ class ClusterPicker final : public Picker {
  public:
   explicit ClusterPicker(ClusterTable table) : table_(std::move(table)) {}
 
-  const Seats* seats() const override { return table_.seats(); }
+  const SessionHint* session_hint() const override { return table_.session_hint(); }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});
@@ -118,13 +118,13 @@ const ChildPicker* ClusterTable::find(const ClusterName& cluster, std::size_t pl
   return place < size_ ? &at(place).second : nullptr;
 }
 
-const Seats* ClusterTable::seats() const {
-  const Seats* known = nullptr;
-  if (size_ > kMostWithSeats) return known;
+const SessionHint* ClusterTable::session_hint() const {
+  const SessionHint* known = nullptr;
+  if (size_ > kMostWithHint) return known;
   for (std::size_t place = 0; place < size_; ++place) {
-    const Seats* const seats = at(place).second.seats();
-    if (known != nullptr && seats != nullptr) return nullptr;
-    if (seats != nullptr) known = seats;
+    const SessionHint* const hint = at(place).second.session_hint();
+    if (known != nullptr && hint != nullptr) return nullptr;
+    if (hint != nullptr) known = hint;
   }
   return known;
 }

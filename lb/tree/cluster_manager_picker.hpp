@@ -40,13 +40,13 @@ class ClusterTable {
   /// Null if there is no such cluster. `place`: the cluster's probable place.
   [[gnu::hot]] const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
-  /// The seats of the only cluster that has any. Null if no cluster has seats, if several have, or
-  /// if there are more than kMostWithSeats clusters.
-  const Seats* seats() const;
+  /// The hint of the only cluster that has one. Null if no cluster has a hint, if several have, or
+  /// if there are more than kMostWithHint clusters.
+  const SessionHint* session_hint() const;
 
  private:
   static constexpr std::size_t kChunk = 32;
-  static constexpr std::size_t kMostWithSeats = 32;  ///< Each publication looks at all clusters.
+  static constexpr std::size_t kMostWithHint = 32;  ///< Each publication looks at all clusters.
   using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 

@@ -33,7 +33,7 @@ class CountingPicker final : public Picker {
   CountingPicker(PickerPtr child, EjectionsPtr ejections)
       : child_(std::move(child)), ejections_(std::move(ejections)) {}
 
-  const Seats* seats() const override { return child_.seats(); }
+  const SessionHint* session_hint() const override { return child_.session_hint(); }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});

@@ -1,253 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/tree/override_host_picker.hpp"
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/health/host_count.hpp"
 #include "lb/session/session.hpp"
 #include "lb/trace.hpp"
-#include "messages/invariant.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-// `first`, then other addresses of the endpoint, up to kMostCookieHosts in all.
-std::string hosts_of(const Endpoint& endpoint, const Address& first) {
-  std::string hosts = first.str();
-  std::size_t left = kMostCookieHosts - 1;
-  for (const Address& address : endpoint.addresses) {
-    if (left == 0) break;
-    if (address == first) continue;
-    absl::StrAppend(&hosts, ",", address.str());
-    --left;
-  }
-  return hosts;
-}
-
-SessionMarkPtr new_mark(std::pmr::memory_resource* memory) {
-  return std::allocate_shared<const SessionMark>(
-      std::pmr::polymorphic_allocator<SessionMark>(memory));
-}
-
-}  // namespace
-
-// --- the table ---
-
-HostTable::HostTable(const EndpointsPtr& endpoints,
-                     HealthStatusSet allowed,
-                     const HostTable* before,
-                     const ClusterName& cluster,
-                     std::pmr::memory_resource* memory)
-    : memory_(memory) {
-  if (endpoints == nullptr) return;
-  const auto each = [&](const auto& visit) {
-    for (const Priority& priority : endpoints->priorities) {
-      for (const LocalityPtr& locality : priority.localities) {
-        for (const Endpoint& endpoint : locality->endpoints) {
-          const bool is_allowed = allowed.contains(endpoint.health);
-          if (is_allowed || !is_draining(endpoint)) visit(locality, endpoint, is_allowed);
-        }
-      }
-    }
-  };
-  std::size_t size = 0;
-  each([&](const LocalityPtr&, const Endpoint& endpoint, bool) {
-    size += endpoint.addresses.size();
-  });
-  hosts_.reserve(size);  // Must not reallocate: places_ points into it.
-  places_.reserve(size);
-  each([&](const LocalityPtr& locality, const Endpoint& endpoint, bool is_allowed) {
-    add(locality, endpoint, is_allowed, before, cluster);
-  });
-}
-
-void HostTable::add(const LocalityPtr& locality,
-                    const Endpoint& endpoint,
-                    bool allowed,
-                    const HostTable* before,
-                    const ClusterName& cluster) {
-  for (const Address& address : endpoint.addresses) {
-    if (places_.contains(address.str())) continue;
-    const auto known = before == nullptr ? std::nullopt : before->find(address.str());
-    std::string hosts = hosts_of(endpoint, address);
-    const CookieKey cookie(plain_cookie(hosts, cluster.str()));
-    hosts_.push_back({address,
-                      std::move(hosts),
-                      cookie,
-                      locality,
-                      &endpoint,
-                      known ? (*before)[*known].mark : new_mark(memory_),
-                      allowed});
-    places_.emplace(hosts_.back().address.str(), static_cast<std::uint32_t>(hosts_.size() - 1));
-  }
-}
-
-std::optional<std::size_t> HostTable::find(absl::string_view address) const {
-  const auto found = places_.find(address);
-  if (found == places_.end()) return std::nullopt;
-  return found->second;
-}
-
-SessionMarksPtr HostTable::marks() const {
-  auto marks = std::make_shared<SessionMarks>();
-  marks->reserve(hosts_.size());
-  for (const Host& host : hosts_) {
-    if (host.allowed)
-      marks->emplace(host.address, SessionHost{host.mark, is_draining(*host.endpoint)});
-  }
-  return marks;
-}
-
-// --- the slots ---
-
-class HostSlots final : public SessionHosts {
- public:
-  struct Slot {
-    const Host* host = nullptr;
-    bool is_held = false;  ///< The address has a subchannel, in `state`.
-    ConnectivityState state = ConnectivityState::kIdle;
-    bool is_fit = false;  ///< EDS, outlier detection and health checks allow its calls.
-    absl::Status status;
-    ConnectionPtr connection;
-    ChosenEndpoint chosen;
-    Complete complete;
-    mutable std::atomic<bool> asked{false};
-  };
-
-  HostSlots(HostTablePtr table, const HostStates& states)
-      : table_(std::move(table)),
-        slots_(states.size()),
-        seats_(states.size(), table_->memory(), this) {
-    SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
-    for (std::size_t at = 0; at < states.size(); ++at) {
-      fill(slots_[at], (*table_)[at], states[at]);
-      if (takes_calls(slots_[at])) seat(slots_[at]);
-    }
-  }
-
-  const Seats& seats() const { return seats_; }
-
-  HostPromise promise(absl::string_view hosts) const override;
-
-  static bool takes_calls(const Slot& slot) {
-    return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
-  }
-
-  /// The affinity of a call that the host takes.
-  static Affinity affinity_to(const Host& host) {
-    const bool drains = is_draining(*host.endpoint);
-    return {drains ? AffinityResult::kHitDraining : AffinityResult::kHit, &host.hosts};
-  }
-
-  const Slot* find(absl::string_view address) const {
-    const auto found = table_->find(address);
-    return found ? &slots_[*found] : nullptr;
-  }
-
- private:
-  static void fill(Slot& slot,
-                   const Host& host,
-                   const std::optional<SubchannelStateChanged>& told) {
-    slot.host = &host;
-    slot.is_fit = host.allowed && (!told || told->healthy);
-    if (!told) return;
-    slot.is_held = true;
-    slot.state = told->state;
-    slot.status = told->status;
-    slot.connection = told->connection;
-    if (slot.connection == nullptr) return;
-    slot.chosen = {host.locality, host.endpoint, told->tracker};
-    slot.complete = Complete(slot.connection.get());
-    slot.complete.endpoint = &slot.chosen;
-  }
-
-  void seat(const Slot& slot) {
-    Seat seat;
-    seat.complete = slot.complete;
-    seat.mark = slot.host->mark.get();
-    const Affinity affinity = affinity_to(*slot.host);
-    seat.hosts = affinity.hosts;
-    seat.result = affinity.result;
-    seats_.give(slot.host->cookie, seat);
-  }
-
-  HostTablePtr table_;
-  std::vector<Slot> slots_;  ///< In the table's order; never resized, hence never moved.
-  Seats seats_;              ///< Of the hosts that take calls.
-};
-
-HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
-  return std::make_shared<const HostSlots>(std::move(table), states);
-}
-
-// --- the pick ---
-
-namespace {
-
-using Slot = HostSlots::Slot;
-
-// The next text between commas, which is removed from `rest`.
-absl::string_view take_host(absl::string_view& rest) {
-  const std::size_t comma = rest.find(',');
-  const absl::string_view host = rest.substr(0, comma);
-  rest = comma == absl::string_view::npos ? absl::string_view() : rest.substr(comma + 1);
-  return host;
-}
-
-// The first host of each kind among the hosts of a cookie.
-struct Named {
-  const Slot* known = nullptr;
-  const Slot* ready = nullptr;
-  const Slot* idle = nullptr;
-  const Slot* unheld = nullptr;
-  bool is_connecting = false;
-};
-
-// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address is
-// not known.
-template <typename Visit>
-Named look_up(const HostSlots& slots, absl::string_view hosts, const Visit& visit) {
-  Named named;
-  for (absl::string_view rest = hosts; !rest.empty() && named.ready == nullptr;) {
-    const Slot* const slot = slots.find(take_host(rest));
-    visit(slot);
-    if (slot == nullptr) continue;
-    if (named.known == nullptr) named.known = slot;
-    if (!slot->is_fit) continue;
-    if (!slot->is_held) {
-      if (named.unheld == nullptr) named.unheld = slot;
-    } else if (slot->state == ConnectivityState::kReady) {
-      named.ready = slot;
-    } else if (slot->state == ConnectivityState::kIdle) {
-      if (named.idle == nullptr) named.idle = slot;
-    } else if (slot->state == ConnectivityState::kConnecting) {
-      named.is_connecting = true;
-    }
-  }
-  return named;
-}
-
-}  // namespace
-
-// The decision of pick_host(), in one word.
-HostPromise HostSlots::promise(absl::string_view hosts) const {
-  const Named named = look_up(*this, hosts, [](const Slot*) {});
-  if (named.ready != nullptr) return HostPromise::kReady;
-  if (named.idle != nullptr) return HostPromise::kIdle;
-  if (named.is_connecting) return HostPromise::kConnecting;
-  if (named.unheld != nullptr) return HostPromise::kUnheld;
-  return named.known != nullptr ? HostPromise::kUnfit : HostPromise::kUnknown;
-}
-
-namespace {
-
 // Why a call cannot go to the cookie's host.
-std::string reason_of(const Slot* known) {
+std::string reason_of(const HostSlot* known) {
   if (known == nullptr) return "no endpoint of the cluster has this address";
   if (!known->host->allowed) {
     return absl::StrCat("its health is ",
@@ -263,7 +30,7 @@ struct Verdict {
 };
 
 // For explanations.
-Verdict verdict_of(const Slot* slot) {
+Verdict verdict_of(const HostSlot* slot) {
   if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
   const absl::string_view health = to_string(slot->host->endpoint->health);
   if (!slot->is_held) return {"nobody holds it", absl::StrCat("its health is ", health)};
@@ -282,7 +49,7 @@ Verdict verdict_of(const Slot* slot) {
 
 // The status does not name an address that only the cookie has: that is a value of the call's
 // metadata.
-PickResult refuse(const Slot* known) {
+PickResult refuse(const HostSlot* known) {
   const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());
   PickResult result;
@@ -296,7 +63,7 @@ class OverrideHostPicker final : public Picker {
   OverrideHostPicker(PickerPtr child, HostSlotsPtr slots, std::shared_ptr<const AskTarget> asks)
       : child_(std::move(child)), slots_(std::move(slots)), asks_(std::move(asks)) {}
 
-  const Seats* seats() const override { return &slots_->seats(); }
+  const SessionHint* session_hint() const override { return &slots_->seats(); }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});
@@ -309,20 +76,20 @@ class OverrideHostPicker final : public Picker {
  private:
   template <typename Sink>
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
-    if (args.session == nullptr) return child_.ask(args, sink);
+    const SessionArgs* const session = session_of(args);
+    if (session == nullptr) return child_.ask(args, sink);
     if constexpr (!Sink::kTells) {
-      const SessionArgs& session = *args.session;
-      if (const Seat* const seat = slots_->seats().find(session.key, session.seat))
-        return sit(*seat, args);
+      if (const Seat* const seat = slots_->seats().find(session->key, session->seat))
+        return sit(*seat, *session);
     }
     return pick_host(args, sink);
   }
 
   // Prefetches here, because not every call has done so before.
-  static PickResult sit(const Seat& seat, const PickArgs& args) {
+  static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
-    return hit(seat.complete, *seat.mark, affinity, *args.session, Silent{});
+    return hit(seat.complete, *seat.mark, affinity, session, Silent{});
   }
 
   template <typename Sink>
@@ -335,7 +102,7 @@ class OverrideHostPicker final : public Picker {
   // Tells of one address of the cookie. An address that only the cookie has is not named: the
   // cookie may have been sealed.
   template <typename Sink>
-  static void tell_verdict(const Sink& sink, const Slot* slot) {
+  static void tell_verdict(const Sink& sink, const HostSlot* slot) {
     sink.tell([&] {
       const auto [decision, reason] = verdict_of(slot);
       const std::string address = slot == nullptr ? "" : " " + slot->host->address.str();
@@ -350,17 +117,17 @@ class OverrideHostPicker final : public Picker {
   //  else the child picks
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
-    const absl::string_view hosts = lb::hosts_of(*args.session);
+    const SessionArgs& session = *session_of(args);
+    const absl::string_view hosts = hosts_of(session);
     if (hosts.empty()) {
       tell(sink, "a session begins", "the call has no cookie that names a host");
       return delegate(args, AffinityResult::kNew, sink);
     }
-    const Named named =
-        look_up(*slots_, hosts, [&](const Slot* slot) { tell_verdict(sink, slot); });
+    const NamedHosts named =
+        slots_->look_up(hosts, [&](const HostSlot* slot) { tell_verdict(sink, slot); });
     if (named.ready != nullptr) {
       const Host& host = *named.ready->host;
-      return hit(
-          named.ready->complete, *host.mark, HostSlots::affinity_to(host), *args.session, sink);
+      return hit(named.ready->complete, *host.mark, affinity_to(host), session, sink);
     }
     if (named.idle != nullptr) {
       tell(sink, "the call waits", "its host is not connected; a pick lets it connect");
@@ -376,7 +143,7 @@ class OverrideHostPicker final : public Picker {
     }
     const auto why =
         named.known == nullptr ? AffinityResult::kUnknownHost : AffinityResult::kUnhealthy;
-    if (!args.session->strict) {
+    if (!session.strict) {
       tell(sink, "the session moves", "no host of its cookie can be used, and it is not strict");
       return delegate(args, why, sink);
     }
@@ -404,7 +171,7 @@ class OverrideHostPicker final : public Picker {
   template <typename Sink>
   PickResult wait(AffinityResult why,
                   const Sink& sink,
-                  const Slot* slot = nullptr,
+                  const HostSlot* slot = nullptr,
                   PickAsk::Kind kind = PickAsk::Kind::kConnect) const {
     PickResult result;
     result.affinity.result = why;
@@ -425,9 +192,9 @@ class OverrideHostPicker final : public Picker {
     result.affinity = {why};
     const auto* complete = std::get_if<Complete>(&result.outcome);
     if (complete == nullptr || complete->connection == nullptr) return result;
-    const Slot* const slot = slots_->find(complete->connection->address().str());
+    const HostSlot* const slot = slots_->find(complete->connection->address().str());
     if (slot == nullptr) return result;
-    sink.leave([&] { slot->host->mark->touch(args.session->now); });
+    sink.leave([&] { slot->host->mark->touch(session_of(args)->now); });
     result.affinity.hosts = &slot->host->hosts;
     return result;
   }

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/session/seats.hpp"
 #include "lb/session/session.hpp"
+#include "lb/session/session_homes.hpp"
 #include "lb/trace.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "messages/invariant.hpp"
@@ -28,7 +28,7 @@ class TieredPicker final : public Picker {
     for (PickerPtr& leaf : parts.leaves)
       leaves_.emplace_back(std::move(leaf));
     for (const ChildPicker& leaf : leaves_)
-      seats_.push_back(leaf.seats());
+      homes_.add(leaf.session_hint());
   }
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
@@ -61,24 +61,16 @@ class TieredPicker final : public Picker {
 
   // --- sessions ---
 
-  struct Home {
-    std::size_t leaf = 0;
-    HostPromise promise = HostPromise::kUnknown;
-  };
-
   // Not inlined, so that calls without a session do not pass its code.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {
-    const SessionArgs& session = *args.session;
+    const SessionArgs& session = *session_of(args);
     if constexpr (!Sink::kTells) {
-      for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
-        if (seats_[leaf] != nullptr && seats_[leaf]->find(session.key, session.seat) != nullptr)
-          return leaves_[leaf].ask(args, sink);
-      }
+      if (const auto leaf = homes_.at_sight(session)) return leaves_[*leaf].ask(args, sink);
     }
     const absl::string_view hosts = hosts_of(session);
     if (hosts.empty()) return pick_drawn(args, sink);
-    const Home home = home_of(hosts);
+    const SessionHome home = homes_.of(hosts);
     if (home.promise >= HostPromise::kUnheld) {
       tell(
           sink, [&] { return names_[home.leaf].str(); }, "it has the host of the call's cookie");
@@ -101,17 +93,6 @@ class TieredPicker final : public Picker {
     if (is_known && result.affinity.result == AffinityResult::kUnknownHost)
       result.affinity.result = AffinityResult::kUnhealthy;
     return result;
-  }
-
-  Home home_of(absl::string_view hosts) const {
-    Home best;
-    for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
-      const SessionHosts* const all = seats_[leaf] == nullptr ? nullptr : seats_[leaf]->hosts();
-      if (all == nullptr) continue;
-      const HostPromise promise = all->promise(hosts);
-      if (promise > best.promise) best = {leaf, promise};
-    }
-    return best;
   }
 
   template <typename Sink, typename Decision>
@@ -146,7 +127,7 @@ class TieredPicker final : public Picker {
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
   // Stands behind the members that picks without a session read.
-  std::vector<const Seats*> seats_;  ///< Of leaves_; null: the leaf has no hosts of sessions.
+  SessionHomes homes_;  ///< Of leaves_.
   ChildPicker otherwise_;
   const ClusterName cluster_;
   const std::vector<ClusterName> names_;
@@ -167,7 +148,7 @@ TierTable::TierTable(std::vector<TierShare> shares) : shares_(std::move(shares))
 
 bool have_sessions(const std::vector<PickerPtr>& leaves) {
   return std::ranges::any_of(
-      leaves, [](const PickerPtr& leaf) { return ChildPicker(leaf).seats() != nullptr; });
+      leaves, [](const PickerPtr& leaf) { return ChildPicker(leaf).session_hint() != nullptr; });
 }
 
 PickerPtr make_tiered_picker(TieredParts parts) {

@@ -4,7 +4,7 @@
 //
 //   TierShares ─▶ TierTable, when loads change ─┐
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
-//          └▶ Seats, SessionHosts ─▶ a call of a session: the leaf that has its host (ENV-27)
+//          └▶ SessionHomes ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
 // Lock-free, allocates nothing. A pick costs one draw and one look-up (ENV-19). A call with a host
 // in its cookie goes to the leaf that can do most for it (HostPromise), the first of equals,

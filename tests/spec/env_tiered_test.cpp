@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/session/session_args.hpp"
 #include "lb/session/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/dependency_world.hpp"
@@ -750,10 +751,10 @@ struct Sessions : TieredTree {
                     bool strict = false,
                     Cookie cookie = Cookie::kRead) {
     const ClusterName cluster("orders");
-    SessionArgs session{hosts, strict, tree.now()};
+    lb::SessionArgs session{.hosts = hosts, .strict = strict, .now = tree.now()};
     if (cookie == Cookie::kKnownAtSight) {
       session.hosts = "";  // Empty until the cookie is read.
-      session.key = CookieKey(lb::plain_cookie(hosts, "orders"));
+      session.key = lb::CookieKey(lb::plain_cookie(hosts, "orders"));
     }
     PickArgs args;
     args.cluster = &cluster;
@@ -924,7 +925,7 @@ SCENARIO("ENV: an explained pick says in which leaf a session's host is",
 
   const auto explain = [&](const std::string& hosts, bool strict = false) {
     const ClusterName cluster("orders");
-    const SessionArgs session{hosts, strict, orders.tree.now()};
+    const lb::SessionArgs session{.hosts = hosts, .strict = strict, .now = orders.tree.now()};
     PickArgs args;
     args.cluster = &cluster;
     args.seed = seeds_of_all_draws()[0];

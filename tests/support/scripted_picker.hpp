@@ -16,26 +16,26 @@ class ScriptedPicker final : public Picker {
  public:
   using Script = std::function<PickResult(const PickArgs&)>;
 
-  /// `seats`: see Picker.
-  explicit ScriptedPicker(Script script, const Seats* seats = nullptr)
-      : script_(std::move(script)), seats_(seats) {}
+  /// `hint`: see Picker.
+  explicit ScriptedPicker(Script script, const SessionHint* hint = nullptr)
+      : script_(std::move(script)), hint_(hint) {}
 
-  const Seats* seats() const override { return seats_; }
+  const SessionHint* session_hint() const override { return hint_; }
 
   PickResult pick(const PickArgs& args) const override { return script_(args); }
 
  private:
   Script script_;
-  const Seats* seats_;
+  const SessionHint* hint_;
 };
 
-inline PickerPtr answering(ScriptedPicker::Script script, const Seats* seats = nullptr) {
-  return std::make_shared<ScriptedPicker>(std::move(script), seats);
+inline PickerPtr answering(ScriptedPicker::Script script, const SessionHint* hint = nullptr) {
+  return std::make_shared<ScriptedPicker>(std::move(script), hint);
 }
 
-/// Queues every pick, and has these seats.
-inline PickerPtr seated(const Seats* seats) {
-  return answering([](const PickArgs&) { return PickResult(); }, seats);
+/// Queues every pick, and has this hint.
+inline PickerPtr hinting(const SessionHint* hint) {
+  return answering([](const PickArgs&) { return PickResult(); }, hint);
 }
 
 }  // namespace signalbox::testing

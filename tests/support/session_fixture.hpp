@@ -69,10 +69,11 @@ struct SessionFixture : RouterFixture {
 
   /// As in override_host: a usable endpoint with a plain cookie equal to the call's cookie.
   std::optional<PickResult> known_at_sight(const PickArgs& args) {
-    if (args.session == nullptr || args.session->key == CookieKey()) return std::nullopt;
+    const lb::SessionArgs* const session = lb::session_of(args);
+    if (session == nullptr || session->key == lb::CookieKey()) return std::nullopt;
     for (const Backend& one : backends[args.cluster->str()]) {
-      const CookieKey his(lb::plain_cookie(one.hosts, args.cluster->str()));
-      const bool is_his = args.session->key == his;
+      const lb::CookieKey his(lb::plain_cookie(one.hosts, args.cluster->str()));
+      const bool is_his = session->key == his;
       if (!is_his || !one.is_usable) continue;
       wishes.push_back(one.hosts);
       PickResult answer = result(Complete{one.connection.get()});
@@ -86,15 +87,16 @@ struct SessionFixture : RouterFixture {
   /// first usable endpoint.
   PickResult answer(const PickArgs& args) {
     asked.push_back(args.cluster->str());
-    if (args.session != nullptr) last = *args.session;
+    const lb::SessionArgs* const session = lb::session_of(args);
+    if (session != nullptr) last = *session;
     auto& all = backends[args.cluster->str()];
     if (const auto known = known_at_sight(args)) return *known;
     const absl::string_view wish =
-        args.session != nullptr ? lb::hosts_of(*args.session) : absl::string_view();
-    if (args.session != nullptr) wishes.emplace_back(wish);
+        session != nullptr ? lb::hosts_of(*session) : absl::string_view();
+    if (session != nullptr) wishes.emplace_back(wish);
     const auto to_backend = [&](const Backend& chosen, AffinityResult how) {
       PickResult answer = result(Complete{chosen.connection.get()});
-      if (args.session != nullptr) answer.affinity = {how, &chosen.hosts};
+      if (session != nullptr) answer.affinity = {how, &chosen.hosts};
       return answer;
     };
     AffinityResult fell = AffinityResult::kNew;
@@ -108,7 +110,7 @@ struct SessionFixture : RouterFixture {
           fell = AffinityResult::kUnhealthy;
         }
       }
-      if (args.session->strict) {
+      if (session->strict) {
         PickResult answer = result(Drop{absl::UnavailableError("strict")});
         answer.affinity = {fell, nullptr};
         return answer;
@@ -158,13 +160,13 @@ struct SessionFixture : RouterFixture {
   /// Whether the next configuration's picker has seats. With seats the router looks up a call's
   /// cookie before the call's route. No endpoint has a seat.
   bool has_seats = true;
-  const Seats seats{1};
+  const lb::Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
-  std::vector<std::string> asked;   ///< The clusters of all picks.
-  std::vector<std::string> wishes;  ///< The hosts that calls of a session wished for.
-  std::optional<SessionArgs> last;  ///< Its `hosts` dangle after the pick.
+  std::vector<std::string> asked;       ///< The clusters of all picks.
+  std::vector<std::string> wishes;      ///< The hosts that calls of a session wished for.
+  std::optional<lb::SessionArgs> last;  ///< Its `hosts` dangle after the pick.
 };
 
 }  // namespace signalbox::testing

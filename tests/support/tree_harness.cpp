@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/policy_registry.hpp"
+#include "lb/session/session_args.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "lb/subchannel/sweep.hpp"
 #include "messages/invariant.hpp"
@@ -144,7 +145,7 @@ void TreeHarness::repeat(const std::string& path) {
 PickResult TreeHarness::ask(const std::string& cluster,
                             std::uint64_t seed,
                             Hash hash,
-                            const SessionArgs* session) {
+                            const SessionHint* session) {
   const ClusterName name(cluster);
   PickArgs args;
   args.cluster = &name;
@@ -165,7 +166,7 @@ std::string TreeHarness::pick(const std::string& cluster, std::uint64_t seed, Ha
 std::string TreeHarness::visit(const std::string& cluster,
                                std::string& cookie,
                                std::uint64_t seed) {
-  const SessionArgs session{cookie, false, now_};
+  const lb::SessionArgs session{.hosts = cookie, .now = now_};
   const PickResult result = ask(cluster, seed, std::nullopt, &session);
   std::string text = absl::StrCat(to_text(result), " (", to_text(result.affinity.result), ")");
   if (result.affinity.hosts != nullptr) cookie = *result.affinity.hosts;
@@ -178,7 +179,7 @@ TreeHarness::Call TreeHarness::begin(const std::string& cluster, std::uint64_t s
 }
 
 TreeHarness::Call TreeHarness::begin_visit(const std::string& cluster, const std::string& cookie) {
-  const SessionArgs session{cookie, false, now_};
+  const lb::SessionArgs session{.hosts = cookie, .now = now_};
   return begin(ask(cluster, 0, std::nullopt, &session));
 }
 

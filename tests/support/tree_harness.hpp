@@ -137,7 +137,7 @@ class TreeHarness {
   PickResult ask(const std::string& cluster,
                  std::uint64_t seed,
                  Hash hash = std::nullopt,
-                 const SessionArgs* session = nullptr);
+                 const SessionHint* session = nullptr);
   Call begin(const PickResult& result);
   Node* start(Node* parent, const ChildName& name, const LbConfig& config);
   void stop(Node& node);

@@ -230,6 +230,9 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*", re.MULTILINE)
 NAMESPACE = re.compile(r"(inline )?namespace\b|extern\b")
 ACCESS = re.compile(r"\s*(?:(?:public|private|protected)\s*:\s*)*")
 TYPE = re.compile(r"(?:template ?<.*> ?)?(?:class|struct|union|enum(?: class)?)\b(?: \[\[\w+\]\])?(?: (\w+))?")
+ANNOUNCED = re.compile(r"(?:template ?<.*> ?)?(?:class|struct|union|enum(?: class)?)(?: \[\[\w+\]\])? (?:\w+::)*(\w+)"
+                       r"(?: : [\w:]+)?")
+DEFINED = re.compile(r"(?:class|struct|union|enum(?: class)?)\b(?: alignas\([^()]*\))?(?: \[\[\w+\]\])? (?:\w+::)*(\w+)")
 AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$")
 ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # Of a template.
 CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
@@ -266,6 +269,18 @@ class Part:
     @functools.cached_property
     def type(self) -> str | None:
         match = TYPE.match(self.head) if "(" not in self.head else None
+        return match and match[1]
+
+    @functools.cached_property
+    def announced(self) -> str | None:
+        """The type of a declaration that is nothing else: `class A;`."""
+        match = ANNOUNCED.fullmatch(self.head) if self.kind == "statement" else None
+        return match and match[1]
+
+    @functools.cached_property
+    def defined(self) -> str | None:
+        """`Block` of `struct UseCounter::Block {`."""
+        match = DEFINED.search(self.head) if self.kind == "scope" and not NAMESPACE.match(self.head) else None
         return match and match[1]
 
 
@@ -535,6 +550,25 @@ def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violat
                             "remove the row: the list only shrinks")
 
 
+def check_announced(sources: list[Source]) -> Iterator[Violation]:
+    """messages/ announces no type that it does not define: such a type would be another layer's."""
+    homes = collections.defaultdict(set)
+    for source in sources:
+        if source.is_cpp and source.path.startswith(PRODUCT):
+            for part in source.parts:
+                homes[part.defined].add(source.path)
+    for source in sources:
+        if not source.is_cpp or not source.path.startswith("messages/"):
+            continue
+        for part in source.parts:
+            name = part.announced
+            if name is None or any(home.startswith("messages/") for home in homes[name]):
+                continue
+            where = min(homes[name], default="no file of the product")
+            yield Violation(source.path, line_of(source.code, part.start), f"{name} is declared here, and defined in {where}",
+                            "pass a type that messages/ defines (SessionHint, for example)")
+
+
 class Unused:
     """Functions, types and constants of the product's headers that no other line of the product names: unused.txt's
     rows may be, and must be."""
@@ -619,6 +653,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_listed(source, cmake_lists)
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
     violations += check_circles(sources, table)
+    violations += check_announced(sources)
     violations += Unused(sources).check()
     violations += [Violation(*found) for found in check_conformance(texts, declared_by(by_path))]
     violations += [Violation(*found) for found in check_words(texts, load_allowed_words(texts.get("tests/tidy/words.txt", "")))]

@@ -59,13 +59,16 @@ int Choice::lost(int a) const {{ return a; }}
 inline constexpr int kLongest = 5;
 struct Name {{ bool operator==(const Name&) const = default; }};
 std::function<Name(int)> name_of(Id id, int most = kLongest);
+class Listener;
 class Listener : public grpc::Listener {{
+  struct Block;
+  friend class Stranger;
   void heard(Name name) override;
 }};
 template <typename T>
 void tell(const T& listener) {{ listener.heard(name_of(Id::kOne)(1)); }}
 """,
-    "messages/names.cpp": f"// {SPDX}\n#include \"messages/names.hpp\"\nvoid f(Listener& a) {{ tell(a); }}\n",
+    "messages/names.cpp": f"// {SPDX}\n#include \"messages/names.hpp\"\nstruct Listener::Block {{ int a; }};\nvoid f(Listener& a) {{ tell(a); }}\n",
     "messages/CMakeLists.txt": f"# {SPDX}\nadd_library(signalbox_messages names.cpp)\n",
     "tests/a.cpp": f"// {SPDX}\nint b = counted(1);  // [A75-1][A28, A75-10]\n",
     "tests/CMakeLists.txt": f"# {SPDX}\nadd_executable(a a.cpp)\n",
@@ -189,6 +192,12 @@ VIOLATIONS = [
      "6: nothing in the product uses Alone"),
     ("a constant that is not used", "lb/a.hpp", header("inline constexpr int kLost = 1;\n"),
      "6: nothing in the product uses kLost"),
+    ("messages declares a type of lb", "messages/a.hpp", header("namespace lb {\nclass Policy;\n}\n"),
+     "7: Policy is declared here, and defined in lb/tree/priority.cpp"),
+    ("messages declares a type that is nowhere", "messages/a.hpp", header("template <typename T>\nstruct Seat;\n"),
+     "6: Seat is declared here, and defined in no file of the product"),
+    ("messages declares an enumeration of xds", "messages/a.hpp", header("enum class State : int;\n"),
+     "6: State is declared here, and defined in no"),
     ("no #pragma once", "lb/a.hpp", f"// {SPDX}\n// What.\n\n#include <vector>\n", "4: no #pragma once"),
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),

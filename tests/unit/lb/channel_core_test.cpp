@@ -158,9 +158,9 @@ TEST_CASE("channel_core: a snapshot knows its sessions' cookie, and where cookie
   Channel channel;
   channel.config(config, "");
   const auto effects =
-      channel.step(RootPublished{ConnectivityState::kReady, testing::seated(&seats), 1});
-  CHECK(published(effects).snapshot.cookie == (has_sessions ? "s" : ""));
-  CHECK(published(effects).snapshot.seats == (has_sessions ? &seats : nullptr));
+      channel.step(RootPublished{ConnectivityState::kReady, testing::hinting(&seats), 1});
+  CHECK(published(effects).snapshot.sessions.cookie() == (has_sessions ? "s" : ""));
+  CHECK(published(effects).snapshot.sessions.seats() == (has_sessions ? &seats : nullptr));
 }
 
 TEST_CASE("channel_core: a new cluster is in the tree that comes with the selector naming it",

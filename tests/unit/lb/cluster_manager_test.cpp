@@ -134,27 +134,27 @@ TEST_CASE("cluster table: a guessed place is no more than a guess", "[lb][cluste
   CHECK(ClusterTable().find(ClusterName("a")) == nullptr);
 }
 
-TEST_CASE("cluster table: seats are those of the only cluster that has any",
+TEST_CASE("cluster table: the hint of sessions is that of the only cluster that has one",
           "[lb][cluster_manager][session]") {
-  const Seats seats(1);
-  const Seats more(1);
-  const auto seats_of = [](const std::vector<const Seats*>& all) {
+  const SessionHint hint;
+  const SessionHint more;
+  const auto hint_of = [](const std::vector<const SessionHint*>& all) {
     ClusterTable::Changes entries;
-    for (const Seats* one : all)
-      entries.emplace_back(ClusterName(std::to_string(entries.size())), testing::seated(one));
-    return make_cluster_picker(ClusterTable(entries))->seats();
+    for (const SessionHint* one : all)
+      entries.emplace_back(ClusterName(std::to_string(entries.size())), testing::hinting(one));
+    return make_cluster_picker(ClusterTable(entries))->session_hint();
   };
-  CHECK(seats_of({}) == nullptr);
-  CHECK(seats_of({nullptr}) == nullptr);
-  CHECK(seats_of({&seats}) == &seats);
-  CHECK(seats_of({nullptr, &seats, nullptr}) == &seats);
-  CHECK(seats_of({&seats, &more}) == nullptr);
-  CHECK(seats_of({&seats, nullptr, &more}) == nullptr);
-  std::vector<const Seats*> many(32, nullptr);
-  many.front() = &seats;
-  CHECK(seats_of(many) == &seats);
+  CHECK(hint_of({}) == nullptr);
+  CHECK(hint_of({nullptr}) == nullptr);
+  CHECK(hint_of({&hint}) == &hint);
+  CHECK(hint_of({nullptr, &hint, nullptr}) == &hint);
+  CHECK(hint_of({&hint, &more}) == nullptr);
+  CHECK(hint_of({&hint, nullptr, &more}) == nullptr);
+  std::vector<const SessionHint*> many(32, nullptr);
+  many.front() = &hint;
+  CHECK(hint_of(many) == &hint);
   many.push_back(nullptr);
-  CHECK(seats_of(many) == nullptr);
+  CHECK(hint_of(many) == nullptr);
 }
 
 TEST_CASE("cluster table: changes leave all others as they are", "[lb][cluster_manager]") {

@@ -45,7 +45,7 @@ Lines explained(const TreeHarness& tree, std::uint64_t seed = 0, const char* clu
 
 Lines visited(const TreeHarness& tree, const std::string& cookie, bool strict = false) {
   const ClusterName name("orders");
-  const SessionArgs session{cookie, strict, tree.now()};
+  const lb::SessionArgs session{.hosts = cookie, .strict = strict, .now = tree.now()};
   PickArgs args;
   args.cluster = &name;
   args.session = &session;
@@ -347,7 +347,7 @@ TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A5
   world.apply({":a"});
   world.tree.up("a");
   const ClusterName name("orders");
-  const SessionArgs session{"x,y", /*strict=*/true, world.tree.now()};
+  const lb::SessionArgs session{.hosts = "x,y", .strict = true, .now = world.tree.now()};
   testing::StepLog log;
   const PickResult told =
       world.tree.picker()->explain({.cluster = &name, .session = &session}, log.trace);
@@ -379,15 +379,15 @@ TEST_CASE("explain: a session's host is not marked as used, and not asked for", 
   const auto picker = lb::make_override_host_picker(
       child, lb::make_host_slots(table, states), std::make_shared<const Asks>());
   const auto used = [&] { return (*table)[0].mark->used_after(Instant()); };
-  const auto args_of = [](const SessionArgs& session) {
+  const auto args_of = [](const lb::SessionArgs& session) {
     PickArgs args;
     args.session = &session;
     return args;
   };
-  const SessionArgs on_host{"a", false, Instant(1s)};
-  const SessionArgs unheld{"b", false, Instant(1s)};
-  const SessionArgs fresh{"", false, Instant(1s)};
-  for (const SessionArgs* session : {&on_host, &fresh}) {
+  const lb::SessionArgs on_host{.hosts = "a", .now = Instant(1s)};
+  const lb::SessionArgs unheld{.hosts = "b", .now = Instant(1s)};
+  const lb::SessionArgs fresh{.hosts = "", .now = Instant(1s)};
+  for (const lb::SessionArgs* session : {&on_host, &fresh}) {
     CHECK_FALSE(steps_of(picker, args_of(*session)).empty());
     CHECK_FALSE(used());
   }
@@ -395,7 +395,7 @@ TEST_CASE("explain: a session's host is not marked as used, and not asked for", 
   CHECK_FALSE(picker->explain(args_of(unheld), log.trace).ask);
   CHECK(picker->pick(args_of(unheld)).ask);
   // What only a cookie says is a value of metadata, and stands in no text.
-  const SessionArgs strict{"secret:1", true, Instant(1s)};
+  const lb::SessionArgs strict{.hosts = "secret:1", .strict = true, .now = Instant(1s)};
   const auto refused_with = [](const PickResult& result) {
     return std::string(std::get<Drop>(result.outcome).status.message());
   };

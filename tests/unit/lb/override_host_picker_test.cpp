@@ -94,7 +94,7 @@ class Hosts {
   }
 
   PickResult pick(const std::string& cookie, bool strict = false) const {
-    const SessionArgs session{cookie, strict, kNow};
+    const SessionArgs session{.hosts = cookie, .strict = strict, .now = kNow};
     PickArgs args;
     args.session = &session;
     return picker->pick(args);
@@ -209,7 +209,8 @@ TEST_CASE("override_host picker: whom a cookie leads to",
     const Hosts hosts(row.allowed);
     CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
     // The lookup for tiered agrees with the pick (ENV-27).
-    CHECK(hosts.picker->seats()->hosts()->promise(row.cookie) == promised_by(row.answer));
+    CHECK(seats_of(hosts.picker->session_hint())->hosts()->promise(row.cookie) ==
+          promised_by(row.answer));
     CHECK(hosts.used() == row.used);
   }
 }
@@ -228,7 +229,8 @@ struct Unread {
   PickResult pick(const PickerPtr& picker, const PickerPtr& elsewhere = nullptr) {
     const auto found = find_cookie(headers, config.name());
     const Picker& known = elsewhere != nullptr ? *elsewhere : *picker;
-    const Seat* const seat = found.value ? known.seats()->at(CookieKey(*found.value)) : nullptr;
+    const Seat* const seat =
+        found.value ? seats_of(known.session_hint())->at(CookieKey(*found.value)) : nullptr;
     const SessionArgs asked = session.wish(kNow, seat);
     PickArgs args;
     args.session = &asked;

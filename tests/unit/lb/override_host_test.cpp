@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/session/seats.hpp"
+#include "lb/session/session_args.hpp"
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
@@ -118,7 +119,7 @@ struct Fixture {
   }
 
   std::string visit(const std::string& cookie) const {
-    const SessionArgs session{cookie, false, Instant(1h)};
+    const SessionArgs session{.hosts = cookie, .now = Instant(1h)};
     PickArgs args;
     args.session = &session;
     return to_text(policy.published()->picker->pick(args));
@@ -266,7 +267,7 @@ TEST_CASE("override_host: what is told of its hosts is in the next picker, one f
     fixture.policy.step(
         SubchannelStateChanged{Address("a"), kReady, true, absl::OkStatus(), newer});
     fixture.policy.step(RebuildDue{});
-    const SessionArgs session{"a", false, {}};
+    const SessionArgs session{.hosts = "a"};
     PickArgs args;
     args.session = &session;
     const PickResult result = fixture.policy.published()->picker->pick(args);

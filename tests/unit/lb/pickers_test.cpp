@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "lb/session/seats.hpp"
 #include "messages/invariant.hpp"
 
 namespace signalbox::lb {
@@ -57,18 +56,18 @@ class FicklePicker final : public Picker {
 
 TEST_CASE("pickers: a noted picker knows the hosts of sessions as before",
           "[lb][pickers][ENV-27]") {
-  class Seated final : public Picker {
+  class Hinting final : public Picker {
    public:
-    const Seats* seats() const override { return &seats_; }
+    const SessionHint* session_hint() const override { return &hint_; }
 
     PickResult pick(const PickArgs& /*args*/) const override { return {}; }
 
    private:
-    Seats seats_{1};
+    SessionHint hint_;
   };
 
-  const auto seated = std::make_shared<const Seated>();
-  CHECK(make_noted_picker(seated, "p1: ", "")->seats() == seated->seats());
+  const auto hinting = std::make_shared<const Hinting>();
+  CHECK(make_noted_picker(hinting, "p1: ", "")->session_hint() == hinting->session_hint());
 }
 
 TEST_CASE("pickers: a note stands around every reason", "[lb][pickers]") {

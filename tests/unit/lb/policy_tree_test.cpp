@@ -186,13 +186,13 @@ TEST_CASE("policy tree: the seats of sessions are seen from above, through all p
   }
   world.tree.up("a");
   world.apply({":a,b"});
-  const Seats* const seats = world.tree.picker()->seats();
+  const lb::Seats* const seats = lb::seats_of(world.tree.picker()->session_hint());
   REQUIRE(seats != nullptr);
-  const Seat* const seat = seats->find(CookieKey(lb::plain_cookie("a", "orders")), nullptr);
+  const lb::Seat* const seat = seats->find(lb::CookieKey(lb::plain_cookie("a", "orders")), nullptr);
   REQUIRE(seat != nullptr);
   CHECK(seat->complete.connection->address() == Address("a"));
   CHECK(*seat->hosts == "a");
-  CHECK(seats->find(CookieKey(lb::plain_cookie("b", "orders")), nullptr) == nullptr);
+  CHECK(seats->find(lb::CookieKey(lb::plain_cookie("b", "orders")), nullptr) == nullptr);
 }
 
 TEST_CASE("policy tree: calls go where configuration and network say, after any history",

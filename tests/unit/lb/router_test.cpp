@@ -703,7 +703,7 @@ TEST_CASE_METHOD(
                        {filter("session", session_by("JSESSIONID-of-orders", "/", 120s))}),
           answering([&](const PickArgs& args) {
             PickResult answer = result(Complete{backend.get()});
-            is_known = is_known && hosts_of(*args.session) == first;
+            is_known = is_known && hosts_of(*session_of(args)) == first;
             answer.affinity = {AffinityResult::kHit, is_known ? &first : &second};
             return answer;
           }));
@@ -777,8 +777,8 @@ TEST_CASE_METHOD(RouterFixture,
   publish(with_filters(all_to(to("a")), {filter("session", session_by("s"))}),
           answering([&](const PickArgs& args) {
             PickResult answer = result(Complete{backend.get()});
-            answer.affinity = {hosts_of(*args.session).empty() ? AffinityResult::kNew
-                                                               : AffinityResult::kUnknownHost,
+            answer.affinity = {hosts_of(*session_of(args)).empty() ? AffinityResult::kNew
+                                                                   : AffinityResult::kUnknownHost,
                                &hosts};
             return answer;
           }));

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-namespace signalbox {
+namespace signalbox::lb {
 namespace {
 
 std::vector<std::string> cookies(std::size_t count) {
@@ -139,4 +139,4 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
 }
 
 }  // namespace
-}  // namespace signalbox
+}  // namespace signalbox::lb

@@ -627,8 +627,8 @@ TEST_CASE_METHOD(TwoBackends,
                  "session: where its cookie leads is asked before its route is known",
                  "[lb][session]") {
   const Seat* const seat = seats.at(CookieKey(base64("10.0.0.2:80;a")));
-  CHECK(SnapshotCell::Reader(*cell)->seats == &seats);
-  CHECK(SnapshotCell::Reader(*cell)->cookie == "s");
+  CHECK(SnapshotCell::Reader(*cell)->sessions.seats() == &seats);
+  CHECK(SnapshotCell::Reader(*cell)->sessions.cookie() == "s");
   call(second);
   CHECK(last->seat == seat);
   CHECK(last->key == CookieKey(base64("10.0.0.2:80;a")));
@@ -664,7 +664,7 @@ TEST_CASE_METHOD(TwoBackends,
     Route other = route(prefix("/other"), to("a"));
     other.filter_overrides = {{"session", HttpFilterConfig(session_by("t"))}};
     configure(config_of({other, route(prefix(""), to("a"))}), session_by("s"));
-    CHECK(SnapshotCell::Reader(*cell)->cookie.empty());
+    CHECK(SnapshotCell::Reader(*cell)->sessions.cookie().empty());
     CHECK(address_of(call(second)) == "10.0.0.2:80");
     CHECK(last->seat == nullptr);
     CHECK(address_of(call("t" + second.substr(1), "/other/M")) == "10.0.0.2:80");

@@ -2,7 +2,7 @@
 //
 // CookieKey — a 128-bit hash that identifies a session's cookie.
 //
-//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ lb/session/seats: the seat of its host
+//   a call's cookie ─▶ [CookieKey] ─▶ SessionArgs ─▶ Seats: the seat of its host
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace signalbox {
+namespace signalbox::lb {
 
 /// A 128-bit hash of a cookie's text. By chance no two texts have the same key. A client that
 /// forges the key of another cookie gains no more than that plain cookie itself gives to any
@@ -67,4 +67,4 @@ class CookieKey {
   std::uint64_t high_ = 0;
 };
 
-}  // namespace signalbox
+}  // namespace signalbox::lb

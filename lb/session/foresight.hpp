@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// foresight — the steps of a session's pick, of which the first comes before the call's route.
+//
+//   selector: the cookie's name ─┐
+//   Picker::session_hint() ──────┴▶ SessionLead in the snapshot ─▶ [foresee] ─▶ Foresight ─┐
+//   the call's headers ──────────────────────────────────────────────┘                     │
+//   the route's StatefulSession ─▶ [begin_session] ◀───────────────────────────────────────┘
+//                                       └▶ Session ─▶ [wish_of] ─▶ PickArgs::session ─▶ pickers
+//                                          Session ◀─ [settle] ◀─ Affinity ◀───────────────┘
+//
+// A picker's hint leads from the text of a call's cookie to its host's seat. The seat is far away
+// in memory. When one cluster has sessions with cookies of one name, the seat is prefetched before
+// the route is looked for, and arrives meanwhile.
+//
+// The steps are functions of their own. Calls without a session need not step over them, and calls
+// with a session find them in few places of memory.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+#include "lb/session/cookie_key.hpp"
+#include "lb/session/find_cookie.hpp"
+#include "lb/session/seats.hpp"
+#include "lb/session/session.hpp"
+#include "lb/session/stateful_session.hpp"
+#include "messages/counting/call_stats.hpp"
+#include "messages/ids.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+/// Where the cookies of a snapshot's calls lead. A value of the snapshot: behind a pointer its
+/// cookie would be one more place in memory to wait for. seats() comes first, so that calls without
+/// sessions read only that.
+class SessionLead {
+ public:
+  SessionLead() = default;
+
+  /// `cookie`: the name of the cookie of all sessions; empty: cookies are not looked for before the
+  /// route. `picker` outlives the lead. Null: there is none.
+  SessionLead(std::string cookie, const Picker* picker)
+      : seats_(cookie.empty() || picker == nullptr ? nullptr : seats_of(picker->session_hint())),
+        cookie_(std::move(cookie)) {}
+
+  bool is_known() const { return seats_ != nullptr; }
+
+  const Seats* seats() const { return seats_; }
+
+  const std::string& cookie() const { return cookie_; }
+
+ private:
+  const Seats* seats_ = nullptr;
+  std::string cookie_;
+};
+
+/// The knowledge of a session's call before its route is known.
+struct Foresight {
+  std::optional<FoundCookie> cookie;  ///< Of the lead's name; nullopt: not looked for.
+  CookieKey key{};                    ///< The cookie's key, if there is a cookie.
+  const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
+
+  /// Prefetches what the call will write if it goes to the seat's host.
+  void prefetch_marks() const {
+    if (seat != nullptr) seat->prefetch_marks();
+  }
+};
+
+/// Precondition: the lead is known.
+[[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
+
+/// The work of stateful_session, for a call in which foresee() looked for the cookie. Null: the
+/// call has no session.
+[[gnu::hot]] SessionPtr begin_session(const Sessions& sessions,
+                                      const StatefulSession& filter,
+                                      absl::string_view path,
+                                      const Foresight& foresight);
+
+/// The wish for one pick. `seat`: as foreseen.
+[[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
+
+/// After the pick. Copies what the session needs of the configuration and the headers, which may be
+/// gone after the look.
+[[gnu::hot]] void settle(Session& session,
+                         const Affinity& affinity,
+                         PickOutcome outcome,
+                         const ClusterName& cluster,
+                         const CallStats& stats);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostSlots — the hosts of a HostTable and their states at one moment, for the picks of sessions.
+//
+//   endpoints ─▶ HostTable: the hosts of cookies ───┐
+//   subchannel map ─▶ HostStates: their states ─────┴▶ [HostSlots] ─┬▶ override_host's picker
+//                                                                   └▶ Seats, SessionHosts
+//
+// Nearly every call finds the host of its cookie READY. Among thousands of hosts that host's memory
+// is far away. So all that such a call needs of the host stands in one place, its seat, and the
+// cookie's text leads there as it was sent (Seats). A cookie is read only when its text leads to no
+// seat. Then its hosts are looked up in the slots.
+//
+// A host counts if sessions may stay on an endpoint of that health (override_host_status), and if
+// no judge finds the endpoint unfit. So an ejected endpoint gets no calls by cookie either.
+//
+// Immutable, but for the one-shot flags of asks.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include "lb/session/host_table.hpp"
+#include "lb/session/seats.hpp"
+#include "lb/session/session_hosts.hpp"
+#include "messages/connectivity.hpp"
+#include "messages/lb_events.hpp"
+#include "messages/pick.hpp"
+#include "messages/session.hpp"
+
+namespace signalbox::lb {
+
+/// The states of a table's hosts, in its order, as the subchannel map told them; nullopt: the
+/// address has no holder.
+using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
+
+/// One host and its state.
+struct HostSlot {
+  const Host* host = nullptr;
+  bool is_held = false;  ///< The address has a subchannel, in `state`.
+  ConnectivityState state = ConnectivityState::kIdle;
+  bool is_fit = false;  ///< EDS, outlier detection and health checks allow its calls.
+  absl::Status status;
+  ConnectionPtr connection;
+  ChosenEndpoint chosen;
+  Complete complete;
+  mutable std::atomic<bool> asked{false};
+};
+
+/// The first host of each kind among the hosts of a cookie. Null: none.
+struct NamedHosts {
+  const HostSlot* known = nullptr;
+  const HostSlot* ready = nullptr;
+  const HostSlot* idle = nullptr;
+  const HostSlot* unheld = nullptr;
+  bool is_connecting = false;
+
+  /// Takes note of a host that the table has.
+  void note(const HostSlot& slot);
+};
+
+/// Removes the first host from a list with commas, and returns it.
+absl::string_view take_host(absl::string_view& hosts);
+
+/// The affinity of a call that the host takes.
+Affinity affinity_to(const Host& host);
+
+class HostSlots final : public SessionHosts {
+ public:
+  /// Precondition: as many states as hosts.
+  HostSlots(HostTablePtr table, const HostStates& states);
+
+  const Seats& seats() const { return seats_; }
+
+  HostPromise promise(absl::string_view hosts) const override;
+
+  /// Null: the table does not have the address.
+  const HostSlot* find(absl::string_view address) const;
+
+  /// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address
+  /// is not known.
+  template <typename Visit>
+  NamedHosts look_up(absl::string_view hosts, const Visit& visit) const {
+    NamedHosts named;
+    while (!hosts.empty() && named.ready == nullptr) {
+      const HostSlot* const slot = find(take_host(hosts));
+      visit(slot);
+      if (slot != nullptr) named.note(*slot);
+    }
+    return named;
+  }
+
+ private:
+  void give_seat(const HostSlot& slot);
+
+  HostTablePtr table_;
+  std::vector<HostSlot> slots_;  ///< In the table's order; never resized, hence never moved.
+  Seats seats_;                  ///< Of the hosts that take calls.
+};
+
+using HostSlotsPtr = std::shared_ptr<const HostSlots>;
+
+/// Precondition: as many states as hosts.
+HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PagePool — memory for data that calls of sessions access at random: seats and marks.
+//
+//   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from its maker
+//
+// A call's session may be on any of thousands of hosts. If each host had pages of its own, a pick
+// would wait longer for address translation than for the memory. On one large page the translation
+// is usually cached.
+//
+// Freed memory is reused. Only pages of pieces beyond 4 MiB are given back before the pool ends.
+
+#pragma once
+
+#include <cstddef>
+#include <memory_resource>
+#include <mutex>
+
+namespace signalbox::lb {
+
+/// Thread-safe; takes a lock, so it is never used during a pick. One pool serves all policies of a
+/// process.
+class PagePool final : public std::pmr::memory_resource {
+ public:
+  static constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+  /// Larger pieces have pages of their own.
+  static constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
+
+  /// `pages` gives memory that is aligned to large pages, and outlives the pool. Thread-safe.
+  explicit PagePool(std::pmr::memory_resource& pages) : pages_(pages) {}
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::pmr::memory_resource& pages_;
+  std::mutex mutex_;  // Of the next two.
+  std::pmr::monotonic_buffer_resource ground_{kLargePage, &pages_};
+  std::pmr::unsynchronized_pool_resource pool_{{4096, kLargestPooled}, &ground_};
+};
+
+}  // namespace signalbox::lb
