@@ -44,7 +44,7 @@ absl::Status not_utf8(absl::string_view text) {
     ++number;
     if (is_utf8(line)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("line ", number, ": must be UTF-8, found ", quoted(line)));
+        absl::StrCat("line ", number, ": must be UTF-8, found ", in_quotes(line)));
   }
   return absl::InvalidArgumentError("must be UTF-8");
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/percent_encoding.hpp"
 
+#include <charconv>
+#include <system_error>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -42,12 +45,24 @@ std::optional<std::string> percent_decode(absl::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    const bool is_encoded = text.size() >= 3 &&
-                            absl::ascii_isxdigit(static_cast<unsigned char>(text[1])) &&
-                            absl::ascii_isxdigit(static_cast<unsigned char>(text[2]));
-    if (!is_encoded) return std::nullopt;
-    absl::StrAppend(&out, absl::HexStringToBytes(text.substr(1, 2)));
+    const std::optional<std::string> byte =
+        text.size() < 3 ? std::nullopt : hex_decode(text.substr(1, 2));
+    if (!byte.has_value()) return std::nullopt;
+    out += *byte;
     text.remove_prefix(3);
+  }
+  return out;
+}
+
+std::optional<std::string> hex_decode(absl::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string out;
+  for (; !text.empty(); text.remove_prefix(2)) {
+    unsigned char byte = 0;
+    const char* const end = text.data() + 2;
+    const auto [parsed, error] = std::from_chars(text.data(), end, byte, 16);
+    if (error != std::errc() || parsed != end) return std::nullopt;
+    out.push_back(static_cast<char>(byte));
   }
   return out;
 }

@@ -19,4 +19,7 @@ std::string percent_encode_authority(absl::string_view text);
 /// nullopt if a `%` is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(absl::string_view text);
 
+/// nullopt if the text is not of hexadecimal digits, two for each byte.
+std::optional<std::string> hex_decode(absl::string_view text);
+
 }  // namespace signalbox::xds

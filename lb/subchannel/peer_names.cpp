@@ -36,7 +36,7 @@ absl::string_view kind_name(Kind kind) {
 
 // Certificates are the peer's: the text has no more of them than people read, and nothing
 // unprintable.
-std::string quoted(absl::string_view name) {
+std::string in_quotes(absl::string_view name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestNameTold)), "\"");
 }
 
@@ -51,7 +51,7 @@ std::string list(const PeerNames& names) {
   std::vector<std::string> texts;
   for (const auto* kind : {&names.dns, &names.others}) {
     for (const std::string& name : *kind)
-      texts.push_back(quoted(name));
+      texts.push_back(in_quotes(name));
   }
   return texts.empty() ? "no name" : list(std::move(texts));
 }
@@ -91,7 +91,7 @@ absl::Status PeerNameCheck::check(const PeerNames& names) const {
   }
   std::vector<std::string> wanted;
   for (const Rule& rule : rules_)
-    wanted.push_back(absl::StrCat(kind_name(rule.matcher.kind), " ", quoted(rule.matcher.text)));
+    wanted.push_back(absl::StrCat(kind_name(rule.matcher.kind), " ", in_quotes(rule.matcher.text)));
   return absl::UnauthenticatedError(absl::StrCat("the server's certificate has ",
                                                  list(names),
                                                  ", and match_subject_alt_names asks for ",

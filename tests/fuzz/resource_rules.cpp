@@ -69,7 +69,7 @@ void check_error(ResourceType type, const ReceivedResource& received) {
                         "R2: names the type",
                         text);
   SIGNALBOX_FUZZ_EXPECT(
-      received.name.empty() || absl::StrContains(text, xds::quoted(received.name)),
+      received.name.empty() || absl::StrContains(text, xds::in_quotes(received.name)),
       "R2: names the resource",
       describe(received));
   SIGNALBOX_FUZZ_EXPECT(

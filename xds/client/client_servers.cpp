@@ -36,7 +36,7 @@ absl::StatusOr<Authority*> ClientCore::authority_of(const ResourceKey& key) {
   const auto found = authorities_.find(name->authority);
   if (found != authorities_.end()) return &found->second;
   return absl::FailedPreconditionError(
-      absl::StrCat("the bootstrap has no authority ", quoted(*name->authority)));
+      absl::StrCat("the bootstrap has no authority ", in_quotes(*name->authority)));
 }
 
 // --- reports of the servers -------------------------------------------------

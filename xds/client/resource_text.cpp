@@ -9,7 +9,7 @@
 namespace signalbox::xds {
 
 std::string describe(const ResourceKey& key) {
-  return absl::StrCat(to_string(key.type), " resource ", quoted(key.name));
+  return absl::StrCat(to_string(key.type), " resource ", in_quotes(key.name));
 }
 
 std::string with_resource(const ResourceKey& key, absl::string_view message) {

@@ -32,7 +32,7 @@ void require_port(const SocketAddress& proto, std::uint32_t least, const Field& 
   const Field port = field.at("port_value");
   if (!proto.has_port_value()) {
     port.add(proto.has_named_port()
-                 ? absl::StrCat("must be set, found named_port ", quoted(proto.named_port()))
+                 ? absl::StrCat("must be set, found named_port ", in_quotes(proto.named_port()))
                  : std::string("must be set, found none"));
   } else if (proto.port_value() < least || proto.port_value() > kMaxPort) {
     port.add(absl::StrCat("must be in [", least, ", ", kMaxPort, "], found ", proto.port_value()));
@@ -54,7 +54,7 @@ Address parse_address(const AddressProto& proto, const Field& field) {
   const auto ip = canonical_ip(socket.address());
   if (!ip.has_value()) {
     place.at("address").add(
-        absl::StrCat("must be an IPv4 or IPv6 literal, found ", quoted(socket.address())));
+        absl::StrCat("must be an IPv4 or IPv6 literal, found ", in_quotes(socket.address())));
   }
   require_port(socket, 1, place);
   return Address{join(ip.value_or(""), socket.port_value())};
@@ -66,7 +66,7 @@ DnsName parse_dns_name(const AddressProto& proto, const Field& field) {
   const Field place = field.at("socket_address");
   if (!socket.resolver_name().empty()) {
     place.at("resolver_name")
-        .add(absl::StrCat("must not be set, found ", quoted(socket.resolver_name())));
+        .add(absl::StrCat("must not be set, found ", in_quotes(socket.resolver_name())));
   }
   require_name(socket.address(), place.at("address"));
   // A37 only requires that the port is set, so 0 is valid.

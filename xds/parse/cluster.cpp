@@ -48,8 +48,10 @@ void parse_upstream_config(const ClusterProto& proto, Cluster& cluster, const Fi
   if (!extension.has_value()) return;
   if (extension->type != api_name(type_url_of<HttpProtocolOptions>())) {
     config.at("type_url")
-        .add(absl::StrCat(
-            "must be ", type_url_of<HttpProtocolOptions>(), ", found ", quoted(extension->type)));
+        .add(absl::StrCat("must be ",
+                          type_url_of<HttpProtocolOptions>(),
+                          ", found ",
+                          in_quotes(extension->type)));
     return;
   }
   const Field value = config.at("value");
@@ -130,7 +132,7 @@ void parse_aggregate_mode(const ClusterProto& proto, Cluster& cluster, const Fie
     const Field entry = metadata.at_key("filter_metadata", kOurs);
     entry.at("aggregate_mode")
         .add(absl::StrCat("must be \"priority\" or \"tiered\", found ",
-                          is_text ? quoted(value.string_value()) : "no string"));
+                          is_text ? in_quotes(value.string_value()) : "no string"));
   }
 }
 

@@ -90,7 +90,7 @@ AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto,
   if (any.type_url() != type_url_of<AggregateProto>()) {
     config.at("type_url")
         .add(absl::StrCat(
-            "must be ", type_url_of<AggregateProto>(), ", found ", quoted(any.type_url())));
+            "must be ", type_url_of<AggregateProto>(), ", found ", in_quotes(any.type_url())));
     return {};
   }
   const Field value = config.at("value");

@@ -99,7 +99,7 @@ std::optional<Extension> read_extension(const protobuf::Any& any, const Field& f
   if (extension.type.empty()) {
     // string_view, because for a std::string ADL would also find std::quoted.
     const absl::string_view found = any.type_url();
-    field.at("type_url").add(absl::StrCat("must name a type, found ", quoted(found)));
+    field.at("type_url").add(absl::StrCat("must name a type, found ", in_quotes(found)));
     return std::nullopt;
   }
   if (!is_typed_struct(any.type_url())) {

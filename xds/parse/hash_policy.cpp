@@ -32,7 +32,7 @@ HeaderHash::Rewrite parse_rewrite(const RegexMatchAndSubstitute& proto, const Fi
   if (!error.empty()) {
     field.at("substitution")
         .add(absl::StrCat(
-            "must fit the pattern, found ", quoted(rewrite.substitution), ": ", error));
+            "must fit the pattern, found ", in_quotes(rewrite.substitution), ": ", error));
   }
   return rewrite;
 }

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "messages/header_rules.hpp"
 #include "xds/parse/well_known.hpp"
+#include "xds/percent_encoding.hpp"
 
 namespace signalbox::xds {
 namespace {
@@ -53,7 +54,7 @@ std::uint32_t parse_threshold(bool is_set,
 void require_printable(const std::string& text, const Field& field) {
   const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
   if (std::ranges::any_of(text, is_control))
-    field.add(absl::StrCat("must have no control characters, found ", quoted(text)));
+    field.add(absl::StrCat("must have no control characters, found ", in_quotes(text)));
 }
 
 std::vector<Statuses> parse_statuses(const RangeProtos& protos,
@@ -98,13 +99,13 @@ HealthCheck::Http parse_http(const HttpProto& proto, const Field& field) {
 std::string parse_payload(const CheckProto::Payload& proto, const Field& field) {
   if (proto.payload_case() == CheckProto::Payload::kBinary) return proto.binary();
   const std::string& text = proto.text();
-  const auto is_hex = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
-  if (text.empty() || text.size() % 2 != 0 || !std::ranges::all_of(text, is_hex)) {
+  std::optional<std::string> bytes = hex_decode(text);
+  if (text.empty() || !bytes.has_value()) {
     field.add(absl::StrCat("must have text of hexadecimal digits, two for each byte, found ",
-                           quoted(text)));
+                           in_quotes(text)));
     return {};
   }
-  return absl::HexStringToBytes(text);
+  return *std::move(bytes);
 }
 
 HealthCheck::Tcp parse_tcp(const CheckProto::TcpHealthCheck& proto, const Field& field) {
@@ -123,7 +124,7 @@ HealthCheck::Grpc parse_grpc(const CheckProto::GrpcHealthCheck& proto, const Fie
   // gRPC does not send other characters in an authority.
   if (!is_header_value("", proto.authority())) {
     field.at("authority")
-        .add(absl::StrCat("must be printable ASCII, found ", quoted(proto.authority())));
+        .add(absl::StrCat("must be printable ASCII, found ", in_quotes(proto.authority())));
   }
   return {proto.service_name(), proto.authority()};
 }

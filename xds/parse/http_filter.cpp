@@ -105,7 +105,7 @@ std::optional<HttpFilterConfig> parse_custom(const std::string& type,
 
 // `remedy`: the advice in the error text.
 void add_unknown(absl::string_view type, absl::string_view remedy, const Field& field) {
-  field.add(absl::StrCat("must be a known filter or is_optional, found ", quoted(type), remedy));
+  field.add(absl::StrCat("must be a known filter or is_optional, found ", in_quotes(type), remedy));
 }
 
 // The filter of one entry; nullopt if the entry is left out or invalid.
@@ -129,7 +129,7 @@ std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& fi
     parsed = parse_custom(custom->first, custom->second.parse, *extension, value);
   } else if (!proto.is_optional()) {
     const std::string remedy = absl::StrCat(
-        ": take filter ", quoted(proto.name()), " out of http_filters, or set its is_optional");
+        ": take filter ", in_quotes(proto.name()), " out of http_filters, or set its is_optional");
     add_unknown(extension->type, remedy, config);
   }
   if (!parsed.has_value()) return std::nullopt;
@@ -143,11 +143,11 @@ void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& 
     const KnownFilter* known = find_filter(filter.type, &KnownFilter::type, field.options());
     const bool terminal = known != nullptr && known->terminal;
     if (terminal && !last) {
-      field.add(absl::StrCat("terminal filter ", quoted(filter.name), " must be the last"));
+      field.add(absl::StrCat("terminal filter ", in_quotes(filter.name), " must be the last"));
     }
     if (last && !terminal) {
       field.add(absl::StrCat("the last filter must be terminal, found ",
-                             quoted(filter.name),
+                             in_quotes(filter.name),
                              " of type ",
                              filter.type));
     }
@@ -212,7 +212,7 @@ void add_override(const std::string& name,
   } else if (!unwrapped->is_optional) {
     const std::string remedy = absl::StrCat(
         ": take ",
-        quoted(name),
+        in_quotes(name),
         " out of typed_per_filter_config, or wrap it in a FilterConfig with is_optional");
     add_unknown(extension->type, remedy, field);
   }
@@ -231,7 +231,7 @@ std::vector<HttpFilter> parse_http_filters(
     const Field name = field.at("name");
     require_name(proto.name(), name);
     if (!names.insert(proto.name()).second) {
-      name.add(absl::StrCat("must be unique, found ", quoted(proto.name()), " again"));
+      name.add(absl::StrCat("must be unique, found ", in_quotes(proto.name()), " again"));
     }
     if (auto filter = parse_filter(proto, field)) filters.push_back(*std::move(filter));
   }

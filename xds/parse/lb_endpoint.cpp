@@ -89,7 +89,7 @@ Endpoint parse_lb_endpoint(const envoy::config::endpoint::v3::LbEndpoint& proto,
   require_name_length(addresses.hostname(), host.at("hostname"));
   if (!is_header_value(":authority", addresses.hostname())) {
     host.at("hostname")
-        .add(absl::StrCat("must be printable ASCII, found ", quoted(addresses.hostname())));
+        .add(absl::StrCat("must be printable ASCII, found ", in_quotes(addresses.hostname())));
   }
   endpoint.hostname = addresses.hostname();
   if (proto.has_metadata()) {

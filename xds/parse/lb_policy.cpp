@@ -141,7 +141,7 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
       const Field value = config.at("value");
       return parse_custom(*extension, *custom, value);
     }
-    unsupported.push_back(quoted(extension->type));
+    unsupported.push_back(in_quotes(extension->type));
   }
   field.add(absl::StrCat("must name a policy that is supported (",
                          supported_policies(field.options()),

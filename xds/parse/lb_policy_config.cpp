@@ -102,7 +102,7 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
   if (!value->has_string_value() || !std::ranges::all_of(name, is_in_header_names)) {
     place.add(absl::StrCat("must be the name of a header, found ", json_text(*value)));
   } else if (absl::EndsWith(name, "-bin")) {
-    place.add(absl::StrCat("must not be a binary header (-bin), found ", quoted(name)));
+    place.add(absl::StrCat("must not be a binary header (-bin), found ", in_quotes(name)));
   } else {
     require_name_length(name, place);
   }

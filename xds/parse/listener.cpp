@@ -82,8 +82,10 @@ void parse_api_listener(const ListenerProto& proto, Listener& listener, const Fi
   const auto& any = proto.api_listener().api_listener();
   if (any.type_url() != type_url_of<HttpConnectionManager>()) {
     field.at("type_url")
-        .add(absl::StrCat(
-            "must be ", type_url_of<HttpConnectionManager>(), ", found ", quoted(any.type_url())));
+        .add(absl::StrCat("must be ",
+                          type_url_of<HttpConnectionManager>(),
+                          ", found ",
+                          in_quotes(any.type_url())));
     return;
   }
   HttpConnectionManager manager;

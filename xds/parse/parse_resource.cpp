@@ -185,7 +185,7 @@ ReceivedResource parse_resource(ResourceType type,
     return failed(
         type,
         wrapper_name,
-        absl::StrCat("type_url: must be ", type_url_of(type), ", found ", quoted(type_url)));
+        absl::StrCat("type_url: must be ", type_url_of(type), ", found ", in_quotes(type_url)));
   }
   std::optional<ResponseBudget> own;
   if (budget == nullptr) budget = &own.emplace(limits);
@@ -213,7 +213,7 @@ ReceivedResource parse_resource(ResourceType type,
   } else if (resource.name.empty() && !wrapper_name.empty()) {
     resource.name = wrapper_name;
     resource.resource = absl::InvalidArgumentError(absl::StrCat(
-        "Resource ", quoted(wrapper_name), ": ", resource.resource.status().message()));
+        "Resource ", in_quotes(wrapper_name), ": ", resource.resource.status().message()));
   }
   return resource;
 }

@@ -129,12 +129,12 @@ RegexVerdict RegexBudget::judge_alone(const std::string& pattern, RegexFacts& fa
   if (compiled.error_code() == RE2::ErrorPatternTooLarge) {
     facts.cost += memory;  // RE2 used up to that much memory before it refused.
     return beyond("max_regex_memory",
-                  absl::StrCat("must compile into ", memory, " bytes, found ", quoted(pattern)));
+                  absl::StrCat("must compile into ", memory, " bytes, found ", in_quotes(pattern)));
   }
   if (!compiled.ok()) {
     return {
         "",
-        absl::StrCat("must be an RE2 pattern, found ", quoted(pattern), ": ", compiled.error())};
+        absl::StrCat("must be an RE2 pattern, found ", in_quotes(pattern), ": ", compiled.error())};
   }
   facts.cost += static_cast<std::size_t>(compiled.ProgramSize()) * kBytesPerInstruction;
   facts.groups = compiled.NumberOfCapturingGroups();
@@ -149,7 +149,7 @@ RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
                   absl::StrCat("a response must have at most ",
                                limits_.max_regexes,
                                " different patterns, found ",
-                               quoted(pattern),
+                               in_quotes(pattern),
                                " beyond them"));
   }
   if (length_ + std::min(pattern.size(), limits_.max_regex_length) > limits_.max_regexes_length) {
@@ -157,7 +157,7 @@ RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
                   absl::StrCat("the patterns of a response must have at most ",
                                limits_.max_regexes_length,
                                " bytes together, found ",
-                               quoted(pattern),
+                               in_quotes(pattern),
                                " beyond them"));
   }
   if (memory_ > limits_.max_regexes_memory) {
@@ -165,7 +165,7 @@ RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
                   absl::StrCat("the patterns of a response must compile into ",
                                limits_.max_regexes_memory,
                                " bytes together, found ",
-                               quoted(pattern),
+                               in_quotes(pattern),
                                " beyond them"));
   }
   return {};

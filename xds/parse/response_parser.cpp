@@ -116,7 +116,7 @@ absl::Status ResponseParser::read_envelope() {
   if (!type.has_value()) {
     return absl::UnimplementedError(
         absl::StrCat("a DiscoveryResponse must be of a type that was asked for, found type_url ",
-                     quoted(type_url)));
+                     in_quotes(type_url)));
   }
   response_.received.type = *type;
   for (const absl::string_view error : errors_)

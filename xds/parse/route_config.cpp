@@ -43,10 +43,10 @@ void parse_domains(const VirtualHostProto& proto,
     const std::string& domain = proto.domains(i);
     require_name(domain, place);
     if (!domain.empty() && !is_domain_pattern(domain)) {
-      place.add(absl::StrCat("must be a name, *, *suffix or prefix*, found ", quoted(domain)));
+      place.add(absl::StrCat("must be a name, *, *suffix or prefix*, found ", in_quotes(domain)));
     }
     if (!seen.insert(absl::AsciiStrToLower(domain)).second) {
-      place.add(absl::StrCat("must be unique, found ", quoted(domain), " again"));
+      place.add(absl::StrCat("must be unique, found ", in_quotes(domain), " again"));
     }
     host.domains.push_back(domain);
   }

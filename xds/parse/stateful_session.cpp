@@ -36,11 +36,12 @@ SessionCookie parse_cookie(const Cookie& proto, const Field& field) {
   const Field name = field.at("name");
   require_name(proto.name(), name);
   if (!std::ranges::all_of(proto.name(), is_token_character))
-    name.add(absl::StrCat("must be a token as of RFC 6265, found ", quoted(proto.name())));
+    name.add(absl::StrCat("must be a token as of RFC 6265, found ", in_quotes(proto.name())));
   const Field path = field.at("path");
   require_name_length(proto.path(), path);
   if (!std::ranges::all_of(proto.path(), is_path_character)) {
-    path.add(absl::StrCat("must be of printable ASCII without ';', found ", quoted(proto.path())));
+    path.add(
+        absl::StrCat("must be of printable ASCII without ';', found ", in_quotes(proto.path())));
   }
   SessionCookie cookie{proto.name(), proto.path(), {}};
   if (proto.has_ttl()) cookie.ttl = parse_duration(proto.ttl(), field.at("ttl"));
@@ -61,7 +62,7 @@ std::optional<SessionCookie> parse_session_state(const StatefulSession& proto, c
         .add(absl::StrCat("must be ",
                           type_url_of<CookieBasedSessionState>(),
                           ", found ",
-                          quoted(extension->type)));
+                          in_quotes(extension->type)));
     return std::nullopt;
   }
   const Field value = config.at("value");

@@ -20,7 +20,7 @@ using Roots = std::optional<decltype(UpstreamTls::roots)>;
 
 void refuse_nul(absl::string_view text, const Field& field) {
   if (text.find('\0') != absl::string_view::npos)
-    field.add(absl::StrCat("must not contain a NUL, found ", quoted(text)));
+    field.add(absl::StrCat("must not contain a NUL, found ", in_quotes(text)));
 }
 
 void refuse(bool is_set, const Field& field) {
@@ -37,7 +37,7 @@ CertificateProvider parse_provider(const Instance& proto, const Field& field) {
     name.add(absl::StrCat("must be one of the bootstrap's certificate_providers (",
                           known.empty() ? "none" : absl::StrJoin(known, ", "),
                           "), found ",
-                          quoted(proto.instance_name())));
+                          in_quotes(proto.instance_name())));
   }
   refuse_nul(proto.certificate_name(), field.at("certificate_name"));
   return {proto.instance_name(), proto.certificate_name()};

@@ -36,7 +36,7 @@ void parse_transport_socket(const TransportSocket& proto, Cluster& cluster, cons
     config.at("type_url")
         .add(absl::StrCat(
             "must be UpstreamTlsContext, found ",
-            quoted(extension->type),
+            in_quotes(extension->type),
             is_proxy ? "; connections through HTTP CONNECT proxies are not supported" : ""));
   }
 }

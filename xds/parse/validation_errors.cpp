@@ -17,7 +17,7 @@ std::string Field::path() const {
   if (!path.empty() && !name_.empty()) path += '.';
   absl::StrAppend(&path, name_);
   if (index_.has_value()) absl::StrAppend(&path, "[", *index_, "]");
-  if (key_.has_value()) absl::StrAppend(&path, "[", quoted(*key_), "]");
+  if (key_.has_value()) absl::StrAppend(&path, "[", in_quotes(*key_), "]");
   return path;
 }
 
@@ -55,8 +55,8 @@ void ValidationErrors::add(const Field& field, RejectionReason reason, absl::str
 }
 
 ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string resource_name) const {
-  std::string text =
-      absl::StrCat(type, " resource ", quoted(resource_name), ": ", absl::StrJoin(listed_, "; "));
+  std::string text = absl::StrCat(
+      type, " resource ", in_quotes(resource_name), ": ", absl::StrJoin(listed_, "; "));
   if (count_ > listed_.size()) {
     const char* least = count_ >= kManyErrors ? "at least " : "";
     absl::StrAppend(&text, "; and ", least, count_ - listed_.size(), " more errors");
@@ -64,7 +64,7 @@ ReceivedResource ValidationErrors::refuse(absl::string_view type, std::string re
   return {std::move(resource_name), absl::InvalidArgumentError(text), rejection_};
 }
 
-std::string quoted(absl::string_view text) {
+std::string in_quotes(absl::string_view text) {
   // Quoted texts go into protobuf messages, which must be UTF-8.
   const absl::string_view shown = utf8_prefix(text, kMaxQuotedLength);
   const char* rest = shown.size() < text.size() ? "…" : "";

@@ -114,6 +114,6 @@ class ValidationErrors {
 };
 
 /// `"text"` for an error message: long texts are shortened, unprintable characters escaped.
-std::string quoted(absl::string_view text);
+std::string in_quotes(absl::string_view text);
 
 }  // namespace signalbox::xds

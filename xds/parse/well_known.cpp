@@ -77,7 +77,7 @@ std::string why_undecodable(absl::string_view what,
                             const ::google::protobuf::Descriptor& type) {
   std::string why = absl::StrCat("must be ", what, ", found ", bytes.size(), " bytes that are not");
   if (const auto bad = find_bad_text(bytes, type))
-    absl::StrAppend(&why, ": ", bad->field, " must be UTF-8, found ", quoted(bad->text));
+    absl::StrAppend(&why, ": ", bad->field, " must be UTF-8, found ", in_quotes(bad->text));
   return why;
 }
 
@@ -89,7 +89,7 @@ ReceivedResource undecodable(absl::string_view type,
   const std::string known = is_utf8(name) ? name : "";
   const std::string text = absl::StrCat(type,
                                         " resource ",
-                                        known.empty() ? "" : quoted(known) + " ",
+                                        known.empty() ? "" : in_quotes(known) + " ",
                                         why_undecodable(what, bytes, *partial.GetDescriptor()));
   return {known, absl::InvalidArgumentError(text), Rejection{RejectionReason::kParse, ""}};
 }
@@ -144,7 +144,7 @@ void require_name_length(absl::string_view name, const Field& field) {
                                     " bytes, found ",
                                     name.size(),
                                     " bytes: ",
-                                    quoted(name)));
+                                    in_quotes(name)));
 }
 
 void require_name(absl::string_view name, const Field& field) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "lb/policy_registry.hpp"

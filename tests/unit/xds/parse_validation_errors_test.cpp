@@ -105,22 +105,22 @@ TEST_CASE("validation errors: a field knows the options of its resource", "[xds]
 }
 
 TEST_CASE("validation errors: what is quoted is short and printable", "[xds][errors]") {
-  CHECK(quoted("plain") == "\"plain\"");
-  CHECK(quoted("a\nb\"") == R"("a\nb\"")");
-  CHECK(quoted(std::string(1000, 'x')) == "\"" + std::string(kMaxQuotedLength, 'x') + "…\"");
+  CHECK(in_quotes("plain") == "\"plain\"");
+  CHECK(in_quotes("a\nb\"") == R"("a\nb\"")");
+  CHECK(in_quotes(std::string(1000, 'x')) == "\"" + std::string(kMaxQuotedLength, 'x') + "…\"");
 }
 
 TEST_CASE("validation errors: what is quoted is UTF-8, whatever it was", "[xds][errors]") {
-  CHECK(quoted("é\n") == "\"é\\n\"");
-  CHECK(quoted("\xff!") == R"("\377!")");
+  CHECK(in_quotes("é\n") == "\"é\\n\"");
+  CHECK(in_quotes("\xff!") == R"("\377!")");
   // No character is cut in two: neither of two bytes nor of four.
   const std::string almost(kMaxQuotedLength - 1, 'x');
-  CHECK(quoted(almost + "éé") == "\"" + almost + "…\"");
-  CHECK(quoted(almost + "é") == "\"" + almost + "…\"");
+  CHECK(in_quotes(almost + "éé") == "\"" + almost + "…\"");
+  CHECK(in_quotes(almost + "é") == "\"" + almost + "…\"");
   const std::string less = almost.substr(2);
-  CHECK(quoted(less + "🚦") == "\"" + less + "…\"");
-  CHECK(quoted(less.substr(1) + "🚦") == "\"" + less.substr(1) + "🚦\"");
-  CHECK(is_utf8(quoted(std::string(1000, '\x80'))));
+  CHECK(in_quotes(less + "🚦") == "\"" + less + "…\"");
+  CHECK(in_quotes(less.substr(1) + "🚦") == "\"" + less.substr(1) + "🚦\"");
+  CHECK(is_utf8(in_quotes(std::string(1000, '\x80'))));
 }
 
 }  // namespace signalbox::xds
