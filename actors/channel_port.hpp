@@ -10,7 +10,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "lb/pick/snapshot_cell.hpp"
 #include "messages/connectivity.hpp"
@@ -25,12 +27,32 @@ class PublicationListener {
   virtual void published(std::uint64_t sequence, ConnectivityState state) = 0;
 };
 
+/// What the target's first configuration waits for, for the error texts of calls that do not wait
+/// any longer. Thread-safe.
+class AwaitedText {
+ public:
+  void set(std::string text) {
+    const std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+  }
+
+  std::string get() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_ = "a configuration";
+};
+
 struct ChannelPort {
   std::string target;             ///< As the user wrote it: "xds:///orders". For labels and texts.
   std::string listener_resource;  ///< The name of the target's LDS resource.
   std::string authority;          ///< The name to match with the domains of virtual hosts.
   std::shared_ptr<lb::SnapshotCell> cell;
   std::shared_ptr<PublicationListener> listener;
+  std::shared_ptr<AwaitedText> awaited = std::make_shared<AwaitedText>();
 };
 
 }  // namespace signalbox::actors

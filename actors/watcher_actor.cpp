@@ -8,11 +8,17 @@
 #include <set>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "metrics/instruments.hpp"
+#include "xds/client/resource_name.hpp"
 #include "xds/depend/dependency_manager.hpp"
+#include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -40,7 +46,10 @@ struct WatcherState {
   void feed(Event event) {
     handled->add(0, 1);
     run(core->step(DependencyEvent{std::move(event)}, protocol::now_of(self)));
+    note_awaited();
   }
+
+  void note_awaited();
 
   void run(DependencyEffects effects) {
     WatchesChanged changed{self->id(), {}};
@@ -81,7 +90,9 @@ struct WatcherState {
   std::shared_ptr<const metrics::MessageCount> handled;
   XdsClientActor client;
   protocol::ConfigListener listener;
+  std::shared_ptr<const ChannelPort> port;
   std::optional<xds::DependencyManager> core;
+  std::optional<xds::Awaited> awaited;  ///< As last noted in the port.
   std::set<ResourceKey> watched;
   std::map<DnsName, DnsActor> lookups;
   protocol::Watches watches;
@@ -111,6 +122,40 @@ void WatcherState::answered(NameResolved& event) {
   feed(std::move(event));
 }
 
+std::string awaited_text(const ResourceKey& key, const xds::ClientOptions& client) {
+  const std::string resource =
+      absl::StrCat(to_string(key.type), " ", xds::in_quotes(key.name), ", which ");
+  const auto name = xds::parse_resource_name(key);
+  if (!name.ok()) return absl::StrCat(resource, "is no valid name");
+  const std::vector<ServerId>* servers = &client.default_servers;
+  if (name->authority) {
+    const auto found = client.authorities.find(*name->authority);
+    if (found == client.authorities.end()) return absl::StrCat(resource, "has no xDS server");
+    servers = &found->second;
+  }
+  const auto add_name = [&](std::string* out, ServerId server) {
+    absl::StrAppend(out, client.servers.at(server).name);
+  };
+  const std::string names = absl::StrJoin(*servers, ", ", add_name);
+  return servers->size() == 1
+             ? absl::StrCat(resource, "xDS server ", names, " has not sent")
+             : absl::StrCat(resource, "none of the xDS servers ", names, " has sent");
+}
+
+std::string awaited_text(const DnsName& name, const xds::ClientOptions& /*client*/) {
+  return absl::StrCat("the addresses of ", name.str(), ", which DNS has not answered");
+}
+
+void WatcherState::note_awaited() {
+  const auto now = core->awaited();
+  if (now == awaited) return;
+  awaited = now;
+  port->awaited->set(
+      now ? std::visit([&](const auto& what) { return awaited_text(what, environment->client); },
+                       *now)
+          : std::string("a configuration"));
+}
+
 protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
                                                     EnvironmentPtr environment,
                                                     std::shared_ptr<const ChannelPort> port,
@@ -130,8 +175,10 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   options.node_id = state.environment->node_id;
   options.seed = seed_of(state.environment->seed, port->target, self->id());
   options.missing_leaf = state.environment->missing_leaf;
+  state.port = std::move(port);
   state.core.emplace(std::move(options));
   state.run(state.core->start());
+  state.note_awaited();
   return {
       [&state](ResourcesChanged& event) {
         if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));

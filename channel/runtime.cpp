@@ -115,6 +115,7 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
         instruments->count_config_rejected("certificate");
         log(absl::StrCat("xDS server ", name, ": ", text));
       });
+  ads.security = actors::security_of(server.channel_creds);
   ads.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
   ads.keepalive_time =

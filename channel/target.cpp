@@ -69,6 +69,10 @@ ConnectivityState Target::state(bool try_to_connect) {
   return state_.load(std::memory_order_acquire);
 }
 
+std::string Target::awaited() const {
+  return port_ == nullptr ? ConnectivitySource::awaited() : port_->awaited->get();
+}
+
 // Channels come and go while the target stays, so watchers of gone channels are removed here.
 void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);

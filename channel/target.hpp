@@ -58,6 +58,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   // ConnectivitySource.
   ConnectivityState state(bool try_to_connect) override;
+  std::string awaited() const override;
   void watch(std::weak_ptr<const void> owner, std::function<void()> changed) override;
 
  private:

@@ -3,6 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "messages/cluster_settings.hpp"
+
 namespace signalbox::lb {
 
 // --- one limit ---
@@ -104,11 +106,15 @@ RequestGate::RequestGate(RequestLimitPtr calls,
                          EventCountPtr refused)
     : calls_(std::move(calls)),
       most_(most),
-      refusal_(absl::UnavailableError(absl::StrCat("cluster ",
-                                                   cluster.str(),
-                                                   ": circuit breaker: ",
-                                                   most,
-                                                   " calls in flight are the most"))),
+      refusal_(
+          absl::UnavailableError(absl::StrCat("cluster ",
+                                              cluster.str(),
+                                              ": circuit breaker: ",
+                                              most,
+                                              " calls in flight, the ",
+                                              most == kDefaultMaxRequests ? "default" : "limit",
+                                              "; circuit_breakers.thresholds.max_requests "
+                                              "raises it"))),
       refused_(std::move(refused)) {}
 
 absl::Status RequestGate::refuse() const {

@@ -64,7 +64,7 @@ struct Cluster {
   /// The healths in which a session stays on its host (A55-3 to A55-5). Empty: no session stays.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// circuit_breakers.thresholds: max_requests of the first threshold of priority DEFAULT (A32).
-  std::uint32_t max_concurrent_requests = 1024;
+  std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   /// nullopt: no endpoint is ever ejected (A50).
   std::optional<OutlierDetection> outlier_detection = {};
   /// nullopt: CDS has no security settings, so the channel's credentials are used (A29).

@@ -23,6 +23,9 @@
 
 namespace signalbox {
 
+/// The most calls of a cluster in flight, when its circuit_breakers set no limit (A32).
+inline constexpr std::uint32_t kDefaultMaxRequests = 1024;
+
 /// When an endpoint that answers badly is ejected (A50). With neither algorithm no endpoint is
 /// ejected: all ejected endpoints return, no timer runs, and no call is counted.
 struct OutlierDetection {

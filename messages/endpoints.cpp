@@ -25,6 +25,7 @@ bool operator==(const Endpoints& left, const Endpoints& right) {
          left.overprovisioning_percent == right.overprovisioning_percent &&
          left.weighted_priority_health == right.weighted_priority_health &&
          same_exceptions(left.probe_exceptions, right.probe_exceptions) &&
+         left.unweighted_localities == right.unweighted_localities &&
          std::ranges::equal(left.priorities, right.priorities, same_priority);
 }
 

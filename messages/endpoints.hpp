@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -104,6 +105,9 @@ struct Endpoints {
   bool weighted_priority_health = false;
   /// The exceptions of the whole cluster; null: none. A slice may leave them out.
   ProbeExceptionsPtr probe_exceptions = nullptr;
+  /// The number of localities of an assignment in which no locality has a weight, so that none
+  /// counts (A27). For error texts; otherwise 0.
+  std::size_t unweighted_localities = 0;
 };
 
 using EndpointsPtr = std::shared_ptr<const Endpoints>;

@@ -123,7 +123,7 @@ struct ClusterImplConfig {
   ClusterName cluster;
   Deep<LbConfig> child;
   std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
-  std::uint32_t max_concurrent_requests = 1024;
+  std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   ClusterName aggregate = {};  ///< As CdsConfig has it.
 
   friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;

@@ -2,6 +2,7 @@
 #include "xds/bootstrap.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/overloaded.hpp"
+#include "xds/client/resource_text.hpp"
 #include "xds/document.hpp"
 #include "xds/json_reader.hpp"
 #include "xds/node.hpp"
@@ -157,13 +159,35 @@ NodeConfig read_node(const JsonReader& node) {
   return config;
 }
 
+// "; unknown key "a", "b"": probably misspelt. Unknown keys alone are no error (A27).
+std::string unknown_keys(const nlohmann::json& root) {
+  constexpr std::array kKnown{"signalbox.resources",
+                              "xds_servers",
+                              "authorities",
+                              "certificate_providers",
+                              "node",
+                              "client_default_listener_resource_name_template",
+                              "server_listener_resource_name_template"};
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : root.items()) {
+    if (!absl::c_linear_search(kKnown, key)) unknown.push_back(key);
+  }
+  return unknown.empty() ? "" : absl::StrCat("; unknown key ", listed(unknown));
+}
+
 Bootstrap read_bootstrap(const JsonReader& root) {
   Bootstrap bootstrap;
   if (root.has("signalbox.resources")) {
     bootstrap.resources_file = root.string("signalbox.resources", Presence::kRequired);
   }
-  bootstrap.servers =
-      read_servers(root, bootstrap.resources_file ? Presence::kOptional : Presence::kRequired);
+  if (!bootstrap.resources_file && !root.has("xds_servers")) {
+    root.error("needs xds_servers or signalbox.resources",
+               absl::StrCat("found neither", unknown_keys(root.value())));
+  }
+  const Presence servers = root.has("xds_servers") && !bootstrap.resources_file
+                               ? Presence::kRequired
+                               : Presence::kOptional;
+  bootstrap.servers = read_servers(root, servers);
   if (bootstrap.resources_file && !bootstrap.servers.empty()) {
     root.error("signalbox.resources", "expected it or xds_servers, found both");
   }

@@ -8,6 +8,7 @@
 
 #include "messages/invariant.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "xds/client/resource_text.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {
@@ -22,6 +23,18 @@ constexpr std::size_t kRememberedNacks = 1000;
 // Whether a response must hold all resources of the type: a resource that it lacks does not exist.
 bool is_complete_by_protocol(absl::string_view type_url) {
   return type_url == kListenerTypeUrl || type_url == kClusterTypeUrl;
+}
+
+// The end of the error for a resource that is not among `resources`.
+std::string names_in(absl::string_view type_url,
+                     const std::map<std::string, std::string>& resources) {
+  const auto type = resource_type_of(type_url);
+  const absl::string_view kind = type ? to_string(*type) : api_name(type_url);
+  if (resources.empty()) return absl::StrCat(", which has no ", kind, " resource");
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : resources)
+    names.push_back(name);
+  return absl::StrCat("; its ", kind, " resources are: ", listed(names));
 }
 
 // Make before break: clusters are sent before the routes that name them.
@@ -216,12 +229,14 @@ OutgoingResponse DiscoveryServer::respond(StreamRecord& stream, const std::strin
     any.set_type_url(type_url);
     any.set_value(bytes);
   }
+  std::string absence;
   for (const std::string& name : record.names) {
     if (absence_.empty() || name == "*" || type.resources.contains(name)) continue;
+    if (absence.empty()) absence = absl::StrCat(absence_, names_in(type_url, type.resources));
     auto& error = *response.add_resource_errors();
     error.mutable_resource_name()->set_name(name);
     error.mutable_error_detail()->set_code(static_cast<int>(absl::StatusCode::kNotFound));
-    error.mutable_error_detail()->set_message(absence_);
+    error.mutable_error_detail()->set_message(absence);
   }
   record.sent_version = response.version_info();
   record.sent_nonce = response.nonce();

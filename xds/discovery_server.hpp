@@ -85,9 +85,9 @@ using OutgoingResponses = std::vector<OutgoingResponse>;
 
 class DiscoveryServer {
  public:
-  /// `absence`: the text of the NOT_FOUND error (resource_errors of A88) that is sent for each
-  /// requested resource that does not exist, so that clients do not wait for it. Empty: no such
-  /// errors are sent, as by most servers.
+  /// `absence`: the beginning of the NOT_FOUND error (resource_errors of A88) that is sent for each
+  /// requested resource that does not exist, so that clients do not wait for it. The names of the
+  /// existing resources follow. Empty: no such errors are sent, as by most servers.
   explicit DiscoveryServer(std::string absence = {}) : absence_(std::move(absence)) {}
 
   /// Replaces all resources: a resource that is not in the list is removed.

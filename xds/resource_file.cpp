@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/resource_file.hpp"
 
+#include <array>
 #include <memory>
 #include <set>
 #include <utility>
@@ -65,12 +66,57 @@ absl::StatusOr<std::string> resource_type(const json& object) {
   return type_url;
 }
 
+// A value that must have `type`, protobuf's name of a type.
+std::string expected(absl::string_view type) {
+  constexpr std::array<std::pair<absl::string_view, absl::string_view>, 9> kPlain{{
+      {"TYPE_BOOL", "true or false"},
+      {"TYPE_BYTES", "bytes as base64 text"},
+      {"TYPE_DOUBLE", "a number"},
+      {"TYPE_FLOAT", "a number"},
+      {"TYPE_INT32", "a whole number of 32 bits"},
+      {"TYPE_INT64", "a whole number of 64 bits"},
+      {"TYPE_STRING", "text"},
+      {"TYPE_UINT32", "a whole number from 0 to 4294967295"},
+      {"TYPE_UINT64", "a whole number from 0 to 18446744073709551615"},
+  }};
+  for (const auto& [name, plain] : kPlain) {
+    if (name == type) return std::string(plain);
+  }
+  return absl::StrCat("a value of ", api_name(type));
+}
+
+// protobuf's text for a value of a wrong type, as `PATH: expected …, found …`. Durations have a
+// text of their own: "Field 'f', Invalid data type for duration, value is 2".
+std::string in_our_words(absl::string_view path, absl::string_view value, absl::string_view type) {
+  const bool is_duration = absl::EndsWith(type, "/google.protobuf.Duration");
+  if (!is_duration || !absl::StartsWith(value, "Field '"))
+    return absl::StrCat(path, ": expected ", expected(type), ", found ", value);
+  constexpr absl::string_view kValue = ", value is ";
+  const std::size_t at = value.find(kValue);
+  const std::string found = at != absl::string_view::npos
+                                ? absl::StrCat("found ", value.substr(at + kValue.size()))
+                            : absl::StrContains(value, "end with 's'") ? "the text must end with s"
+                                                                       : "found another text";
+  return absl::StrCat(path, ": expected text such as \"2s\" or \"0.5s\", ", found);
+}
+
 // protobuf's "Cannot find field" sounds like a misspelt field. Most such fields exist in Envoy, and
 // signalbox does not read them.
 std::string in_our_words(absl::string_view why) {
-  const bool is_unknown_field = absl::ConsumeSuffix(&why, ": Cannot find field.");
-  return absl::StrCat(why,
-                      is_unknown_field ? ": signalbox reads no such field, or it is misspelt" : "");
+  if (absl::ConsumeSuffix(&why, ": Cannot find field."))
+    return absl::StrCat(why, ": signalbox reads no such field, or it is misspelt");
+  if (absl::ConsumeSuffix(&why, ": Proto field is not repeating, cannot start list."))
+    return absl::StrCat(why, ": expected one value, found a list");
+  constexpr absl::string_view kInvalid = "): invalid value ";
+  constexpr absl::string_view kType = " for type ";
+  const std::size_t value = why.find(kInvalid);
+  const std::size_t type = why.rfind(kType);
+  const bool is_known = absl::StartsWith(why, "(") && value != absl::string_view::npos &&
+                        type != absl::string_view::npos && type > value;
+  if (!is_known) return std::string(why);
+  const std::size_t begin = value + kInvalid.size();
+  return in_our_words(
+      why.substr(1, value - 1), why.substr(begin, type - begin), why.substr(type + kType.size()));
 }
 
 absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResolver& resolver) {

@@ -11,12 +11,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include <sys/epoll.h>
 
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/watched_file.hpp"
+#include "xds/client/resource_text.hpp"
 #include "xds/discovery_server.hpp"
 #include "xds/resource_file.hpp"
+#include "xds/type_url.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -90,7 +94,7 @@ class FileServer final : public SocketLoop::Handler {
       : options_(std::move(options)),
         file_(std::move(file)),
         loop_(loop),
-        core_(absl::StrCat("it is not in ", file_.path())) {
+        core_(absl::StrCat("not in ", file_.path())) {
     core_.replace(resources);
   }
 
@@ -199,6 +203,37 @@ absl::StatusOr<Resources> parse(const WatchedFile& file, const xds::Limits& limi
   return xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path(), limits);
 }
 
+// By `CDS resource "orders"`: "line 7: resources[2]: ". The places take much memory and errors are
+// rare, so the file is parsed again instead.
+std::map<std::string, std::string> places_in(const WatchedFile& file, const xds::Limits& limits) {
+  std::map<std::string, std::string> places;
+  const auto format = xds::format_of(file.path());
+  const auto document = xds::parse_file_document(file.text(), format, file.path(), limits);
+  if (!document.ok()) return places;
+  const auto read = xds::read_resources(*document, file.path(), limits);
+  if (!read.ok()) return places;
+  const std::string path = absl::StrCat(file.path(), ": ");
+  for (std::size_t i = 0; i < read->resources.size(); ++i) {
+    const auto& resource = read->resources[i];
+    const auto type = xds::resource_type_of(resource.type_url);
+    if (!type) continue;
+    places.emplace(xds::describe({*type, resource.name}), absl::StripPrefix(read->places[i], path));
+  }
+  return places;
+}
+
+// Puts the place of each resource before its errors, which are joined by "; ".
+std::string with_places(absl::string_view errors,
+                        const std::map<std::string, std::string>& places) {
+  std::string placed;
+  for (const absl::string_view error : absl::StrSplit(errors, "; ")) {
+    const auto place = places.find(std::string(error.substr(0, error.find("\": ") + 1)));
+    absl::StrAppend(&placed, placed.empty() ? "" : "; ");
+    absl::StrAppend(&placed, place == places.end() ? "" : place->second, error);
+  }
+  return placed;
+}
+
 void FileServer::take_change() {
   const auto change = file_.read_change();
   if (!change.ok()) return refuse(FileTrouble::kUnreadable, change.status());
@@ -229,7 +264,10 @@ void FileServer::report_nack(const xds::Nack& nack) {
   const char* const meanwhile =
       nack.version.empty() ? "; it is not used" : "; what was good before is still served";
   options_.complain(FileTrouble::kInvalidResource,
-                    absl::StrCat(file_.path(), ": ", nack.detail, meanwhile));
+                    absl::StrCat(file_.path(),
+                                 ": ",
+                                 with_places(nack.detail, places_in(file_, options_.limits)),
+                                 meanwhile));
 }
 
 // --- the transport ----------------------------------------------------------

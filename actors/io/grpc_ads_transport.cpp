@@ -22,6 +22,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/abandoned_channel.hpp"
+#include "actors/io/connection_security.hpp"
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "xds/server_uri.hpp"
@@ -37,6 +38,9 @@ constexpr std::chrono::milliseconds kPatience(500);
 
 // gRPC 1.51's text for a GOAWAY with ENHANCE_YOUR_CALM, too_many_pings.
 const char kTooManyPings[] = "Too many pings";
+
+// The beginning of gRPC 1.51's text for a connection that was not made.
+const char kNotConnected[] = "failed to connect to all addresses";
 
 // The ping interval of all streams to a server. gRPC adapts the interval itself, but per channel.
 class KeepaliveTime {
@@ -72,7 +76,11 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
 }
 
 // T4. gRPC has one code for a server's lack of resources and for messages that we refuse to read.
-absl::Status status_of(const grpc::Status& status, int max_message_bytes) {
+absl::Status status_of(const grpc::Status& status,
+                       int max_message_bytes,
+                       const ConnectionSecurity& security) {
+  if (absl::StrContains(status.error_message(), kNotConnected))
+    return absl::UnavailableError(with_question(status.error_message(), security));
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -96,6 +104,7 @@ class Call : public std::enable_shared_from_this<Call> {
       : keepalive_(std::move(keepalive)),
         pinged_(keepalive_->milliseconds()),
         max_message_bytes_(options.max_message_bytes),
+        security_(options.security),
         events_(std::move(events)) {
     const auto credentials = options.credentials();
     if (!credentials.ok()) {
@@ -198,7 +207,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void finished(bool /*ok*/) {
     const std::lock_guard lock(mutex_);
     if (absl::StrContains(status_.error_message(), kTooManyPings)) keepalive_->double_of(pinged_);
-    if (events_) events_->closed(status_of(status_, max_message_bytes_));
+    if (events_) events_->closed(status_of(status_, max_message_bytes_, security_));
   }
 
   void refused(bool /*ok*/) {
@@ -237,6 +246,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const int pinged_;
   const int max_message_bytes_;
+  const ConnectionSecurity security_;
   absl::Status refusal_;  // Without credentials there is no channel.
 
   std::mutex mutex_;

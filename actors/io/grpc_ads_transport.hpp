@@ -22,6 +22,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "actors/io/ads_transport.hpp"
+#include "actors/io/connection_security.hpp"
 #include "actors/io/xds_credentials.hpp"
 
 namespace signalbox::actors {
@@ -29,6 +30,7 @@ namespace signalbox::actors {
 struct GrpcAdsOptions {
   std::string server_uri;  ///< A gRPC target: "127.0.0.1:18000", "dns:///xds.example:443".
   CredentialsSource credentials;
+  ConnectionSecurity security = {};  ///< Of `credentials`; for error texts.
   grpc::ChannelArguments arguments;
   /// A longer response ends the stream with an error that says so. gRPC's default of 4 MiB would
   /// stop large configurations forever.

@@ -22,6 +22,7 @@
 #include <grpcpp/alarm.h>
 
 #include "actors/io/abandoned_channel.hpp"
+#include "actors/io/connection_security.hpp"
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
 
@@ -242,6 +243,7 @@ class GrpcConnector::Pool {
   void finish(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Peer& peer) const;
+  std::string reason_of(const absl::Status& failure, const Peer& peer) const;
   Peer named(const Peer& peer) const;
   std::shared_ptr<grpc::Channel> make_channel(
       const Peer& peer,
@@ -375,6 +377,14 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::c
   }
   if (options_.cluster_credentials) return options_.cluster_credentials(*peer.tls);
   return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
+}
+
+std::string GrpcConnector::Pool::reason_of(const absl::Status& failure, const Peer& peer) const {
+  const ConnectionSecurity fallback{.kind = options_.credentials == nullptr
+                                                ? ConnectionSecurity::Kind::kPlaintext
+                                                : ConnectionSecurity::Kind::kUnknown};
+  return with_question(reason_in(failure.message()),
+                       peer.tls == nullptr ? fallback : security_of(*peer.tls));
 }
 
 // The peer with the authority of its channel. If the authority cannot matter, all targets share a
@@ -577,10 +587,11 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
               const std::shared_lock lock(gate->mutex);
               if (gate->pool == nullptr) return;
               gate->pool->end(transport,
-                              absl::UnavailableError(absl::StrCat("connection to ",
-                                                                  transport->address().str(),
-                                                                  " failed: ",
-                                                                  reason_in(status.message()))));
+                              absl::UnavailableError(
+                                  absl::StrCat("connection to ",
+                                               transport->address().str(),
+                                               " failed: ",
+                                               gate->pool->reason_of(status, transport->peer))));
             });
 }
 

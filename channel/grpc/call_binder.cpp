@@ -43,6 +43,9 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
+// Instead of a target that gRPC could not parse: gRPC would write errors to stderr.
+const char kNoTarget[] = "unix:signalbox";
+
 // Its name is the target, because peer() of a call without a server returns it. gRPC would resolve
 // the name only to connect. A name that gRPC cannot parse makes a lame channel, on which no call
 // can wait, so the anchor then gets another name.
@@ -55,7 +58,7 @@ std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   };
   auto anchor = named(target);
   const bool is_lame = anchor->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_IDLE;
-  return is_lame ? named("unix:signalbox") : anchor;
+  return is_lame ? named(kNoTarget) : anchor;
 }
 
 // gRPC's codes equal absl's. The first end of a call wins, so none of its batches has an effect.
@@ -114,7 +117,7 @@ void note_observer(grpc::ClientContext& context, AttemptedCall& observer) {
 CallBinder::CallBinder(GrpcChannelOptions options)
     : creators_(std::move(options.interceptors)),
       options_(std::move(options)),
-      anchor_(make_anchor(options_.target)) {}
+      anchor_(make_anchor(options_.is_wrong_target ? kNoTarget : options_.target)) {}
 
 CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;

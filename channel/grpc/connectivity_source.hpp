@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "messages/connectivity.hpp"
 
@@ -19,6 +20,9 @@ class ConnectivitySource {
 
   /// The current state. `try_to_connect`: asks the target's actors to leave IDLE, without waiting.
   virtual ConnectivityState state(bool try_to_connect) = 0;
+
+  /// What calls without a configuration wait for; for error texts.
+  virtual std::string awaited() const { return "a configuration"; }
 
   /// Calls `changed` after every change, and once when the runtime ends, after the wait list was
   /// closed. Calls come on any thread, without a lock that state() takes, as long as the source

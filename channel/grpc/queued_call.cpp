@@ -216,9 +216,10 @@ bool QueuedCall::is_cancelled() const {
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
-  const char* const doing = is_delayed                  ? "delayed by a filter"
-                            : last.cluster() == nullptr ? "waiting for a configuration"
-                                                        : "waiting for a connection";
+  const std::string doing = is_delayed ? "delayed by a filter"
+                            : last.cluster() == nullptr
+                                ? "waiting for " + binder_->connectivity().awaited()
+                                : "waiting for a connection";
   const std::string error =
       last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
   return binder_->describe({how.code(), absl::StrCat(how.message(), " while ", doing, error)},

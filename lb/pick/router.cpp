@@ -121,7 +121,8 @@ void Pick::complete(const Complete& chosen, const PickResult& result, const Sink
   const CallGate* const gate = result.trackers.gate();
   if constexpr (Sink::kTells) {
     if (gate != nullptr && gate->is_full()) {
-      const auto full = absl::UnavailableError(absl::StrCat(gate->limit(), " calls are the most"));
+      const auto full =
+          absl::UnavailableError(absl::StrCat(gate->limit(), " calls in flight, the limit"));
       return refuse(PickOutcome::kDrop, full, kLoadBalancing);
     }
   } else {

@@ -51,6 +51,7 @@ class Client {
       tls.files.certificate_file = folder_.path("cert.pem");
       tls.files.private_key_file = folder_.path("key.pem");
     }
+    options.security = actors::security_of(xds::ChannelCredentials(tls));
     options.credentials = actors::make_credentials(
         tls, [this](const std::string& text) { complaints.push_back(text); });
     transport_ = actors::make_grpc_ads_transport(options);
@@ -91,7 +92,45 @@ TEST_CASE("ads tls: a server that speaks no TLS is not spoken to", "[e2e][ads][A
   Client client(false);
   client.trust(ca);
   client.connect_to(peer.address());
-  CHECK_FALSE(AdsEnd(client.transport()).is_answered());
+  AdsEnd end(client.transport());
+  CHECK_FALSE(end.is_answered());
+  CHECK_THAT(std::string(end.closed().message()), Catch::EndsWith("is the server plaintext?"));
+}
+
+TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", "[e2e][ads][A65]") {
+  const Authority ca("ca");
+  const Authority clients("clients");
+  Client client(false);
+  client.trust(ca);
+  const auto error_of = [](actors::AdsTransport& transport) {
+    AdsEnd end(transport);
+    CHECK_FALSE(end.is_answered());
+    CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+    return std::string(end.closed().message());
+  };
+  SECTION("the server's certificate") {
+    AdsPeer peer({.credentials = server_of(clients)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::Contains("certificate verify failed; is the server's certificate signed by a "
+                               "certificate of ca_certificate_file /") &&
+                   Catch::EndsWith("/ca.pem, and is today between the dates of both?"));
+  }
+  SECTION("the client's certificate") {
+    AdsPeer peer({.credentials = server_of(ca, &clients)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::EndsWith("; does the server want a client certificate?"));
+  }
+  SECTION("TLS") {
+    AdsPeer peer({.credentials = server_of(ca)});
+    const auto transport = actors::make_grpc_ads_transport(
+        {.server_uri = peer.address(),
+         .credentials = actors::make_credentials(xds::InsecureCredentials{}, [](const auto&) {}),
+         .security = actors::security_of(xds::InsecureCredentials{})});
+    CHECK_THAT(error_of(*transport),
+               Catch::EndsWith("; the connection is plaintext: does the server want TLS?"));
+  }
 }
 
 TEST_CASE("ads tls: without roots of its own the system's are trusted, which know no test",

@@ -52,7 +52,7 @@ TEST_CASE("runtime: channels and runtimes share a cluster's limit of calls in fl
   Calls held(orders);
   held.start(2, {.item = "hold"});
   REQUIRE(eventually([&] { return backend.held() == 2; }));
-  const std::string why = "cluster limited: circuit breaker: 2 calls in flight are the most";
+  const std::string why = "cluster limited: circuit breaker: 2 calls in flight, the limit";
   for (const auto& channel : {orders, invoices, elsewhere})
     check_refused(call(channel), why);
   // A drop is final: waiting for a connection would not help.

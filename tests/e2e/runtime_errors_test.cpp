@@ -116,6 +116,16 @@ TEST_CASE("runtime: a refused control plane is named in the error", "[e2e][runti
   CHECK(late.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
+TEST_CASE("runtime: a server without ADS is asked whether it is a control plane",
+          "[e2e][runtime][A57]") {
+  const BackendProcess backend("no control plane");
+  const auto runtime = start_runtime(options_for(backend.address));
+  check_unavailable(call(runtime->channel("xds:///orders")),
+                    {"LDS resource \"orders\": xDS server " + backend.address +
+                     ": stream closed without a response: UNIMPLEMENTED: is this address a control "
+                     "plane?"});
+}
+
 TEST_CASE("runtime: a control plane that neither takes nor refuses is given up, and named",
           "[e2e][runtime][A57][S8]") {
   const BlackHole nobody;

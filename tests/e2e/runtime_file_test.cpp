@@ -157,7 +157,8 @@ TEST_CASE("runtime: of an invalid resource in the file the last good version ser
               cluster_yaml("c", "", ", connect_timeout: 0s") +
               endpoints_yaml("c", {{two.address}}));
   CHECK(serves(channel, "two"));
-  CHECK(world.said(world.file() + ": CDS resource \"c\": connect_timeout"));
+  CHECK(world.said(world.file() +
+                   ": line 4: resources[2]: CDS resource \"c\": connect_timeout: must be"));
   CHECK(metric(*runtime, "signalbox_xds_resource_updates_invalid_total").value_or(0) > 0);
   const auto rejected = [&](const std::string& reason) {
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"" + reason + "\""});
@@ -178,16 +179,20 @@ TEST_CASE("runtime: what the file lacks fails at once, and comes when it is adde
   struct Row {
     const char* target;
     std::string missing;
+    std::string there;
   };
 
-  for (const Row& row : {Row{"xds:///nobody", "LDS resource \"nobody\""},
-                         Row{"xds:///routeless", "RDS resource \"none\""},
-                         Row{"xds:///orders", "CDS resource \"c\""}}) {
+  for (const Row& row :
+       {Row{"xds:///absent",
+            "LDS resource \"absent\"",
+            "; its LDS resources are: \"orders\", \"routeless\""},
+        Row{"xds:///routeless", "RDS resource \"none\"", "; its RDS resources are: \"orders\""},
+        Row{"xds:///orders", "CDS resource \"c\"", ", which has no CDS resource"}}) {
     const Answer answer = call(runtime->channel(row.target));
     INFO(answer.text());
     CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
     CHECK_THAT(answer.status.error_message(),
-               Contains(row.missing + ": it is not in " + world.file()));
+               Contains(row.missing + ": not in " + world.file() + row.there));
   }
   world.write(simple_yaml("orders", "c", {backend.address}));
   CHECK(serves(runtime->channel("xds:///orders"), "good"));

@@ -38,6 +38,29 @@ std::string routes_of(const std::string& domain, const std::string& route) {
       "]}]}\n");
 }
 
+// Routes without a name, in the listener.
+std::string inline_yaml(const std::string& name, const std::string& domains) {
+  return absl::StrCat(
+      "  - {\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener, name: ",
+      name,
+      ", api_listener: {api_listener: {\"@type\": type.googleapis.com/envoy.extensions.filters."
+      "network.http_connection_manager.v3.HttpConnectionManager, route_config: {virtual_hosts: "
+      "[{name: shop, domains: [\"",
+      domains,
+      "\"], routes: [{match: {prefix: \"\"}, route: {cluster: c}}]}]}, http_filters: [{name: "
+      "router, typed_config: {\"@type\": type.googleapis.com/"
+      "envoy.extensions.filters.http.router.v3.Router}}]}}}\n");
+}
+
+// Two localities, of which none has a weight.
+std::string unweighted_yaml(const std::string& service) {
+  return absl::StrCat(
+      "  - {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, "
+      "cluster_name: ",
+      service,
+      ", endpoints: [{locality: {zone: a}}, {locality: {zone: b}, load_balancing_weight: 0}]}\n");
+}
+
 std::string dropping_yaml(const std::string& service) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, "
@@ -55,7 +78,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     std::string yaml;
     CallOptions options;
     grpc::StatusCode code;
-    std::string text;  // For DOWN and HOLE: the addresses.
+    std::string text;  // For DOWN, HOLE and PLANE: the addresses.
   };
 
   const BackendProcess backend("c");
@@ -85,7 +108,15 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
        by_route + routes_of("elsewhere", "{match: {prefix: \"\"}, route: {cluster: c}}"),
        at_once,
        kUnavailable,
-       "no virtual host for orders in route configuration routes (NODE)"},
+       "no virtual host of route configuration \"routes\" has a domain that matches \"orders\"; "
+       "its "
+       "domains are: \"elsewhere\" (NODE)"},
+      {"no virtual host in routes of the listener",
+       inline_yaml("orders", "elsewhere\", \"orders.example"),
+       at_once,
+       kUnavailable,
+       "no virtual host of listener \"orders\" has a domain that matches \"orders\"; its domains "
+       "are: \"elsewhere\", \"orders.example\" (NODE)"},
       {"no route",
        by_route + routes_of("*", "{match: {path: /s/M}, route: {cluster: c}}") + cluster_yaml("c"),
        at_once,
@@ -116,6 +147,12 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
        at_once,
        kUnavailable,
        "cluster c: has no endpoints (NODE)"},
+      {"localities without weight",
+       routed("c") + cluster_yaml("c") + unweighted_yaml("c"),
+       at_once,
+       kUnavailable,
+       "cluster c: has no endpoints (EDS resource \"c\": none of its 2 localities counts: "
+       "load_balancing_weight is 0 or unset; set it to 1 or more; NODE)"},
       {"a locality without endpoints",
        routed("c") + cluster_yaml("c") + endpoints_yaml("c", {{}}),
        at_once,
@@ -149,12 +186,25 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
            endpoints_yaml("c", {{backend.address}}),
        at_once,
        kUnavailable,
-       "cluster c: circuit breaker: 0 calls in flight are the most (NODE)"},
+       "cluster c: circuit breaker: 0 calls in flight, the limit; "
+       "circuit_breakers.thresholds.max_requests raises it (NODE)"},
+      {"time that runs out before there is a listener",
+       "",
+       hurried,
+       kDeadline,
+       "Deadline Exceeded while waiting for LDS \"orders\", which xDS server PLANE has not sent "
+       "(NODE)"},
       {"time that runs out before there is a configuration",
        by_route,
        hurried,
        kDeadline,
-       "Deadline Exceeded while waiting for a configuration (NODE)"},
+       "Deadline Exceeded while waiting for RDS \"routes\", which xDS server PLANE has not sent "
+       "(NODE)"},
+      {"time that runs out before there are endpoints",
+       routed("c") + cluster_yaml("c"),
+       hurried,
+       kDeadline,
+       "Deadline Exceeded while waiting for EDS \"c\", which xDS server PLANE has not sent (NODE)"},
       {"time that runs out where others fail without a configuration",
        "",
        patient,
@@ -183,11 +233,12 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     const auto runtime = start_runtime(std::move(options));
     const auto channel = runtime->channel("xds:///orders");
     const Answer answer = call(channel, row.options);
-    const std::string expected = absl::StrCat(
-        "xds:///orders: ",
-        absl::StrReplaceAll(
-            row.text,
-            {{"NODE", "node ID: " + kNodeId}, {"DOWN", down.address()}, {"HOLE", hole.address()}}));
+    const std::string expected = absl::StrCat("xds:///orders: ",
+                                              absl::StrReplaceAll(row.text,
+                                                                  {{"NODE", "node ID: " + kNodeId},
+                                                                   {"DOWN", down.address()},
+                                                                   {"HOLE", hole.address()},
+                                                                   {"PLANE", plane->address()}}));
     CHECK(answer.status.error_code() == row.code);
     CHECK(answer.status.error_message() == expected);
     if (row.code != kUnavailable) continue;

@@ -175,6 +175,56 @@ TEST_CASE("runtime tls: a backend is trusted if its authority is", "[e2e][runtim
   }
 }
 
+// gRPC says no more than "certificate verify failed", and writes that to stderr as well.
+TEST_CASE("runtime tls: the error of a connection asks for what gRPC does not say",
+          "[e2e][runtime][tls][A29]") {
+  TlsWorld world;
+  const std::string asks_for_roots =
+      "certificate verify failed; is the server's certificate signed by a certificate of the "
+      "ca_certificate_file of certificate provider instance \"files\", and is today between the "
+      "dates of both?";
+  SECTION("the backend's certificate is signed by another authority") {
+    const auto backend = world.backend("backend", world.others);
+    world.start(world.cluster(tls_yaml(), {backend->address}));
+    check_refused(call(world.channel),
+                  {"connection to " + backend->address + " failed: Tls", asks_for_roots});
+  }
+  SECTION("the backend's certificate has expired") {
+    const Issued issued = world.servers.issue("old", kServerNames, /*has_expired=*/true);
+    const BackendProcess backend("old",
+                                 {"--certificate",
+                                  world.folder.write("old-cert.pem", issued.certificate),
+                                  "--private-key",
+                                  world.folder.write("old-key.pem", issued.key)});
+    world.start(world.cluster(tls_yaml(), {backend.address}));
+    check_refused(call(world.channel), {asks_for_roots});
+  }
+  SECTION("the backend wants TLS") {
+    const auto backend = world.backend("backend", world.servers);
+    world.start(world.cluster("", {backend->address}));
+    check_refused(call(world.channel),
+                  {"connection to " + backend->address + " failed: ",
+                   "; the connection is plaintext: does the server want TLS?"});
+  }
+  SECTION("the backend has no TLS") {
+    const BackendProcess plain("plain");
+    world.start(world.cluster(tls_yaml(), {plain.address}));
+    check_refused(call(world.channel),
+                  {"; the server's answer is not TLS: is the server plaintext?"});
+  }
+  SECTION("the backend wants a client certificate") {
+    const auto backend = world.backend("backend", world.servers, &world.clients);
+    world.start(world.cluster(tls_yaml(), {backend->address}));
+    check_refused(call(world.channel), {"; does the server want a client certificate?"});
+  }
+  SECTION("the backend wants another client certificate") {
+    const auto backend = world.backend("backend", world.servers, &world.clients);
+    world.be(world.others.issue("client"));
+    world.start(world.cluster(tls_yaml("", true), {backend->address}));
+    check_refused(call(world.channel), {"; does the server trust the client's certificate?"});
+  }
+}
+
 TEST_CASE("runtime tls: a backend without TLS gets no call of a cluster that asks for it",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;

@@ -8,17 +8,14 @@
 // It answers every request that asks for resources before it reads the next request. Without a
 // nonce it cannot know that it has answered already. Like real control planes it ignores requests
 // with an old nonce, since another request follows. It does not answer an ACK that asks for no
-// further resource. No answer is sent before begin(): how many requests come does not depend on how
-// fast the test makes its calls.
+// further resource.
 
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,23 +49,12 @@ class SlowPlane {
     address_ = absl::StrCat("127.0.0.1:", port);
   }
 
-  ~SlowPlane() {
-    begin();  // A held answer would keep its stream.
-    server_->Shutdown(std::chrono::system_clock::now());
-  }
+  ~SlowPlane() { server_->Shutdown(std::chrono::system_clock::now()); }
 
   SlowPlane(const SlowPlane&) = delete;
   SlowPlane& operator=(const SlowPlane&) = delete;
 
   const std::string& address() const { return address_; }
-
-  /// Answers from now on.
-  void begin() {
-    const std::lock_guard lock(mutex_);
-    has_begun_ = true;
-    for (const auto& answer : std::exchange(held_, {}))
-      answer();
-  }
 
   int requests() const { return requests_; }
 
@@ -105,7 +91,7 @@ class SlowPlane {
       }
       outgoing_ = actors::to_buffer(response.SerializeAsString());
       alarm_.Set(std::chrono::system_clock::now() + plane_.work_ * response.resources_size(),
-                 [this](bool) { plane_.once_begun([this] { StartWrite(&outgoing_); }); });
+                 [this](bool) { StartWrite(&outgoing_); });
     }
 
     void OnWriteDone(bool /*ok*/) override { StartRead(&incoming_); }
@@ -135,20 +121,11 @@ class SlowPlane {
     SlowPlane& plane_;
   };
 
-  void once_begun(std::function<void()> answer) {
-    const std::lock_guard lock(mutex_);
-    if (!has_begun_) return held_.push_back(std::move(answer));
-    answer();
-  }
-
   Service service_;
   const std::chrono::milliseconds work_;
   std::map<std::string, std::map<std::string, std::string>> world_;
   std::string address_;
   std::atomic<int> requests_ = 0;
-  std::mutex mutex_;  // Guards the next two. gRPC never calls back from within StartWrite().
-  bool has_begun_ = false;
-  std::vector<std::function<void()>> held_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -71,9 +71,11 @@ Authority::Authority(const std::string& name)
   pem_ = pem_of(*own_);
 }
 
-Issued Authority::issue(const std::string& name, const std::string& names) const {
+Issued Authority::issue(const std::string& name, const std::string& names, bool has_expired) const {
   const auto key = new_key();
   const auto certificate = new_certificate(name, name_, *key);
+  constexpr long kHour = 60L * 60;
+  if (has_expired) X509_gmtime_adj(X509_getm_notAfter(certificate.get()), -kHour);
   if (!names.empty()) extend(*certificate, NID_subject_alt_name, names.c_str());
   REQUIRE(X509_sign(certificate.get(), key_.get(), EVP_sha256()) > 0);
   return {pem_of(*certificate), pem_of([&](BIO* to) {

@@ -4,8 +4,8 @@
 //
 //   Authority ca("one"); ca.issue("client") ─▶ {certificate, key} in PEM; ca.certificate() ─▶ PEM
 //
-// An issued certificate holds for one day, as server and as client certificate. It names 127.0.0.1
-// and localhost, or the names that the test asks for.
+// An issued certificate holds for one day, as server and as client certificate, or has expired. It
+// names 127.0.0.1 and localhost, or the names that the test asks for.
 
 #pragma once
 
@@ -30,7 +30,8 @@ class Authority {
 
   /// `names`: the certificate's subject alternative names, in OpenSSL's syntax. Empty: it has none.
   Issued issue(const std::string& name,
-               const std::string& names = "IP:127.0.0.1,DNS:localhost") const;
+               const std::string& names = "IP:127.0.0.1,DNS:localhost",
+               bool has_expired = false) const;
 
  private:
   std::string name_;

@@ -39,18 +39,12 @@ class CountedMemory {
   std::size_t allocations_before_;
 };
 
-inline void* count_new_or_null(std::size_t size) noexcept {
+inline void* count_new(std::size_t size) {
   void* const memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) return nullptr;
+  if (memory == nullptr) throw std::bad_alloc();
   const std::size_t live = counted_live += ::malloc_usable_size(memory);
   if (live > counted_most) counted_most = live;
   ++counted_allocations;
-  return memory;
-}
-
-inline void* count_new(std::size_t size) {
-  void* const memory = count_new_or_null(size);
-  if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
@@ -69,16 +63,6 @@ void* operator new(std::size_t size) {
 
 void* operator new[](std::size_t size) {
   return signalbox::testing::count_new(size);
-}
-
-// Catch allocates with std::nothrow. Without these AddressSanitizer's own would serve it, and the
-// operator delete below would not fit.
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return signalbox::testing::count_new_or_null(size);
-}
-
-void* operator new[](std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return signalbox::testing::count_new_or_null(size);
 }
 
 void operator delete(void* memory) noexcept {

@@ -346,8 +346,10 @@ void AdsSession::report_lost(const Live& live) {
 
 void AdsSession::report_failure(const absl::Status& status) {
   failing_ = true;
-  const absl::string_view reason =
-      status.message().empty() ? "stream closed without a response" : status.message();
+  std::string reason =
+      status.message().empty() ? "stream closed without a response" : std::string(status.message());
+  if (absl::IsUnimplemented(status))
+    absl::StrAppend(&reason, ": UNIMPLEMENTED: is this address a control plane?");
   effects_.emplace_back(ServerStatusChanged{
       absl::UnavailableError(absl::StrCat("xDS server ", options_.server, ": ", reason))});
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "messages/resource.hpp"
 
@@ -16,6 +17,9 @@ namespace signalbox::xds {
 
 /// `CDS resource "orders"`: the prefix that validation errors of xds/parse have, too.
 std::string describe(const ResourceKey& key);
+
+/// `"a", "b" and 3 more`: the first few names.
+std::string listed(absl::Span<const std::string> names);
 
 /// Puts the resource before the message, unless the message begins with the resource already.
 std::string with_resource(const ResourceKey& key, absl::string_view message);

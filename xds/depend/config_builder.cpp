@@ -114,9 +114,15 @@ class Builder {
   // An error that is not ambient removes endpoints that were there before (A37-24).
   LeafEndpoints from_eds(const std::string& service_name) const {
     const auto& value = *arguments_.known.endpoints(service_name).value;
-    if (value.ok()) return {*value, ""};
     const ResourceKey key{ResourceType::kEndpoints, service_name};
-    return {nullptr, arguments_.text.explain(key, value.status())};
+    if (!value.ok()) return {nullptr, arguments_.text.explain(key, value.status())};
+    const std::size_t unweighted = (*value)->unweighted_localities;
+    if (unweighted == 0) return {*value, ""};
+    const auto none_counts = absl::FailedPreconditionError(absl::StrCat(
+        "none of its ",
+        unweighted,
+        " localities counts: load_balancing_weight is 0 or unset; set it to 1 or more"));
+    return {*value, arguments_.text.explain(key, none_counts)};
   }
 
   LeafEndpoints from_dns(const DnsName& name) const {

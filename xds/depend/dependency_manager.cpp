@@ -10,6 +10,7 @@
 #include "messages/overloaded.hpp"
 #include "xds/client/resource_text.hpp"
 #include "xds/depend/virtual_host.hpp"
+#include "xds/parse/validation_errors.hpp"
 
 namespace signalbox::xds {
 
@@ -70,6 +71,11 @@ Changed DependencyManager::on(const TimerFired& event, Instant /*now*/) {
   return Changed::kNothing;
 }
 
+std::optional<Awaited> DependencyManager::awaited() const {
+  if (emitted_ != nullptr || emitted_error_) return std::nullopt;
+  return known_.awaited();
+}
+
 // --- the routes to come -----------------------------------------------------
 
 DependencyManager::RoutesToCome DependencyManager::routes_to_come() const {
@@ -109,8 +115,25 @@ DependencyManager::RoutesToCome DependencyManager::routes_in(
     const ResourceKey key{ResourceType::kListener, known_.listener_name()};
     return NoRoutes{text_.unavailable(key, known_.listener().ambient)};
   }
-  return NoRoutes{text_.unavailable(absl::StrCat(
-      "no virtual host for ", authority_, " in route configuration ", route_config->name))};
+  return NoRoutes{text_.unavailable(no_virtual_host(*route_config, listener->name))};
+}
+
+// An inline route configuration may have no name; then its listener names it.
+std::string DependencyManager::no_virtual_host(const RouteConfig& route_config,
+                                               const std::string& listener) const {
+  const std::string holder =
+      route_config.name.empty()
+          ? absl::StrCat("listener ", in_quotes(listener))
+          : absl::StrCat("route configuration ", in_quotes(route_config.name));
+  std::vector<std::string> domains;
+  for (const VirtualHost& host : route_config.virtual_hosts)
+    domains.insert(domains.end(), host.domains.begin(), host.domains.end());
+  return absl::StrCat("no virtual host of ",
+                      holder,
+                      " has a domain that matches ",
+                      in_quotes(authority_),
+                      domains.empty() ? "; it has no virtual hosts"
+                                      : absl::StrCat("; its domains are: ", listed(domains)));
 }
 
 // A74: an error of the route configuration fails the target if nothing is emitted, or if the route

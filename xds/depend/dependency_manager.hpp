@@ -62,6 +62,9 @@ class DependencyManager {
 
   DependencyEffects step(const DependencyEvent& event, Instant now);
 
+  /// What the first configuration waits for; nullopt: a configuration or an error was emitted.
+  std::optional<Awaited> awaited() const;
+
  private:
   struct Unanswered {};
 
@@ -82,6 +85,7 @@ class DependencyManager {
   RoutesToCome routes_to_come() const;
   RoutesToCome routes_in(const std::shared_ptr<const Listener>& listener,
                          const std::shared_ptr<const RouteConfig>& route_config) const;
+  std::string no_virtual_host(const RouteConfig& route_config, const std::string& listener) const;
   bool is_revoked(const absl::Status& route_error) const;
   /// The ambient errors of the listener and of the route configuration.
   std::string target_note() const;

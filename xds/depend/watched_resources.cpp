@@ -231,6 +231,19 @@ const absl::StatusOr<ClusterPtr>* WatchedResources::find_cluster(const ClusterNa
   return found != clusters_.end() && found->second.value ? &*found->second.value : nullptr;
 }
 
+std::optional<Awaited> WatchedResources::awaited() const {
+  if (!listener_.value) return ResourceKey{ResourceType::kListener, listener_name_};
+  if (!route_name_.empty() && !route_config_.value)
+    return ResourceKey{ResourceType::kRouteConfig, route_name_};
+  for (const auto& [name, cluster] : clusters_)
+    if (!cluster.value) return ResourceKey{ResourceType::kCluster, name.str()};
+  for (const auto& [name, endpoints] : endpoints_)
+    if (!endpoints.value) return ResourceKey{ResourceType::kEndpoints, name};
+  for (const auto& [name, resolution] : names_)
+    if (!resolution.answered()) return name;
+  return std::nullopt;
+}
+
 bool WatchedResources::all_answered() const {
   const auto has_value = [](const auto& entry) { return entry.second.value.has_value(); };
   const auto has_answer = [](const auto& entry) { return entry.second.answered(); };

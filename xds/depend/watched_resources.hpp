@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 
 #include "absl/status/statusor.h"
 
@@ -33,6 +34,9 @@ struct Watched {
   absl::Status ambient;    ///< An error beside a value that stays valid.
   bool inherited = false;  ///< From a former client; the present client has sent none.
 };
+
+/// Something that has not answered yet: a resource, or a name that DNS is to resolve.
+using Awaited = std::variant<ResourceKey, DnsName>;
 
 /// The greatest possible effect of an event: none; on values; on values and on the set of reachable
 /// resources.
@@ -83,6 +87,9 @@ class WatchedResources {
 
   /// A ClusterLookup for cluster_graph: nullptr if there is no answer yet.
   const absl::StatusOr<ClusterPtr>* find_cluster(const ClusterName& name) const;
+
+  /// The first watched resource without an answer; nullopt: all have answered.
+  std::optional<Awaited> awaited() const;
 
   /// All watched clusters, EDS resources and DNS names have answered.
   bool all_answered() const;

@@ -271,6 +271,8 @@ Endpoints to_endpoints(const AssignmentProto& proto, const Field& top) {
         std::make_shared<const ProbeExceptions>(std::move(so_far.exceptions));
   }
   endpoints.priorities = to_priorities(std::move(priorities), top.at("endpoints"));
+  if (endpoints.priorities.empty())
+    endpoints.unweighted_localities = static_cast<std::size_t>(proto.endpoints_size());
   const Field policy = top.at("policy");
   endpoints.drops = parse_drops(proto.policy(), policy);
   parse_overprovisioning(proto.policy(), endpoints, policy);

@@ -132,7 +132,12 @@ TEST_CASE("file_ads_transport: says at once what the file lacks, and which file"
   const auto& error = response.resource_errors(0);
   CHECK(error.resource_name().name() == "routes");
   CHECK(error.error_detail().code() == static_cast<int>(absl::StatusCode::kNotFound));
-  CHECK(error.error_detail().message() == "it is not in " + world.folder.path("resources.yaml"));
+  const std::string text = "not in " + world.folder.path("resources.yaml");
+  CHECK(error.error_detail().message() == text + ", which has no RDS resource");
+
+  client.ask(kCds, {"b"});
+  CHECK(client.response().resource_errors(0).error_detail().message() ==
+        text + "; its CDS resources are: \"a\"");
 }
 
 TEST_CASE("file_ads_transport: pushes what changes to every stream", "[actors][io][file]") {
@@ -243,8 +248,8 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a"}, &first, "CDS resource \"a\": bad");
   const Complaint complaint = world.complaints.next();
   CHECK(complaint.trouble == FileTrouble::kInvalidResource);
-  CHECK(complaint.text ==
-        world.folder.path("resources.yaml") + ": CDS resource \"a\": bad; it is not used");
+  CHECK(complaint.text == world.folder.path("resources.yaml") +
+                              ": line 2: resources[0]: CDS resource \"a\": bad; it is not used");
 
   // The same again, with another name wanted: known.
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
@@ -267,7 +272,8 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &fifth, "CDS resource \"b\": bad");
   CHECK(world.complaints.next().text ==
         world.folder.path("resources.yaml") +
-            ": CDS resource \"b\": bad; what was good before is still served");
+            ": line 3: resources[1]: CDS resource \"b\": bad; what was good before is still "
+            "served");
 }
 
 TEST_CASE("file_ads_transport: streams end as the interface says", "[actors][io][file]") {

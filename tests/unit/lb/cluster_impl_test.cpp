@@ -218,7 +218,8 @@ TEST_CASE("cluster_impl: the most calls in flight, and no more",
   }
   const Call refused(policy);
   CHECK(refused.text == "refused cluster c: circuit breaker: " + std::to_string(most) +
-                            " calls in flight are the most");
+                            " calls in flight, the limit; "
+                            "circuit_breakers.thresholds.max_requests raises it");
   CHECK(world.counters->sum("c") == 1);
   if (most > 0) {
     calls.pop_back();

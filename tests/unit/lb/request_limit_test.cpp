@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "messages/cluster_settings.hpp"
+
 namespace signalbox::lb {
 namespace {
 
@@ -126,10 +128,19 @@ TEST_CASE("request_gate: counts whom it turns away, and says why",
   CHECK(gate.is_full());
   REQUIRE_FALSE(gate.enter());
   CHECK(gate.refuse() ==
-        absl::UnavailableError("cluster orders: circuit breaker: 1 calls in flight are the most"));
+        absl::UnavailableError("cluster orders: circuit breaker: 1 calls in flight, the limit; "
+                               "circuit_breakers.thresholds.max_requests raises it"));
   CHECK(refused->sum(0) == 1);
   gate.ended({});
   CHECK(gate.enter());
+}
+
+TEST_CASE("request_gate: says when the limit is the default", "[lb][cluster_impl][A32]") {
+  const RequestGate gate(
+      std::make_shared<const RequestLimit>(), kDefaultMaxRequests, kOrders, nullptr);
+  CHECK(gate.refuse() == absl::UnavailableError(
+                             "cluster orders: circuit breaker: 1024 calls in flight, the default; "
+                             "circuit_breakers.thresholds.max_requests raises it"));
 }
 
 }  // namespace signalbox::lb

@@ -347,6 +347,20 @@ TEST_CASE("ads session: a stream that closes without a response is an error unti
   CHECK(session.bytes(3, "LDS v2 n2").size() == 2);
 }
 
+TEST_CASE("ads session: a server without the method is asked whether it is a control plane",
+          "[xds][ads_session][A57]") {
+  for (const auto& [message, told] : {std::pair("", "stream closed without a response"),
+                                      std::pair("no such service", "no such service")}) {
+    Session session;
+    session.subscribe(kLds, {"l"});
+    CHECK(session.closed(1, absl::UnimplementedError(message)) ==
+          Lines{absl::StrCat("UNAVAILABLE: xDS server cp:1: ",
+                             told,
+                             ": UNIMPLEMENTED: is this address a control plane?"),
+                "timer reopen"});
+  }
+}
+
 TEST_CASE("ads session: a stream that closes after a response is no error",
           "[xds][ads_session][A57]") {
   struct Row {

@@ -214,7 +214,11 @@ TEST_CASE("bootstrap: says what is wrong, where, and what was found", "[xds][A27
       {"it is too deep", std::string(199, '[') + std::string(199, ']'), "deeper than 128 levels"},
       {"there are no servers",
        "{}",
-       "test: xds_servers: expected a list of objects, found nothing"},
+       "test: needs xds_servers or signalbox.resources: found neither"},
+      {"the resource file's key is misspelt",
+       R"({"signalbox.resource": "r.yaml", "node": {}})",
+       "test: needs xds_servers or signalbox.resources: found neither; unknown key "
+       "\"signalbox.resource\""},
       {"the servers are none",
        R"({"xds_servers": "cp:1"})",
        "xds_servers: expected a list of objects, found string \"cp:1\""},

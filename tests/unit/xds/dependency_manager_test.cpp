@@ -89,8 +89,16 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
     CHECK(world.set(lds("orders"),
                     inline_listener("orders", routes_to("routes", {"a"}, "other.example"))) ==
           Lines{"error"});
-    CHECK(contains(world.error.message(), "orders.example"));
-    CHECK(contains(world.error.message(), "route configuration routes"));
+    CHECK(contains(world.error.message(),
+                   "no virtual host of route configuration \"routes\" has a domain that matches "
+                   "\"orders.example\"; its domains are: \"other.example\""));
+  }
+  SECTION("no virtual host at all") {
+    CHECK(world.set(lds("orders"), inline_listener("orders", std::make_shared<RouteConfig>())) ==
+          Lines{"error"});
+    CHECK(contains(world.error.message(),
+                   "no virtual host of listener \"orders\" has a domain that matches "
+                   "\"orders.example\"; it has no virtual hosts"));
   }
   CHECK(world.error.code() == absl::StatusCode::kUnavailable);
   CHECK(contains(world.error.message(), "xds:///orders"));

@@ -185,7 +185,12 @@ TEST_CASE("discovery_server: says by name what it does not have, where it is tol
   REQUIRE(response.resource_errors_size() == 1);
   CHECK(response.resource_errors(0).resource_name().name() == "b");
   CHECK(response.resource_errors(0).error_detail().code() == 5);
-  CHECK(response.resource_errors(0).error_detail().message() == "not here");
+  CHECK(response.resource_errors(0).error_detail().message() ==
+        "not here; its EDS resources are: \"a\"");
+  CHECK(only(client.send(request(std::string(kRouteConfigurationTypeUrl), {"r"})))
+            .resource_errors(0)
+            .error_detail()
+            .message() == "not here, which has no RDS resource");
 
   CHECK(client.ack(response, {"b"}).empty());
   CHECK(only(server.update({resource(kEds, "b")})).resource_errors_size() == 0);

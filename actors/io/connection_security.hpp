@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConnectionSecurity — what is known of a connection's security when the connection fails.
+//
+//   gRPC: "Socket closed" ─▶ [with_question] ─▶ "Socket closed; the connection is plaintext: does
+//                                                 the server want TLS?"
+//
+// gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the texts
+// ask, and do not claim.
+
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/cluster_settings.hpp"
+#include "xds/bootstrap.hpp"
+
+namespace signalbox::actors {
+
+struct ConnectionSecurity {
+  enum class Kind { kUnknown, kPlaintext, kTls };
+
+  Kind kind = Kind::kUnknown;  ///< kUnknown: credentials of the program.
+  bool has_identity = false;   ///< The client has a certificate to show.
+  std::string roots = {};      ///< Where the certificates are that may sign the server's.
+};
+
+/// Of connections to a control plane.
+ConnectionSecurity security_of(const xds::ChannelCredentials& configured);
+
+/// Of connections to the endpoints of a cluster with TLS.
+ConnectionSecurity security_of(const UpstreamTls& tls);
+
+/// `reason`, gRPC's text for a connection that was not made. A question follows if the reason
+/// leaves open what to change.
+std::string with_question(absl::string_view reason, const ConnectionSecurity& security);
+
+}  // namespace signalbox::actors
