@@ -49,12 +49,6 @@ TEST_CASE("endpoint_weights: no endpoint is without a share", "[lb][endpoint_wei
   CHECK(weights({}, WeightRule::kShare).empty());
 }
 
-TEST_CASE("endpoint_weights: the product, as it was before A113", "[lb][endpoint_weights][A42]") {
-  Endpoints endpoints;
-  endpoints.priorities = {{{locality(2, {1, 3}), locality(3, {5})}}};
-  CHECK(weights(endpoints, WeightRule::kProduct) == Weights{2, 6, 15});
-}
-
 TEST_CASE("endpoint_weights: knows endpoint and locality", "[lb][endpoint_weights]") {
   Endpoints endpoints;
   endpoints.priorities = {{{locality(2, {4})}}};

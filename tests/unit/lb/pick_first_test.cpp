@@ -36,18 +36,6 @@ LeafHarness ready_on(const Strings& addresses) {
   return leaf;
 }
 
-TEST_CASE("pick_first: connects as soon as it is configured", "[lb][pick_first][A62]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b"});
-  CHECK(leaf.held == std::set<std::string>{"a", "b"});
-  CHECK(leaf.state() == kConnecting);
-  CHECK(leaf.pick() == "queue");
-  leaf.idle("a");
-  CHECK(leaf.connects.empty());
-  leaf.idle("b");
-  CHECK(leaf.connects == Strings{"a"});
-}
-
 TEST_CASE("pick_first: a configuration is applied when every new address was heard of",
           "[lb][pick_first][applied]") {
   LeafHarness leaf = pick_first();
@@ -74,92 +62,6 @@ TEST_CASE("pick_first: a configuration is applied when every new address was hea
   }
 }
 
-TEST_CASE("pick_first: tries one address after the other, in order", "[lb][pick_first][A62]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b", "c"});
-  for (const char* address : {"a", "b", "c"})
-    leaf.idle(address);
-  leaf.connecting("a");
-  CHECK(leaf.connects == Strings{"a"});
-  leaf.fail("a");
-  CHECK(leaf.connects == Strings{"a", "b"});
-  leaf.idle("a");  // Its back-off is over; its turn has passed.
-  CHECK(leaf.connects == Strings{"a", "b"});
-  leaf.connecting("b");
-  leaf.ready("b");
-
-  CHECK(leaf.state() == kReady);
-  CHECK(leaf.pick() == "b");
-  CHECK(leaf.held == std::set<std::string>{"b"});
-  CHECK(leaf.published.size() == 2);
-  CHECK(leaf.reresolutions == 0);
-}
-
-TEST_CASE("pick_first: takes whichever address is ready first", "[lb][pick_first][A61]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b"});
-  leaf.idle("a");
-  leaf.ready("b");  // Another holder's connection.
-  CHECK(leaf.connects.empty());
-  CHECK(leaf.pick() == "b");
-  CHECK(leaf.held == std::set<std::string>{"b"});
-}
-
-TEST_CASE("pick_first: an address in back-off counts as tried", "[lb][pick_first][A61]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b"});
-  leaf.fail("a");
-  leaf.idle("b");
-  CHECK(leaf.connects == Strings{"b"});
-}
-
-TEST_CASE("pick_first: TRANSIENT_FAILURE stays until READY", "[lb][pick_first][A62]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b"});
-  leaf.idle("a");
-  leaf.idle("b");
-  leaf.fail("a");
-  CHECK(leaf.state() == kConnecting);
-  leaf.fail("b");
-  CHECK(leaf.state() == kFailed);
-  CHECK(leaf.reresolutions == 1);
-  CHECK(leaf.pick() == "fail: failed to connect to all 2 addresses; last error: b: refused by b");
-  CHECK(leaf.published.back().status.code() == absl::StatusCode::kUnavailable);
-
-  leaf.connects.clear();
-  leaf.idle("b");  // Order no longer matters: each as soon as its back-off is over.
-  leaf.connecting("b");
-  leaf.idle("a");
-  leaf.connecting("a");
-  CHECK(leaf.connects == Strings{"b", "a"});
-  CHECK(leaf.state() == kFailed);
-  CHECK(leaf.published.size() == 2);
-
-  leaf.fail("b");
-  CHECK(leaf.reresolutions == 1);
-  leaf.fail("a");  // All have failed once more.
-  CHECK(leaf.reresolutions == 2);
-  CHECK(leaf.state() == kFailed);
-
-  leaf.ready("a");
-  CHECK(leaf.state() == kReady);
-  CHECK(leaf.pick() == "a");
-}
-
-TEST_CASE("pick_first: a new list does not end TRANSIENT_FAILURE either", "[lb][pick_first][A62]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a"});
-  leaf.fail("a");
-  REQUIRE(leaf.state() == kFailed);
-  leaf.update({"b"});
-  CHECK(leaf.held == std::set<std::string>{"b"});
-  leaf.idle("b");
-  leaf.connecting("b");
-  CHECK(leaf.state() == kFailed);
-  leaf.ready("b");
-  CHECK(leaf.state() == kReady);
-}
-
 TEST_CASE("pick_first: an empty list fails, and asks for a better one", "[lb][pick_first]") {
   LeafHarness leaf = pick_first();
   leaf.update({"a"});
@@ -172,34 +74,6 @@ TEST_CASE("pick_first: an empty list fails, and asks for a better one", "[lb][pi
   leaf.update({"a"});
   leaf.ready("a");
   CHECK(leaf.pick() == "a");
-}
-
-TEST_CASE("pick_first: goes IDLE when its connection is lost, and wakes when asked",
-          "[lb][pick_first][A61][A62]") {
-  const auto wake = GENERATE(values<LbEvent>({IdleExitRequested{}, PickAsked{}}));
-  LeafHarness leaf = ready_on({"a", "b"});
-  leaf.idle("b");
-  CHECK(leaf.state() == kIdle);
-  CHECK(leaf.held.empty());
-  CHECK(leaf.reresolutions == 1);
-  CHECK(leaf.connects.empty());
-
-  const PickResult first = leaf.published.back().picker->pick({});
-  CHECK(std::holds_alternative<Queue>(first.outcome));
-  REQUIRE(first.ask.has_value());
-  CHECK(first.ask->kind == PickAsk::Kind::kExitIdle);
-  CHECK(first.ask_target == kAsks.get());
-  CHECK_FALSE(leaf.published.back().picker->pick({}).ask.has_value());
-
-  leaf.update({"a", "b", "c"});  // An update does not wake it.
-  CHECK(leaf.state() == kIdle);
-  CHECK(leaf.held.empty());
-
-  leaf.step(wake);
-  CHECK(leaf.state() == kConnecting);
-  CHECK(leaf.held == std::set<std::string>{"a", "b", "c"});
-  const LbEffects again = leaf.step(wake);
-  CHECK(again.empty());
 }
 
 TEST_CASE("pick_first: being asked before it is configured does nothing", "[lb][pick_first]") {
@@ -235,46 +109,6 @@ TEST_CASE("pick_first: an update while connecting keeps what it can", "[lb][pick
   leaf.idle("c");
   CHECK(leaf.connects == Strings{"b"});  // a is in back-off still.
   CHECK(leaf.update({"a", "b", "c"}).size() == 1);
-}
-
-TEST_CASE("pick_first: an update that leaves only failed addresses says why they failed",
-          "[lb][pick_first][A62]") {
-  LeafHarness leaf = pick_first();
-  leaf.update({"a", "b"});
-  leaf.fail("a");
-  leaf.idle("b");
-  leaf.update({"a"});
-  CHECK(leaf.pick() == "fail: a: refused by a");
-}
-
-// A61: outlier detection and health checks have no effect on it.
-TEST_CASE("pick_first: bad health is ignored", "[lb][pick_first][A17][A50][A61]") {
-  LeafHarness leaf = ready_on({"a"});
-  const std::size_t published = leaf.published.size();
-  leaf.unhealthy("a");
-  CHECK(leaf.state() == kReady);
-  CHECK(leaf.pick() == "a");
-  leaf.ready("a");
-  CHECK(leaf.pick() == "a");
-  CHECK(leaf.reresolutions == 0);
-  CHECK(leaf.published.size() == published + 2);  // The harness connects anew each time.
-}
-
-TEST_CASE("pick_first: an attempt that takes long is joined by the next", "[lb][pick_first][A61]") {
-  PolicyContext context{PolicyPath{"p"}, 1, kAsks};
-  context.options.connection_attempt_delay = std::chrono::milliseconds(400);
-  LeafHarness leaf(make_leaf(PickFirstConfig{}, context));
-  leaf.update({"a", "b"});
-  leaf.idle("a");
-  leaf.idle("b");
-  leaf.connecting("a");
-  REQUIRE(leaf.timers.size() == 1);
-  CHECK(leaf.timers.back().delay == std::chrono::milliseconds(400));
-  leaf.step(TimerFired{leaf.timers.back().timer});
-  CHECK(leaf.connects == Strings{"a", "b"});
-  leaf.ready("a");
-  CHECK(leaf.pick() == "a");
-  CHECK(leaf.held == std::set<std::string>{"a"});
 }
 
 TEST_CASE("pick_first: a pick says which endpoint it chose", "[lb][pick_first][A61]") {
@@ -348,17 +182,6 @@ Strings order_of(std::uint64_t seed, bool shuffled, const Strings& endpoints) {
       order.push_back(it->address.str());
   }
   return order;
-}
-
-TEST_CASE("pick_first: shuffles endpoints by its seed, only where configured",
-          "[lb][pick_first][A62]") {
-  const Strings endpoints{"a", "b", "c", "d", "e"};
-  CHECK(order_of(7, false, endpoints) == endpoints);
-  CHECK(order_of(7, true, endpoints) == order_of(7, true, endpoints));
-  std::set<Strings> seen;
-  for (std::uint64_t seed = 0; seed < 50; ++seed)
-    seen.insert(order_of(seed, true, endpoints));
-  CHECK(seen.size() > 30);
 }
 
 TEST_CASE("pick_first: shuffles by weight, unless that is switched off",

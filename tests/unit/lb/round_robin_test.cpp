@@ -60,28 +60,6 @@ TEST_CASE("round_robin: connects to every endpoint of every priority at once",
   CHECK(leaf.connects == Strings{"a", "b", "c", "d"});
 }
 
-TEST_CASE("round_robin: the addresses of each endpoint join each other", "[lb][round_robin][A61]") {
-  PolicyContext context{PolicyPath{"p"}, 1, nullptr};
-  context.options.connection_attempt_delay = std::chrono::milliseconds(300);
-  LeafHarness leaf(make_leaf(RoundRobinConfig{}, context));
-  leaf.update({"a1,a2", "b1,b2", "c"});
-  for (const char* address : {"a1", "a2", "b1", "b2", "c"})
-    leaf.idle(address);
-  CHECK(leaf.connects == Strings{"a1", "b1", "c"});
-  REQUIRE(leaf.timers.size() == 2);
-  CHECK(leaf.timers[1].delay == std::chrono::milliseconds(300));
-  leaf.step(TimerFired{leaf.timers[1].timer});
-  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
-  leaf.ready("b2");
-  CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
-
-  // Reports that come too late, or for an address that is not held any more.
-  leaf.step(TimerFired{leaf.timers[1].timer});
-  leaf.update({"c"});
-  leaf.step(TimerFired{leaf.timers[0].timer});
-  CHECK(leaf.connects == Strings{"a1", "b1", "c", "b2"});
-}
-
 TEST_CASE("round_robin: a configuration is applied when every new address was heard of",
           "[lb][round_robin][applied]") {
   LeafHarness leaf = ready_on({"a"});
@@ -326,52 +304,6 @@ TEST_CASE("round_robin: state edges do not wait for the burst", "[lb][round_robi
   leaf.idle("a");
   CHECK(leaf.state() == kConnecting);
   CHECK(leaf.published.size() == 5);
-}
-
-TEST_CASE("round_robin: an update keeps the endpoints that stay", "[lb][round_robin][A61]") {
-  LeafHarness leaf = ready_on({"a", "b"});
-  const LbEffects effects = leaf.update({"b", "c"});
-  CHECK(count_of<AcquireSubchannel>(effects) == 1);
-  CHECK(count_of<ReleaseSubchannel>(effects) == 1);
-  CHECK(leaf.held == std::set<std::string>{"b", "c"});
-  CHECK(leaf.state() == kReady);
-  leaf.step(RebuildDue{});
-  CHECK(shares(leaf, 2) == std::map<std::string, int>{{"b", 2}});
-  leaf.idle("c");
-
-  CHECK(leaf.update({"c", "b"}).size() == 1);  // Only the order: Applied, and that is all.
-  leaf.update({"c"});
-  CHECK(leaf.state() == kConnecting);
-}
-
-TEST_CASE("round_robin: an endpoint is its set of addresses", "[lb][round_robin][A61]") {
-  LeafHarness leaf = round_robin();
-  leaf.update({"a,b", "c", "a,b"});
-  CHECK(leaf.held == std::set<std::string>{"a", "b", "c"});
-  leaf.idle("a");
-  leaf.idle("b");
-  leaf.ready("b");
-  leaf.ready("c");
-  leaf.step(RebuildDue{});
-  CHECK(leaf.held == std::set<std::string>{"b", "c"});
-  CHECK(shares(leaf, 4) == std::map<std::string, int>{{"b", 2}, {"c", 2}});
-
-  const LbEffects effects = leaf.update({"b,a", "c"});
-  CHECK(count_of<AcquireSubchannel>(effects) == 0);
-  CHECK(leaf.pick() != "queue");
-}
-
-TEST_CASE("round_robin: an endpoint that gains an address keeps its connection",
-          "[lb][round_robin][A61]") {
-  LeafHarness leaf = ready_on({"a"});
-  const std::size_t published = leaf.published.size();
-  const LbEffects effects = leaf.update({"a,b"});
-  CHECK(count_of<ReleaseSubchannel>(effects) == 1);  // b, which is not needed after all.
-  CHECK(leaf.held == std::set<std::string>{"a"});
-  leaf.step(RebuildDue{});
-  for (std::size_t at = published; at < leaf.published.size(); ++at)
-    CHECK(leaf.published[at].state == kReady);
-  CHECK(leaf.pick() == "a");
 }
 
 TEST_CASE("round_robin: endpoints that share an address share its hold", "[lb][round_robin]") {

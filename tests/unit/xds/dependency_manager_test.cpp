@@ -502,23 +502,6 @@ TEST_CASE("dependency manager: EDS without localities is one empty priority, wit
 
 // --- names -------------------------------------------------------------------
 
-TEST_CASE("dependency manager: all addresses of a name are one endpoint of one locality",
-          "[xds][depend][A37-20][A61]") {
-  DependencyWorld world;
-  world.route_to({"d"});
-  world.set(cds("d"), dns_cluster("d", "h:1"));
-  world.resolve("h:1", {"10.0.0.1:1", "10.0.0.2:1"});
-  const Endpoints& found = *world.leaf("d").endpoints;
-  REQUIRE(found.priorities.size() == 1);
-  REQUIRE(found.priorities[0].localities.size() == 1);
-  const Locality& locality = *found.priorities[0].localities[0];
-  CHECK(locality.name == LocalityName{});
-  REQUIRE(locality.endpoints.size() == 1);
-  CHECK(locality.endpoints[0].addresses ==
-        std::vector<Address>{Address{"10.0.0.1:1"}, Address{"10.0.0.2:1"}});
-  CHECK(world.resolve("h:1", {"10.0.0.1:1", "10.0.0.2:1"}).empty());
-}
-
 TEST_CASE("dependency manager: a name that does not resolve is tried again, later and later",
           "[xds][depend][A37-23]") {
   DependencyWorld world;

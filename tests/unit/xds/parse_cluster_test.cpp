@@ -243,15 +243,6 @@ TEST_CASE("parse_cluster: healthy_panic_threshold is a percentage, of which frac
         place + "101");
 }
 
-TEST_CASE("parse_cluster: LOGICAL_DNS keeps the LB policy of the cluster",
-          "[xds][parse][A61][A75-6]") {
-  const auto received = parse_cluster(serialise<ClusterProto>(
-      R"(name: "orders" type: LOGICAL_DNS load_assignment { endpoints { lb_endpoints { endpoint {
-           address { socket_address { address: "h" port_value: 1 } } } } } } )" +
-      list(kRoundRobin)));
-  CHECK(same_config(value_of<Cluster>(received).lb_policy, make_lb_config(RoundRobinConfig{})));
-}
-
 TEST_CASE("parse_cluster: connect_timeout is gRPC's 20 s where it is not set",
           "[xds][parse][D19]") {
   CHECK(value_of<Cluster>(parse("")).connect_timeout == 20s);

@@ -234,23 +234,6 @@ TEST_CASE("parse_endpoints: an address is its endpoint's alone in the cluster",
             .empty());
 }
 
-TEST_CASE("parse_endpoints: an endpoint may have several addresses", "[xds][parse][A61]") {
-  const auto received = parse(one_endpoint(
-      "endpoint { " + address("1.1.1.1") + "additional_addresses { " + address("::1", 81) +
-      "} additional_addresses { " + address("1.1.1.1", 82) + "} }"));
-  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
-        std::vector<Endpoint>{{{Address{"1.1.1.1:80"}, Address{"[::1]:81"}, Address{"1.1.1.1:82"}},
-                               HealthStatus::kUnknown,
-                               1}});
-}
-
-TEST_CASE("parse_endpoints: an additional address must be one", "[xds][parse][A61]") {
-  CHECK(error_in(one_endpoint("endpoint { " + address("1.1.1.1") + "additional_addresses {} }")) ==
-        kFirst +
-            ".endpoint.additional_addresses[0].address.socket_address: must be set, found "
-            "none");
-}
-
 TEST_CASE("parse_endpoints: keeps the healthy, the unknown and the draining",
           "[xds][parse][A55-1][A55-2]") {
   const auto received = parse(
@@ -433,34 +416,6 @@ TEST_CASE("parse_endpoints: an endpoint may have a hostname", "[xds][parse][A81]
         kFirst + ".endpoint.hostname: must be printable ASCII, found \"h\\n\"");
 }
 
-TEST_CASE("parse_endpoints: an endpoint's place on the ring may be its hash_key",
-          "[xds][parse][A76]") {
-  const auto key = [](const std::string& filter, const std::string& value) {
-    return "metadata { filter_metadata { key: \"" + filter +
-           "\" value { fields { key: \"hash_key\" value { " + value + " } } } } }";
-  };
-  const std::string good = key("envoy.lb", "string_value: \"k\"");
-  const auto hash_key = [](const std::string& metadata, const ParseOptions& options = {}) {
-    const auto received =
-        parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " +
-                                                   locality("a", 0, endpoint(1, metadata))),
-                        options);
-    return value_of<Endpoints>(received)
-        .priorities.at(0)
-        .localities.at(0)
-        ->endpoints.at(0)
-        .hash_key;
-  };
-  CHECK(hash_key("") == "");
-  CHECK(hash_key(good) == "k");
-  CHECK(hash_key(key("envoy.other", "string_value: \"k\"")) == "");
-  CHECK(hash_key(key("envoy.lb", "number_value: 1")) == "");
-  CHECK(hash_key("metadata {}") == "");
-  ParseOptions compatible;
-  compatible.endpoint_hash_key = false;
-  CHECK(hash_key(good, compatible) == "");
-}
-
 TEST_CASE("parse_endpoints: the address of a proxy is validated where it is asked for",
           "[xds][parse][A86]") {
   const auto proxy = [](const std::string& ip,
@@ -502,18 +457,6 @@ TEST_CASE("parse_endpoints: the address of a proxy is validated where it is aske
         "EDS resource \"orders\": endpoints[0]." + error);
   // Without the option the metadata is not read.
   CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
-}
-
-TEST_CASE("parse_endpoints: without dual stack an endpoint has one address", "[xds][parse][A61]") {
-  ParseOptions options;
-  options.dualstack_endpoints = false;
-  const auto received =
-      parse_endpoints(serialise<AssignmentProto>("cluster_name: \"orders\" " +
-                                                 one_endpoint("endpoint { " + address("1.1.1.1") +
-                                                              "additional_addresses {} }")),
-                      options);
-  CHECK(value_of<Endpoints>(received).priorities.at(0).localities.at(0)->endpoints ==
-        std::vector<Endpoint>{at("1.1.1.1:80")});
 }
 
 TEST_CASE("parse_endpoints: without session affinity what drains is left out",

@@ -1,76 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LB policies that a runtime need not have: their configurations, and the result in a runtime
-// without them. parse_cluster_test has lists and nesting.
+// The LB policies that a runtime need not have, and the result in a runtime without them. The specs
+// of A42, A48, A52 and A76 have their configurations.
 #include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
 
 #include "messages/cluster.hpp"
-#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
-#include "tests/support/parse_options.hpp"
-#include "tests/unit/xds/parse_support.hpp"
-#include "xds/parse/cluster.hpp"
+#include "tests/unit/xds/lb_policy_text.hpp"
 
 namespace signalbox::xds {
-namespace {
-
-using ClusterProto = envoy::config::cluster::v3::Cluster;
-
-const std::string kPolicies = "type.googleapis.com/envoy.extensions.load_balancing_policies.";
-const std::string kValue =
-    "load_balancing_policy.policies[0].typed_extension_config.typed_config.value";
-
-ReceivedResource parse(const std::string& fields,
-                       const ParseOptions& options = all_parse_options()) {
-  return parse_cluster(
-      serialise<ClusterProto>(
-          R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } } )" + fields),
-      options);
-}
-
-std::string error_in(const std::string& fields, const ParseOptions& options = all_parse_options()) {
-  const std::string error = error_of(parse(fields, options));
-  const std::string prefix = R"(CDS resource "orders": )";
-  return error.rfind(prefix, 0) == 0 ? error.substr(prefix.size()) : error;
-}
-
-std::string any(const std::string& typed_config) {
-  return "policies { typed_extension_config { typed_config { " + typed_config + " } } } ";
-}
-
-std::string entry(const std::string& type, const std::string& config = "") {
-  return any("[" + kPolicies + type + "] { " + config + " }");
-}
-
-std::string list(const std::string& entries) {
-  return "load_balancing_policy { " + entries + " }";
-}
-
-std::string typed_struct(const std::string& type, const std::string& fields) {
-  return any("[type.googleapis.com/xds.type.v3.TypedStruct] { type_url: \"type.googleapis.com/" +
-             type + "\" value { " + fields + " } }");
-}
-
-const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
-
-/// The options of a runtime that has only the mandatory policies.
-ParseOptions without_policies() {
-  ParseOptions options;
-  options.lb_policies = {"pick_first", "round_robin", "wrr_locality"};
-  return options;
-}
-
-template <typename Config>
-Config config_of(const std::string& fields) {
-  const LbConfigPtr policy = value_of<Cluster>(parse(fields)).lb_policy;
-  REQUIRE(policy != nullptr);
-  REQUIRE(std::holds_alternative<Config>(*policy));
-  return std::get<Config>(*policy);
-}
-
-}  // namespace
 
 TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
           "[xds][parse][A52]") {
@@ -138,70 +78,6 @@ TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
 
 // --- ring_hash ---------------------------------------------------------------------
 
-TEST_CASE("parse_cluster: a ring's sizes, by enum and by list", "[xds][parse][A42]") {
-  struct Row {
-    std::string sizes;
-    std::uint64_t least;
-    std::uint64_t most;
-  };
-
-  const auto row = GENERATE(values<Row>({
-      {"", 1024, 8'388'608},
-      {"minimum_ring_size { value: 1 }", 1, 8'388'608},
-      {"maximum_ring_size { value: 2048 }", 1024, 2048},
-      {"minimum_ring_size { value: 8388608 } maximum_ring_size { value: 8388608 }",
-       8'388'608,
-       8'388'608},
-  }));
-  for (const std::string& fields :
-       {"lb_policy: RING_HASH ring_hash_lb_config { " + row.sizes + " }",
-        list(entry("ring_hash.v3.RingHash", row.sizes)),
-        list(entry("ring_hash.v3.RingHash", "hash_function: XX_HASH " + row.sizes))}) {
-    CAPTURE(fields);
-    const auto config = config_of<RingHashConfig>(fields);
-    CHECK(config.min_ring_size == row.least);
-    CHECK(config.max_ring_size == row.most);
-  }
-  CHECK(config_of<RingHashConfig>("lb_policy: RING_HASH").min_ring_size == 1024);
-}
-
-TEST_CASE("parse_cluster: a ring that cannot be is an error", "[xds][parse][A42]") {
-  struct Row {
-    std::string fields;
-    std::string error;
-  };
-
-  const auto row = GENERATE(values<Row>({
-      {"minimum_ring_size {}", ".minimum_ring_size: must be in [1, 8388608], found 0"},
-      {"minimum_ring_size { value: 8388609 }",
-       ".minimum_ring_size: must be in [1, 8388608], found 8388609; "
-       "LIST.minimum_ring_size: must be at most maximum_ring_size, which is 8388608, found "
-       "8388609"},
-      {"minimum_ring_size { value: 1 } maximum_ring_size {}",
-       ".maximum_ring_size: must be in [1, 8388608], found 0; LIST.minimum_ring_size: must be at "
-       "most maximum_ring_size, which is 0, found 1"},
-      {"maximum_ring_size { value: 8388609 }",
-       ".maximum_ring_size: must be in [1, 8388608], found 8388609"},
-      {"minimum_ring_size { value: 9 } maximum_ring_size { value: 8 }",
-       ".minimum_ring_size: must be at most maximum_ring_size, which is 8, found 9"},
-      {"maximum_ring_size { value: 1023 }",
-       ".minimum_ring_size: must be at most maximum_ring_size, which is 1023, found 1024 "
-       "(its default)"},
-      {"minimum_ring_size { value: 1024 } maximum_ring_size { value: 1023 }",
-       ".minimum_ring_size: must be at most maximum_ring_size, which is 1023, found 1024"},
-      {"hash_function: MURMUR_HASH_2", ".hash_function: must be XX_HASH, found MURMUR_HASH_2"},
-      {"hash_function: 9", ".hash_function: must be XX_HASH, found 9"},
-  }));
-  const auto at = [&](const std::string& place) {
-    std::string error = place + row.error;
-    const std::size_t mark = error.find("LIST");
-    return mark == std::string::npos ? error : error.replace(mark, 4, place);
-  };
-  CHECK(error_in(list(entry("ring_hash.v3.RingHash", row.fields))) == at(kValue));
-  CHECK(error_in("lb_policy: RING_HASH ring_hash_lb_config { " + row.fields + " }") ==
-        at("ring_hash_lb_config"));
-}
-
 TEST_CASE("parse_cluster: a runtime has ring_hash and least_request unasked",
           "[xds][parse][A42][A48][A52]") {
   const auto chosen = [](const std::string& fields) {
@@ -212,69 +88,6 @@ TEST_CASE("parse_cluster: a runtime has ring_hash and least_request unasked",
                     make_lb_config(RingHashConfig{})));
   CHECK(same_config(chosen("lb_policy: LEAST_REQUEST"),
                     make_lb_config(WrrLocalityConfig{make_lb_config(LeastRequestConfig{})})));
-}
-
-// gRPC's own form of the policy, the only one that can name a header.
-TEST_CASE("parse_cluster: ring_hash_experimental may hash a header", "[xds][parse][A52][A76]") {
-  const auto parsed = [](const std::string& fields) {
-    return config_of<RingHashConfig>(list(typed_struct("ring_hash_experimental", fields)));
-  };
-  const auto field = [](const std::string& name, const std::string& value) {
-    return "fields { key: \"" + name + "\" value { " + value + " } } ";
-  };
-  CHECK(parsed("").request_hash_header.empty());
-  CHECK(parsed("").min_ring_size == 1024);
-  CHECK(parsed(field("requestHashHeader", "string_value: \"\"")).request_hash_header.empty());
-  const auto all = parsed(field("requestHashHeader", "string_value: \"X-Session_1.a\"") +
-                          field("minRingSize", "number_value: 8") +
-                          field("maxRingSize", "number_value: 8388608"));
-  CHECK(all.request_hash_header == "x-session_1.a");
-  CHECK(all.min_ring_size == 8);
-  CHECK(all.max_ring_size == 8'388'608);
-  // A runtime without ring_hash passes the entry over. An entry without a structure is passed over,
-  // too.
-  const std::string entries = typed_struct("ring_hash_experimental", "") + kRoundRobin;
-  CHECK(same_config(value_of<Cluster>(parse(list(entries), without_policies())).lb_policy,
-                    make_lb_config(RoundRobinConfig{})));
-  CHECK(same_config(
-      value_of<Cluster>(parse(list(any("type_url: \"type.googleapis.com/ring_hash_experimental\"") +
-                                   kRoundRobin)))
-          .lb_policy,
-      make_lb_config(RoundRobinConfig{})));
-}
-
-TEST_CASE("parse_cluster: a ring_hash_experimental that cannot be is an error",
-          "[xds][parse][A42][A76]") {
-  struct Row {
-    std::string name;
-    std::string value;
-    std::string error;
-  };
-
-  const auto row = GENERATE(values<Row>({
-      {"requestHashHeader",
-       "string_value: \"trace-BIN\"",
-       "must not be a binary header (-bin), found \"trace-bin\""},
-      {"requestHashHeader",
-       "string_value: \"two words\"",
-       "must be the name of a header, found \"two words\""},
-      {"requestHashHeader",
-       "string_value: \":path\"",
-       "must be the name of a header, found \":path\""},
-      {"requestHashHeader", "number_value: 1", "must be the name of a header, found 1.0"},
-      {"minRingSize", "number_value: 0", "must be a whole number in [1, 8388608], found 0.0"},
-      {"minRingSize", "number_value: 1.5", "must be a whole number in [1, 8388608], found 1.5"},
-      {"maxRingSize",
-       "number_value: 8388609",
-       "must be a whole number in [1, 8388608], found 8388609.0"},
-      {"maxRingSize", "string_value: \"8\"", "must be a whole number in [1, 8388608], found \"8\""},
-  }));
-  CHECK(error_in(list(typed_struct("ring_hash_experimental",
-                                   "fields { key: \"" + row.name + "\" value { " + row.value +
-                                       " } }"))) == kValue + "." + row.name + ": " + row.error);
-  CHECK(error_in(list(typed_struct("ring_hash_experimental",
-                                   "fields { key: \"maxRingSize\" value { number_value: 8 } }"))) ==
-        kValue + ".minRingSize: must be at most maxRingSize, which is 8, found 1024 (its default)");
 }
 
 TEST_CASE("parse_cluster: the header that ring_hash_experimental hashes has no endless name",
@@ -292,33 +105,6 @@ TEST_CASE("parse_cluster: the header that ring_hash_experimental hashes has no e
   CHECK(error_with("x-sessi") == kValue +
                                      ".requestHashHeader: must not be longer than 6 bytes, found 7 "
                                      "bytes: \"x-sessi\" (limit max_name_length)");
-}
-
-// --- least_request ------------------------------------------------------------------
-
-TEST_CASE("parse_cluster: least_request draws two to ten", "[xds][parse][A48]") {
-  const auto row = GENERATE(table<std::string, std::uint32_t>({
-      {"", 2},
-      {"choice_count { value: 2 }", 2},
-      {"choice_count { value: 10 }", 10},
-      {"choice_count { value: 11 }", 10},
-      {"choice_count { value: 4294967295 }", 10},
-  }));
-  const auto& [fields, count] = row;
-  CHECK(config_of<LeastRequestConfig>(list(entry("least_request.v3.LeastRequest", fields)))
-            .choice_count == count);
-  const auto by_enum = config_of<WrrLocalityConfig>(
-      "lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }");
-  CHECK(same_config(by_enum.child, make_lb_config(LeastRequestConfig{count})));
-}
-
-TEST_CASE("parse_cluster: least_request of one is an error", "[xds][parse][A48]") {
-  const auto count = GENERATE(as<std::string>{}, "0", "1");
-  const std::string fields = "choice_count { value: " + count + " }";
-  const std::string error = ".choice_count: must be at least 2, found " + count;
-  CHECK(error_in(list(entry("least_request.v3.LeastRequest", fields))) == kValue + error);
-  CHECK(error_in("lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }") ==
-        "least_request_lb_config" + error);
 }
 
 // --- structures ---------------------------------------------------------------------

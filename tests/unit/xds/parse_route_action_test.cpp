@@ -191,41 +191,6 @@ TEST_CASE("parse_route_config: a retry policy that cannot be is an error",
 
 // --- hash policies --------------------------------------------------------------------
 
-TEST_CASE("parse_route_config: a call's hash is made of headers and of its channel",
-          "[xds][parse][A42]") {
-  CHECK(action_of("").hash_policies.empty());
-  CHECK(action_of("hash_policy { header { header_name: \"X-User\" } } "
-                  "hash_policy { header { header_name: \"h\" regex_rewrite { "
-                  "  pattern { regex: \"(a+)\" } substitution: \"<\\\\1>\" } } terminal: true } "
-                  "hash_policy { filter_state { key: \"io.grpc.channel_id\" } }")
-            .hash_policies ==
-        std::vector<HashPolicy>{{HeaderHash{"x-user", {}}, false},
-                                {HeaderHash{"h", HeaderHash::Rewrite{"(a+)", "<\\1>"}}, true},
-                                {ChannelHash{}, false}});
-}
-
-TEST_CASE("parse_route_config: a hash policy of either kind may be the last that counts",
-          "[xds][parse][A42]") {
-  const auto kind = GENERATE(as<std::string>{},
-                             "header { header_name: \"h\" }",
-                             "filter_state { key: \"io.grpc.channel_id\" }");
-  CHECK(action_of("hash_policy { terminal: true " + kind + " }").hash_policies.at(0).terminal);
-  CHECK_FALSE(action_of("hash_policy { " + kind + " }").hash_policies.at(0).terminal);
-}
-
-TEST_CASE("parse_route_config: hash policies that gRPC does not have are left out",
-          "[xds][parse][A42]") {
-  const auto other = GENERATE(as<std::string>{},
-                              "",
-                              "cookie {}",
-                              "connection_properties {}",
-                              "query_parameter {}",
-                              "filter_state { key: \"x\" }",
-                              "terminal: true");
-  CHECK(action_of("hash_policy { " + other + " } hash_policy { header { header_name: \"h\" } }")
-            .hash_policies == std::vector<HashPolicy>{{HeaderHash{"h", {}}, false}});
-}
-
 TEST_CASE("parse_route_config: a hash policy that cannot be is an error", "[xds][parse][A42]") {
   const std::string rewrite = "header_name: \"h\" regex_rewrite { ";
 
