@@ -160,8 +160,10 @@ struct alignas(kCacheLine) Session final : SessionHint {
 
   /// The wish for the next pick. `seat`: where the call's cookie may lead; null: unknown.
   SessionArgs wish(Instant now, const Seat* seat = nullptr) {
-    SessionArgs args{
-        .hosts = own_.hosts, .strict = strict_ && (!is_read_ || has_cookie()), .now = now};
+    SessionArgs args;
+    args.hosts = own_.hosts;
+    args.strict = strict_ && (!is_read_ || has_cookie());
+    args.now = now;
     if (is_elsewhere_) {
       args.hosts = hosts_;
     } else {
