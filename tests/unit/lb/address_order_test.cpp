@@ -15,19 +15,6 @@
 namespace signalbox::lb {
 namespace {
 
-using Strings = std::vector<std::string>;
-
-std::vector<Address> addresses(const Strings& texts) {
-  return {texts.begin(), texts.end()};
-}
-
-Strings texts(const std::vector<Address>& addresses) {
-  Strings texts;
-  for (const Address& address : addresses)
-    texts.push_back(address.str());
-  return texts;
-}
-
 // One locality for each row: its weight, then the weights of its endpoints "l0e0", "l0e1", …
 EndpointsPtr weighted(
     const std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>>& rows) {
