@@ -102,7 +102,7 @@ absl::Status no_connection(const AdminAddress& address, int error) {
                      ": there is no such socket; is the process running, with its admin "
                      "pages on (Runtime::serve_admin, signalbox demo --admin)?"));
 
-  struct stat file {};
+  struct stat file{};
 
   const auto* local = std::get_if<UnixAddress>(&address);
   if (local != nullptr && ::stat(local->path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode))

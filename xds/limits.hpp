@@ -82,7 +82,7 @@ struct Limits {
 
 struct NamedLimit {
   absl::string_view name;
-  std::size_t Limits::*member;
+  std::size_t Limits::* member;
 };
 
 /// Every limit with its name in errors.

@@ -24,7 +24,7 @@ absl::Status of_keys(const absl::Status& why) {
 
 // The permissions of other users; none when the file is missing, which reading it reports.
 mode_t rights_of_others(const std::string& path) {
-  struct stat file {};
+  struct stat file{};
 
   return ::stat(path.c_str(), &file) == 0 ? file.st_mode & S_IRWXO : 0;
 }

@@ -50,7 +50,7 @@ const sockaddr* generic(const Name& name) {
 
 // Removes a socket without a listener. Returns why the name is not free; empty: it is free.
 std::string remove_stale(const std::string& path) {
-  struct stat file {};
+  struct stat file{};
 
   if (::lstat(path.c_str(), &file) != 0) return errno == ENOENT ? "" : error_text(errno);
   if (!S_ISSOCK(file.st_mode)) return "a file is there that is no socket";
@@ -124,7 +124,7 @@ AdminListener::~AdminListener() {
 }
 
 AdminListener::File AdminListener::file_at(const std::string& path) {
-  struct stat file {};
+  struct stat file{};
 
   if (::lstat(path.c_str(), &file) != 0) return {};
   return {file.st_dev, file.st_ino};

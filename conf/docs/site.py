@@ -5,7 +5,7 @@
     README.md and all that it links to, docs/ ─▶ build/docs/pages ─┐
     requirements.txt ─▶ build/docs/venv, by version and hash ──────┴▶ mkdocs --strict ─▶ build/docs/site
 
-The virtual environment is made once, and again when requirements.txt changes. Exit status: 0 the site is built, 1 a
+conf/virtual_environment.py makes the environment. Exit status: 0 the site is built, 1 a
 document is wrong (a broken link, a missing anchor), 2 the packages cannot be had.
 """
 
@@ -21,6 +21,9 @@ from typing import Iterator
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 REQUIREMENTS = HERE / "requirements.txt"
+sys.path.append(str(CHECKOUT / "conf"))
+import virtual_environment  # noqa: E402  (the line above says where it is)
+
 FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
 
 
@@ -60,24 +63,6 @@ def lay_out(folder: Path) -> int:
     return len(all_pages)
 
 
-def set_up(venv: Path) -> str | None:
-    """None: the environment is there. Otherwise the reason why it is not."""
-    complete = venv / "complete"
-    if complete.is_file() and complete.read_text(encoding="utf-8") == REQUIREMENTS.read_text(encoding="utf-8"):
-        return None
-    commands = (
-        [sys.executable, "-m", "venv", "--clear", venv],
-        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-         "--only-binary", ":all:", "--require-hashes", "--requirement", REQUIREMENTS],
-    )
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-2000:]}"
-    complete.write_text(REQUIREMENTS.read_text(encoding="utf-8"), encoding="utf-8")
-    return None
-
-
 def loaded_from_a_network(site: Path) -> Iterator[str]:
     """What a browser would fetch from another host to show a page."""
     loads = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)")
@@ -94,7 +79,7 @@ def main() -> int:
     argparse.ArgumentParser(description="Builds the site of the documents into build/docs/site.").parse_args()
     build = CHECKOUT / "build" / "docs"
     build.mkdir(parents=True, exist_ok=True)
-    reason = set_up(build / "venv")
+    reason = virtual_environment.set_up(build / "venv", REQUIREMENTS)
     if reason is not None:
         print(f"docs: the packages of {REQUIREMENTS.name} cannot be installed: {reason}", file=sys.stderr)
         return 2

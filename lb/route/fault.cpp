@@ -61,9 +61,8 @@ Duration delay_in(const HeaderSource& headers) {
 
 template <typename Sink>
 void tell(const Sink& sink, absl::string_view decision, absl::string_view reason) {
-  sink.tell([&] {
-    return PickStep{"fault", std::string(decision), std::string(reason), kFilterSource};
-  });
+  sink.tell(
+      [&] { return PickStep{"fault", std::string(decision), std::string(reason), kFilterSource}; });
 }
 
 template <typename Sink>

@@ -44,9 +44,8 @@ class LeafTiersPicker final : public Picker {
   template <typename Sink>
   [[gnu::always_inline]] PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::size_t place = place_for(args);
-    sink.tell([&] {
-      return PickStep{"leaf_tiers", to_string(tier_at(place)), why(args, place), "EDS"};
-    });
+    sink.tell(
+        [&] { return PickStep{"leaf_tiers", to_string(tier_at(place)), why(args, place), "EDS"}; });
     return tiers_[place].picker.ask(args, sink);
   }
 

@@ -53,9 +53,8 @@ class TieredPicker final : public Picker {
       return otherwise_.ask(args, sink);
     const std::uint64_t drawn = draw_below(args.seed, Salt::kTier, 100);
     const TierShare& share = table_->at(drawn);
-    sink.tell([&] {
-      return PickStep{"tiered", name_of(share), why(drawn), "CDS " + cluster_.str()};
-    });
+    sink.tell(
+        [&] { return PickStep{"tiered", name_of(share), why(drawn), "CDS " + cluster_.str()}; });
     return leaves_[share.leaf].ask(with_tier(args, share), sink);
   }
 
@@ -72,8 +71,7 @@ class TieredPicker final : public Picker {
     if (hosts.empty()) return pick_drawn(args, sink);
     const SessionHome home = homes_.of(hosts);
     if (home.promise >= HostPromise::kUnheld) {
-      tell(
-          sink, [&] { return names_[home.leaf].str(); }, "it has the host of the call's cookie");
+      tell(sink, [&] { return names_[home.leaf].str(); }, "it has the host of the call's cookie");
       return leaves_[home.leaf].ask(args, sink);
     }
     const bool is_known = home.promise == HostPromise::kUnfit;

@@ -62,9 +62,7 @@ void cold_pick(benchmark::State& state) {
   cold_loop(
       state,
       [&] { ++seed; },
-      [&] {
-        return world->router.pick({"/shop.v1.Orders/Get", nullptr, seed});
-      });
+      [&] { return world->router.pick({"/shop.v1.Orders/Get", nullptr, seed}); });
 }
 
 BENCHMARK(cold_pick)->Arg(2)->Arg(1'000)->Arg(10'000)->UseManualTime()->Iterations(2'000);

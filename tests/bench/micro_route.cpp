@@ -63,9 +63,7 @@ void cold_route(benchmark::State& state) {
   cold_loop(
       state,
       [&] { path = paths[dice() % routes]; },
-      [&] {
-        return selector->select({path, nullptr, nullptr, 0});
-      });
+      [&] { return selector->select({path, nullptr, nullptr, 0}); });
 }
 
 BENCHMARK(cold_route)->Arg(1)->Arg(10'000)->UseManualTime()->Iterations(2'000);

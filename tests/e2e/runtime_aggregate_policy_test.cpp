@@ -46,9 +46,8 @@ std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelI
 // Waits until every backend has a connection, so that the policy decides where a call goes.
 void wait_until_ready(const Runtime& runtime, const std::string& cluster) {
   const std::string label = absl::StrCat("cluster=\"", cluster, "\"");
-  REQUIRE(eventually([&] {
-    return metric(runtime, "signalbox_endpoints", {label, "state=\"ready\""}) == 2.0;
-  }));
+  REQUIRE(eventually(
+      [&] { return metric(runtime, "signalbox_endpoints", {label, "state=\"ready\""}) == 2.0; }));
 }
 
 struct Expected {

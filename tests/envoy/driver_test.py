@@ -12,8 +12,8 @@ import cookies
 import differences
 import health_states
 import states
+from envoy_package import REQUIREMENTS, envoy_program
 from random_routes import random_world
-from virtual_environment import REQUIREMENTS, envoy_program
 
 RUN = Path(__file__).resolve().parents[2] / "run"
 ROWS = [

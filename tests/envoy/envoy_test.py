@@ -14,8 +14,8 @@ import os
 import sys
 from pathlib import Path
 
+from envoy_package import envoy_program, set_up
 from sides import Programs
-from virtual_environment import envoy_program, set_up
 
 PARTS = ("health_states", "cookies", "health_checks", "routes")
 

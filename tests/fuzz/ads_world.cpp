@@ -170,31 +170,28 @@ void AdsWorld::tell_client(const ClientEvent& event) {
 void AdsWorld::run(const AdsSessionEffects& effects) {
   std::vector<AdsBytesWritten> written;
   for (const AdsSessionEffect& effect : effects) {
-    std::visit(Overloaded{
-                   [&](const OpenStream& order) {
-                     model_.opening(now_);
-                     stream_ = order.stream;
-                     opening_ = true;
-                   },
-                   [&](const SendBytes& order) {
-                     take_request(order);
-                     written.push_back({order.stream});
-                   },
-                   [&](const StartTimer& order) {
-                     timers_[{false, order.timer}] = now_ + order.delay;
-                   },
-                   [&](const CancelTimer& order) {
-                     timers_.erase({false, order.timer});
-                     last_cancelled_ = {false, order.timer};
-                   },
-                   [](const CloseStream&) {},  // The model knows by what came.
-                   [](const ReadNext&) {},
-                   [](const ResponseRefused&) {},
-                   [&](const auto& report) {
-                     tell_client(ServerReported{kServer, report});
-                   },
-               },
-               effect);
+    std::visit(
+        Overloaded{
+            [&](const OpenStream& order) {
+              model_.opening(now_);
+              stream_ = order.stream;
+              opening_ = true;
+            },
+            [&](const SendBytes& order) {
+              take_request(order);
+              written.push_back({order.stream});
+            },
+            [&](const StartTimer& order) { timers_[{false, order.timer}] = now_ + order.delay; },
+            [&](const CancelTimer& order) {
+              timers_.erase({false, order.timer});
+              last_cancelled_ = {false, order.timer};
+            },
+            [](const CloseStream&) {},  // The model knows by what came.
+            [](const ReadNext&) {},
+            [](const ResponseRefused&) {},
+            [&](const auto& report) { tell_client(ServerReported{kServer, report}); },
+        },
+        effect);
   }
   for (const AdsBytesWritten& event : written)
     tell_session(event);
@@ -202,23 +199,22 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
 
 void AdsWorld::run(const ClientEffects& effects) {
   for (const ClientEffect& effect : effects) {
-    std::visit(Overloaded{
-                   [&](const AskServer& order) { tell_session(order.subscription); },
-                   [&](const LeaveServer&) {
-                     SIGNALBOX_FUZZ_EXPECT(false, "the only server is not left", "it was");
-                   },
-                   [&](const NotifyWatcher& order) { note(order.watcher, order.what); },
-                   [](const CountUpdates&) {},
-                   [](const CountResources&) {},
-                   [&](const StartTimer& order) {
-                     timers_[{true, order.timer}] = now_ + order.delay;
-                   },
-                   [&](const CancelTimer& order) {
-                     timers_.erase({true, order.timer});
-                     last_cancelled_ = {true, order.timer};
-                   },
-               },
-               effect);
+    std::visit(
+        Overloaded{
+            [&](const AskServer& order) { tell_session(order.subscription); },
+            [&](const LeaveServer&) {
+              SIGNALBOX_FUZZ_EXPECT(false, "the only server is not left", "it was");
+            },
+            [&](const NotifyWatcher& order) { note(order.watcher, order.what); },
+            [](const CountUpdates&) {},
+            [](const CountResources&) {},
+            [&](const StartTimer& order) { timers_[{true, order.timer}] = now_ + order.delay; },
+            [&](const CancelTimer& order) {
+              timers_.erase({true, order.timer});
+              last_cancelled_ = {true, order.timer};
+            },
+        },
+        effect);
   }
 }
 

@@ -90,12 +90,10 @@ class AsyncStream final : public OneAtATime {
  private:
   enum class Step { kStart, kWrite, kRead, kWritesDone, kReadOn, kFinish };
 
-  static constexpr bool kReads = requires(Stream & stream, Incoming* into, void* tag) {
-    stream.Read(into, tag);
-  };
-  static constexpr bool kWrites = requires(Stream & stream, const Outgoing& message, void* tag) {
-    stream.Write(message, tag);
-  };
+  static constexpr bool kReads =
+      requires(Stream& stream, Incoming* into, void* tag) { stream.Read(into, tag); };
+  static constexpr bool kWrites =
+      requires(Stream& stream, const Outgoing& message, void* tag) { stream.Write(message, tag); };
 
   void next(bool ok) {
     if (!ok) return finish();

@@ -334,9 +334,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           [&](UpdateChild& it) { post(child_id(it.child), std::move(it.update)); },
           [&](StopChild& it) { stop(*node.children.at(it.child)); },
           [&](ExitIdleChild& it) { post(child_id(it.child), IdleExitRequested{}); },
-          [&](StartTimer& it) {
-            timers_.emplace(now_ + it.delay, Timer{node.id, it.timer});
-          },
+          [&](StartTimer& it) { timers_.emplace(now_ + it.delay, Timer{node.id, it.timer}); },
           [&](CancelTimer& it) {
             std::erase_if(timers_, [&](const auto& entry) {
               const Timer& timer = entry.second;

@@ -3,7 +3,7 @@
 """clang-tidy on the named sources, as many at a time as there are cores. One that passed before is skipped as long as
 all that the compiler sees of it is the same: its preprocessed text with comments, its flags, the checks, the tool.
 
-  clang_tidy.py --root CHECKOUT --database build/debug/compile_commands.json FILE…
+  clang_tidy.py --root CHECKOUT --database build/debug/compile_commands.json [--tool CLANG-TIDY] FILE…
 """
 
 import argparse
@@ -17,7 +17,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOOL = "clang-tidy-14"
 # GCC's precompiled headers are nothing that clang can read.
 PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
 # The launcher before the compiler: ccache, with what it is told.
@@ -52,6 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--database", type=Path, required=True)
+    parser.add_argument("--tool", default="clang-tidy")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     root = options.root.resolve()
@@ -60,7 +60,7 @@ def main() -> int:
     passed.mkdir(parents=True, exist_ok=True)
     commands = read_commands(options.database, root)
     (folder / "compile_commands.json").write_text(json.dumps(list(commands.values())), encoding="utf-8")
-    version = subprocess.run([TOOL, "--version"], stdout=subprocess.PIPE, check=True).stdout
+    version = subprocess.run([options.tool, "--version"], stdout=subprocess.PIPE, check=True).stdout
     checks = version + (root / ".clang-tidy").read_bytes()
 
     def check(name: str) -> str:
@@ -71,7 +71,7 @@ def main() -> int:
         if key and (passed / key).exists():
             return "kept"
         answer = subprocess.run(
-            [TOOL, "-p", str(folder), "--quiet", "--extra-arg=-Wno-unknown-warning-option", name], cwd=root,
+            [options.tool, "-p", str(folder), "--quiet", "--extra-arg=-Wno-unknown-warning-option", name], cwd=root,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if answer.returncode != 0:
             return answer.stdout or answer.stderr

@@ -4,6 +4,7 @@
 write down how they were called; the checkout is a copy whose path holds a space."""
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -42,7 +43,13 @@ class RunTest(unittest.TestCase):
         self.here = Path(folder.name).resolve()
         self.checkout = self.here / "check out"
         (self.checkout / "conf").mkdir(parents=True)
-        shutil.copy(CHECKOUT / "run", self.checkout / "run")
+        self.release_file = self.here / "os-release"
+        self.release_file.write_text('VERSION_ID="12"\n', encoding="utf-8")
+        door = (CHECKOUT / "run").read_text(encoding="utf-8")
+        self.assertIn("/etc/os-release", door)
+        (self.checkout / "run").write_text(door.replace("/etc/os-release", shlex.quote(str(self.release_file))),
+                                           encoding="utf-8")
+        (self.checkout / "run").chmod(0o755)
         shutil.copy(CHECKOUT / "conf" / "packages.txt", self.checkout / "conf" / "packages.txt")
         for name, body in FAKES.items():
             script(self.here / "bin" / name, body)
@@ -175,7 +182,23 @@ class RunTest(unittest.TestCase):
             f"python3|in {self.elsewhere}|{self.checkout}/tests/fuzz/fuzz.py|60|ads",
         ])
         self.assertEqual(len(self.run_it("fuzz", "x", BENCH_STATUS="2")[2]), 1)
-        self.assertNotIn("clang-14", " ".join(self.run_it("test", ABSENT="clang-14")[2]))
+        self.assertNotIn("clang", " ".join(self.run_it("test", ABSENT="clang")[2]))
+
+    def test_a_package_has_the_name_of_the_release(self) -> None:
+        for release, name in [('"12"', "libclang-rt-14-dev"), ('"13"', "libclang-rt-19-dev"),
+                              ('"24.04"', "libclang-rt-14-dev")]:
+            with self.subTest(release):
+                self.release_file.write_text(f"VERSION_ID={release}\n", encoding="utf-8")
+                _, _, notes = self.run_it("fuzz", "60", ABSENT="libclang-rt-14-dev libclang-rt-19-dev")
+                self.assertEqual(notes[1], f"apt-get|install|-y|--no-install-recommends|{name}")
+
+    def test_check_makes_its_clang_tools_first_and_refuses_without_them(self) -> None:
+        subprocess.run(["git", "init", "-q", self.checkout], check=True)
+        status, said, notes = self.run_it("check", BENCH_STATUS="2")
+        self.assertEqual((status, notes), (2, [
+            f"python3|in {self.elsewhere}|-B|{self.checkout}/conf/virtual_environment.py|{self.checkout}/build/clang|"
+            f"{self.checkout}/conf/clang/requirements.txt"]))
+        self.assertIn("SIGNALBOX_SKIP_SETUP=1 ./run check", said)
 
     def test_the_sanitizers_have_builds_of_their_own(self) -> None:
         stress = f"signalbox_stress|in {self.elsewhere}|--seconds|60|--slack-seconds|60"

@@ -63,7 +63,7 @@ bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
 }
 
 const KnownFilter* find_filter(absl::string_view type,
-                               absl::string_view KnownFilter::*type_of,
+                               absl::string_view KnownFilter::* type_of,
                                const ParseOptions& options) {
   for (const KnownFilter& known : kKnownFilters) {
     if (known.*type_of == type && runtime_has(known, options)) return &known;

@@ -203,7 +203,7 @@ class Shells {
         const auto known = in_parts->find(bytes);
         return
             [whole = decode(bytes), left = known == in_parts->end() ? 1 : known->second]() mutable
-            -> std::optional<absl::StatusOr<xds::DecodedResponse>> {
+                -> std::optional<absl::StatusOr<xds::DecodedResponse>> {
               if (--left > 0) return std::nullopt;
               return whole();
             };

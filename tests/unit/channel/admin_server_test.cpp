@@ -116,7 +116,7 @@ class OneAnswer {
 };
 
 mode_t mode_of(const std::string& path) {
-  struct stat file {};
+  struct stat file{};
 
   REQUIRE(::lstat(path.c_str(), &file) == 0);
   return file.st_mode;

@@ -264,10 +264,7 @@ TEST_CASE("child_set: whatever of its endpoints changed, a child hears of it",
   };
 
   const auto row = GENERATE(values<Row>({
-      {"a drop",
-       [](Endpoints& endpoints) {
-         endpoints.drops = {{"all", 1}};
-       }},
+      {"a drop", [](Endpoints& endpoints) { endpoints.drops = {{"all", 1}}; }},
       {"how far a priority may shrink",
        [](Endpoints& endpoints) { endpoints.overprovisioning_percent = 100; }},
       {"what health counts",

@@ -253,7 +253,9 @@ TEST_CASE_METHOD(ExplainFixture,
   CHECK(backend->use_counter().sum() == 0);
   CHECK(tracker.calls == 0);
   CHECK(asks.asks.empty());
-  { const lb::Pick pick = router.pick({"/a"}); }
+  {
+    const lb::Pick pick = router.pick({"/a"});
+  }
   CHECK(counts_of(ref("a")) != before);
   CHECK(tracker.calls == 2);
   CHECK(asks.asks.size() == 1);

@@ -157,7 +157,9 @@ TEST_CASE_METHOD(FilteredRouter,
                  "[lb][router][A33]") {
   const auto hold = std::make_shared<int>(0);
   publish_filters({[&](FilterCall& at) { at.delay(1s, hold); }});
-  { const Pick pick = router.pick(call); }
+  {
+    const Pick pick = router.pick(call);
+  }
   CHECK(hold.use_count() == 1);
   CHECK_FALSE(ref("a").in_use());
 }

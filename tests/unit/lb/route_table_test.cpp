@@ -65,12 +65,10 @@ rc::Gen<decltype(HeaderMatcher::matcher)> any_value_matcher() {
       rc::gen::map(
           any_matcher({Kind::kExact, Kind::kPrefix, Kind::kSuffix, Kind::kContains, Kind::kRegex}),
           [](const TextMatcher& text) { return Matcher(text); }),
-      rc::gen::apply(
-          [](std::int64_t start, std::int64_t size) {
-            return Matcher(IntegerRange{start, start + size});
-          },
-          rc::gen::inRange<std::int64_t>(-2, 3),
-          rc::gen::inRange<std::int64_t>(0, 4)),
+      rc::gen::apply([](std::int64_t start,
+                        std::int64_t size) { return Matcher(IntegerRange{start, start + size}); },
+                     rc::gen::inRange<std::int64_t>(-2, 3),
+                     rc::gen::inRange<std::int64_t>(0, 4)),
       rc::gen::map(rc::gen::arbitrary<bool>(),
                    [](bool present) { return Matcher(PresenceMatcher{present}); }));
 }

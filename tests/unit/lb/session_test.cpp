@@ -498,8 +498,12 @@ TEST_CASE("session: a cookie that one process made is accepted by another",
 TEST_CASE_METHOD(TwoBackends,
                  "session: nothing of one call is seen by the next that has its memory",
                  "[lb][session]") {
-  { const Pick pick = call("s=" + base64("10.0.0.9:80;b")); }
-  { const Pick pick = call("s=!"); }
+  {
+    const Pick pick = call("s=" + base64("10.0.0.9:80;b"));
+  }
+  {
+    const Pick pick = call("s=!");
+  }
   {
     Pick pick = call("");
     pick.end(0);

@@ -38,7 +38,9 @@ TEST_CASE("call_tracker: a call that says nothing has never reached its endpoint
   const Witness witness;
   TrackerList named;
   named.add(witness);
-  { const Tracking tracking(named); }
+  {
+    const Tracking tracking(named);
+  }
   CHECK(witness.codes == std::vector<int>{-1});
 }
 

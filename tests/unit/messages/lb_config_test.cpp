@@ -38,15 +38,9 @@ std::vector<std::function<LbConfigPtr()>> makers() {
       [] { return make_lb_config(WrrLocalityConfig{pick_first(true)}); },
       [] { return make_lb_config(WrrLocalityConfig{nullptr}); },
       [] { return make_lb_config(RingHashConfig{}); },
-      [] {
-        return make_lb_config(RingHashConfig{1, 8'388'608});
-      },
-      [] {
-        return make_lb_config(RingHashConfig{1, 2});
-      },
-      [] {
-        return make_lb_config(RingHashConfig{1, 2, "session"});
-      },
+      [] { return make_lb_config(RingHashConfig{1, 8'388'608}); },
+      [] { return make_lb_config(RingHashConfig{1, 2}); },
+      [] { return make_lb_config(RingHashConfig{1, 2, "session"}); },
       [] { return make_lb_config(LeastRequestConfig{2}); },
       [] { return make_lb_config(LeastRequestConfig{3}); },
       [] {
@@ -81,9 +75,7 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         config.children[ChildName("p0")].ignore_reresolution_requests = false;
         return make_lb_config(config);
       },
-      [=] {
-        return make_lb_config(OverrideHostConfig{cluster, round_robin()});
-      },
+      [=] { return make_lb_config(OverrideHostConfig{cluster, round_robin()}); },
       [=] {
         return make_lb_config(OverrideHostConfig{cluster, round_robin(), std::chrono::minutes(1)});
       },
@@ -92,30 +84,18 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         config.sessions = true;
         return make_lb_config(config);
       },
-      [=] {
-        return make_lb_config(ClusterImplConfig{cluster, round_robin()});
-      },
-      [] {
-        return make_lb_config(ClusterImplConfig{ClusterName("stock"), round_robin()});
-      },
-      [=] {
-        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "service"});
-      },
-      [=] {
-        return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 2});
-      },
+      [=] { return make_lb_config(ClusterImplConfig{cluster, round_robin()}); },
+      [] { return make_lb_config(ClusterImplConfig{ClusterName("stock"), round_robin()}); },
+      [=] { return make_lb_config(ClusterImplConfig{cluster, round_robin(), "service"}); },
+      [=] { return make_lb_config(ClusterImplConfig{cluster, round_robin(), "", 2}); },
       [=] {
         return make_lb_config(
             ClusterImplConfig{cluster, round_robin(), "", 1024, ClusterName("aggregate")});
       },
-      [=] {
-        return make_lb_config(ClusterImplConfig{cluster, pick_first(false)});
-      },
+      [=] { return make_lb_config(ClusterImplConfig{cluster, pick_first(false)}); },
       [] { return make_lb_config(OutlierDetectionConfig{round_robin()}); },
       [] { return make_lb_config(OutlierDetectionConfig{pick_first(false)}); },
-      [=] {
-        return make_lb_config(OutlierDetectionConfig{round_robin(), cluster});
-      },
+      [=] { return make_lb_config(OutlierDetectionConfig{round_robin(), cluster}); },
       [=] {
         return make_lb_config(OutlierDetectionConfig{round_robin(), cluster, OutlierDetection{}});
       },
@@ -136,12 +116,8 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         config.children[cluster] = {make_lb_config(CdsConfig{cluster}), true};
         return make_lb_config(config);
       },
-      [] {
-        return make_lb_config(CustomConfig{"nearest", "{}"});
-      },
-      [] {
-        return make_lb_config(CustomConfig{"nearest", "{\"k\":1}"});
-      },
+      [] { return make_lb_config(CustomConfig{"nearest", "{}"}); },
+      [] { return make_lb_config(CustomConfig{"nearest", "{\"k\":1}"}); },
   };
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
           "[xds][parse][limits]") {
   struct Row {
     const char* limit;
-    std::size_t Limits::*member;
+    std::size_t Limits::* member;
     std::size_t most;
     std::function<ReceivedResource(std::size_t size, const Limits& limits)> parse;
   };

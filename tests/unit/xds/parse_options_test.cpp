@@ -24,7 +24,7 @@ TEST_CASE("parse options: each variable has one value that changes something",
           "[xds][parse][A55-40][D11]") {
   struct Row {
     const char* variable;
-    bool ParseOptions::*option;
+    bool ParseOptions::* option;
     bool usual;
     const char* changing;
     const char* other;
