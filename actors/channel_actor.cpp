@@ -178,7 +178,7 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
                                                     std::shared_ptr<const ChannelPort> port,
                                                     XdsClientActor client) {
   ChannelState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
+  protocol::record_orderly_exit(self, state.orderly);
   state.client = std::move(client);
   state.open(self, std::move(environment), std::move(port));
   state.launch_watcher();

@@ -52,10 +52,10 @@ class ChildPolicies {
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
-  /// Stops every child as if it had died, because the map that they share has died. Their last
-  /// pickers stay in use. No child is restarted before serve().
+  /// Stops every child as if it had died, because the subchannel map that they share has died.
+  /// Their last pickers stay in use. No child is restarted before serve() hands over the next map.
   void suspend_all();
-  /// Starts the children without an actor and without a pending restart, as their ReplayLog says.
+  /// Starts each child that has neither an actor nor a pending restart, and replays its ReplayLog.
   void resume_all();
 
   /// The child itself has processed `generation`, even if its own children have not: the

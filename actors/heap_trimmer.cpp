@@ -11,7 +11,7 @@
 
 namespace signalbox::actors {
 
-void TrimPlan::note_many(Instant now) {
+void TrimPlan::record_many(Instant now) {
   done_ = 0;
   const Instant first = now + kPauses.front();
   const Instant planned = last_ ? std::max(first, *last_ + kLeastPause) : first;
@@ -19,7 +19,7 @@ void TrimPlan::note_many(Instant now) {
   next_ = next_ ? std::min(*next_, planned) : planned;
 }
 
-void TrimPlan::note_trim(Instant now) {
+void TrimPlan::record_trim(Instant now) {
   last_ = now;
   next_ = std::nullopt;
   if (++done_ < kPauses.size()) next_ = now + kPauses.at(done_);
@@ -36,12 +36,12 @@ HeapTrimmer::~HeapTrimmer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void HeapTrimmer::note_end() {
+void HeapTrimmer::record_end() {
   const std::uint64_t ended = ended_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ended % TrimPlan::kMany != 0) return;
   const std::lock_guard lock(mutex_);
   if (is_stopping_) return;
-  plan_.note_many(std::chrono::steady_clock::now());
+  plan_.record_many(std::chrono::steady_clock::now());
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   changed_.notify_all();
 }
@@ -58,7 +58,7 @@ void HeapTrimmer::run() {
       lock.unlock();
       trim_();
       lock.lock();
-      plan_.note_trim(std::chrono::steady_clock::now());
+      plan_.record_trim(std::chrono::steady_clock::now());
     }
   }
 }

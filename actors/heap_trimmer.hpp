@@ -2,7 +2,7 @@
 //
 // HeapTrimmer — returns freed memory to the system after thousands of subchannels have ended.
 //
-//   subchannel actor ends ─▶ note_end() ─▶ [TrimPlan] ─▶ a thread of its own ─▶ malloc_trim
+//   subchannel actor ends ─▶ record_end() ─▶ [TrimPlan] ─▶ a thread of its own ─▶ malloc_trim
 //
 // A failing subchannel costs several kB while it connects, in the arenas of several threads. glibc
 // keeps freed memory there: after 100,000 refused endpoints the process would hold hundreds of
@@ -12,7 +12,7 @@
 //   H1  Fewer than TrimPlan::kMany ends since the last plan trim nothing.
 //   H2  A plan has TrimPlan::kPauses.size() trims, and two trims are never closer than
 //       TrimPlan::kLeastPause: some memory is freed late, such as gRPC's after its back-off.
-//   H3  note_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
+//   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
 //   H4  After the first trim, glibc keeps at most kMostAtTop bytes free at the end of an arena in
 //       which blocks are freed.
@@ -46,10 +46,10 @@ class TrimPlan {
   static constexpr std::chrono::seconds kLeastPause{5};
 
   /// kMany subchannels have ended. The plan starts from the beginning.
-  void note_many(Instant now);
+  void record_many(Instant now);
 
   /// A due trim has ended.
-  void note_trim(Instant now);
+  void record_trim(Instant now);
 
   /// nullopt: no trim before kMany subchannels have ended.
   std::optional<Instant> next_trim() const { return next_; }
@@ -70,7 +70,7 @@ class HeapTrimmer {
   HeapTrimmer& operator=(const HeapTrimmer&) = delete;
 
   /// A subchannel has ended. Thread-safe.
-  void note_end();
+  void record_end();
 
   /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().
   static constexpr int kMostAtTop = 1 << 20;

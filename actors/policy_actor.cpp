@@ -288,8 +288,8 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
                                                   EnvironmentPtr environment,
                                                   PolicyBirth birth) {
   PolicyState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
-  protocol::note_exception(
+  protocol::record_orderly_exit(self, state.orderly);
+  protocol::report_exception(
       self, [log = environment->log, who = described(birth)](const std::string& what) {
         if (log) log(absl::StrCat(who, " died: ", what));
       });

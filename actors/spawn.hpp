@@ -63,8 +63,8 @@ struct PolicyBirth {
   protocol::SubchannelMapActor subchannels;  ///< Null above a leaf cluster's cds.
 };
 
-/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and the subchannel map
-/// if the policy serves one.
+/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and at
+/// the root of a leaf cluster its subchannel map.
 protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);
@@ -74,8 +74,8 @@ protocol::PolicyActor spawn_policy(caf::actor_system& system,
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment);
 
-/// One per subchannel map that keeps sessions: the times at which the map looks for unused
-/// connections.
+/// One per subchannel map with session affinity: a timer that has the map look for connections that
+/// no session uses any more.
 protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      protocol::SubchannelMapActor map);

@@ -25,7 +25,7 @@ struct SubchannelState {
     if (!environment) return;
     environment->instruments->add_subchannels(state, -1);
     if (state == ConnectivityState::kReady) environment->instruments->add_connections(cluster, -1);
-    if (environment->trimmer != nullptr) environment->trimmer->note_end();
+    if (environment->trimmer != nullptr) environment->trimmer->record_end();
   }
 
   static constexpr const char* name = "signalbox.subchannel";

@@ -322,7 +322,7 @@ void MapState::restart_due(const RestartDue& event) {
 protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
                                                       EnvironmentPtr environment) {
   MapState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
+  protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
   state.handled = state.environment->instruments->actor_messages("subchannel_map");

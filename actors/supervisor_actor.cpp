@@ -141,7 +141,7 @@ void SupervisorState::dump(const DumpRequested& order) {
 protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self self,
                                                           EnvironmentPtr environment) {
   SupervisorState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
+  protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
   state.launch_client();

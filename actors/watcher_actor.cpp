@@ -46,10 +46,10 @@ struct WatcherState {
   void feed(Event event) {
     handled->add(0, 1);
     run(core->step(DependencyEvent{std::move(event)}, protocol::now_of(self)));
-    note_awaited();
+    publish_awaited();
   }
 
-  void note_awaited();
+  void publish_awaited();
 
   void run(DependencyEffects effects) {
     WatchesChanged changed{self->id(), {}};
@@ -146,7 +146,7 @@ std::string awaited_text(const DnsName& name, const xds::ClientOptions& /*client
   return absl::StrCat("the addresses of ", name.str(), ", which DNS has not answered");
 }
 
-void WatcherState::note_awaited() {
+void WatcherState::publish_awaited() {
   const auto now = core->awaited();
   if (now == awaited) return;
   awaited = now;
@@ -162,7 +162,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
                                                     XdsClientActor client,
                                                     protocol::ConfigListener listener) {
   WatcherState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
+  protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
   state.handled = state.environment->instruments->actor_messages("xds_watcher");
@@ -178,7 +178,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   state.port = std::move(port);
   state.core.emplace(std::move(options));
   state.run(state.core->start());
-  state.note_awaited();
+  state.publish_awaited();
   return {
       [&state](ResourcesChanged& event) {
         if (protocol::sent_by(state.self, state.client)) state.feed(std::move(event));

@@ -117,22 +117,22 @@ struct XdsClientState {
       return protocol::sent_by(self, entry.second.stream);
     });
     if (from == servers.end()) return;
-    note_connected(from->first, what);
+    record_connected(from->first, what);
     feed(ServerReported{from->first, std::move(what)});
   }
 
   // The gauge is set here and not by the streams. Reports of a stream that was left are dropped, so
   // the series of its server does not come back.
-  void note_connected(ServerId id, const ServerStatusChanged& changed) {
+  void record_connected(ServerId id, const ServerStatusChanged& changed) {
     environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
   }
 
   // A session reports only changes. A new session reports no change for a server that is well.
-  void note_connected(ServerId id, const ResourcesReceived& /*received*/) {
+  void record_connected(ServerId id, const ResourcesReceived& /*received*/) {
     environment->instruments->set_xds_connected(name_of(id), true);
   }
 
-  void note_connected(ServerId /*id*/, const SubscriptionSent& /*sent*/) {}
+  void record_connected(ServerId /*id*/, const SubscriptionSent& /*sent*/) {}
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -207,7 +207,7 @@ void XdsClientState::meet(WatcherId watcher) {
 protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self self,
                                                          EnvironmentPtr environment) {
   XdsClientState& state = self->state;
-  protocol::note_orderly_exit(self, state.orderly);
+  protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
   state.handled = state.environment->instruments->actor_messages("xds_client");

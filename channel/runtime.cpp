@@ -105,7 +105,7 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
         absl::StrCat("xDS server ",
                      server.server_uri,
                      ": channel_creds are \"insecure\": configuration crosses the network in "
-                     "plaintext, and anybody on the way can change it"));
+                     "plaintext, and every hop on the way can change it"));
   }
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;

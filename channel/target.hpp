@@ -38,7 +38,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// target adds. Call it once, before the target is shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
-  /// The link is cut: every waiting and every later call fails with `why`.
+  /// Ends the target: every waiting call and every later call fails with `why`.
   void close(const absl::Status& why, actors::Reclaimer& reclaimer);
 
   lb::Router router() const { return lb::Router(cell_, names_, sessions_); }

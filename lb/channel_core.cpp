@@ -25,7 +25,7 @@ ChannelCore::ChannelCore(MakeRef make_ref,
   refs_ = *last.clusters;
   for (const auto& [name, ref] : refs_)
     kept_[name] = {ref, last.sequence};
-  note_refs();
+  record_refs();
 }
 
 ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant /*now*/) {
@@ -48,7 +48,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
     if (added) kept->second.ref = make_ref_(name);
     refs_[name] = kept->second.ref;
   }
-  note_refs();
+  record_refs();
   next.selector = make_config_selector(*xds_, refs_, channel_id_, faults_);
   begin(std::move(next));
 }
@@ -56,8 +56,8 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // The clusters stay until their calls have ended; new calls fail at once.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // The failure says it all. Calls that have their route fail with another text, which names the
-  // node.
+  // The failure's text has what the notes say. Only the node ID is kept, for the errors of calls
+  // that have a route already.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
   Routes next;
@@ -65,7 +65,7 @@ void ChannelCore::handle(const XdsConfigLost& event) {
   begin(std::move(next));
 }
 
-void ChannelCore::note_refs() {
+void ChannelCore::record_refs() {
   published_refs_ = std::make_shared<const ClusterRefs>(refs_);
 }
 
@@ -163,7 +163,7 @@ void ChannelCore::publish() {
   snapshot.clusters = published_refs_;
   snapshot.notes = notes_;
   snapshot.sequence = ++sequence_;
-  snapshot.note_sessions();
+  snapshot.record_sessions();
   const ConnectivityState state =
       current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
@@ -214,7 +214,7 @@ void ChannelCore::drop_unreferenced() {
     effects_.emplace_back(StartTimer{TimerId{"scan", ++scan_timer_}, kScanInterval});
   }
   if (going.empty()) return;
-  note_refs();
+  record_refs();
   std::set<ClusterName> left;
   for (const auto& [name, unused] : kept_)
     left.insert(name);

@@ -83,7 +83,7 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// A copyable form of the snapshot that is to be published.
+/// The snapshot to publish, and the channel's state with it.
 struct PublishSnapshot {
   Snapshot snapshot;
   ConnectivityState state = ConnectivityState::kIdle;
@@ -142,7 +142,7 @@ class ChannelCore {
   void handle(const IdleExitRequested& event);
   void handle(const RebuildDue& event);
 
-  void note_refs();
+  void record_refs();
   void begin(Routes next);
   void publish_soon();
   void refer();

@@ -91,7 +91,7 @@ class ChildSet {
   const Child* hear(const ChildAskedReresolution& event);
 
   /// For the events that a composite has no rule of its own for. What children have applied, and
-  /// that one died, is noted; a child's request to resolve names again goes on upwards (A37-33).
+  /// that one died, is recorded; a child's request to resolve names again goes on upwards (A37-33).
   void hear_other(const LbEvent& event, LbEffects& effects);
 
   /// Asks the child, and the policy that is to replace it, to leave IDLE.

@@ -11,7 +11,8 @@
 
 namespace signalbox::lb {
 
-/// Precondition: `update` was sent to a policy of this kind. Parents see to that (ChildSet, C4).
+/// Precondition: `update` was sent to a policy of this kind. ChildSet makes a child anew when the
+/// kind changes (its rule C4).
 template <typename Config>
 const Config& config_of(const ConfigUpdated& update) {
   const Config* config =

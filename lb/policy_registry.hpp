@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // policy_registry — makes the policy for a configuration: one row per composite, and one
-// include per leaf, whose header has make_leaf for its configuration.
+// include per leaf: its header has make_leaf for its configuration.
 
 #pragma once
 

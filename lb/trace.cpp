@@ -10,9 +10,9 @@
 namespace signalbox::lb {
 namespace {
 
-class ToldPicker final : public Picker {
+class ExplainedPicker final : public Picker {
  public:
-  ToldPicker(PickerPtr picker, PickNotePtr note)
+  ExplainedPicker(PickerPtr picker, PickNotePtr note)
       : picker_(std::move(picker)), note_(std::move(note)) {}
 
   PickResult pick(const PickArgs& args) const override { return picker_->pick(args); }
@@ -31,11 +31,11 @@ class ToldPicker final : public Picker {
   PickNotePtr note_;
 };
 
-// Null: the picker is no ToldPicker.
-const ToldPicker* told_picker(const PickerPtr& picker) {
+// Null: the picker is no ExplainedPicker.
+const ExplainedPicker* explained_picker(const PickerPtr& picker) {
   const Picker* const any = picker.get();
-  if (any == nullptr || typeid(*any) != typeid(ToldPicker)) return nullptr;
-  return static_cast<const ToldPicker*>(any);
+  if (any == nullptr || typeid(*any) != typeid(ExplainedPicker)) return nullptr;
+  return static_cast<const ExplainedPicker*>(any);
 }
 
 }  // namespace
@@ -64,21 +64,21 @@ TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::s
           turns_of(to)};
 }
 
-PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note) {
-  return std::make_shared<const ToldPicker>(std::move(picker), std::move(note));
+PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note) {
+  return std::make_shared<const ExplainedPicker>(std::move(picker), std::move(note));
 }
 
 const Picker* picked(const PickerPtr& picker) {
   const PickerPtr* asked = &picker;
-  while (const ToldPicker* const told = told_picker(*asked))
-    asked = &told->inner();
+  while (const ExplainedPicker* const explained = explained_picker(*asked))
+    asked = &explained->inner();
   return asked->get();
 }
 
-PickerPtr told_as(const PickerPtr& told, PickerPtr picker) {
-  const ToldPicker* const outer = told_picker(told);
+PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker) {
+  const ExplainedPicker* const outer = explained_picker(explained);
   if (outer == nullptr) return picker;
-  return make_told_picker(told_as(outer->inner(), std::move(picker)), outer->note());
+  return make_explained_picker(explained_as(outer->inner(), std::move(picker)), outer->note());
 }
 
 std::string shown(Duration duration) {

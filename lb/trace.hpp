@@ -17,7 +17,7 @@
 //
 // A policy may know more of its choice than its picker needs (failed priorities, for example). That
 // knowledge is in a PickNote beside the picker. pick() never passes the note: see
-// make_told_picker().
+// make_explained_picker().
 
 #pragma once
 
@@ -122,16 +122,16 @@ using PickNotePtr = std::shared_ptr<const PickNote>;
 
 /// As `picker`, but its explanation begins with the note. The note costs picks nothing when the
 /// holder of the picker asks picked() instead.
-PickerPtr make_told_picker(PickerPtr picker, PickNotePtr note);
+PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 
-/// The picker inside all told pickers; it answers pick() just as `picker` does. Lives as long as
-/// `picker`.
+/// The picker inside all explained pickers; it answers pick() just as `picker` does. Lives as long
+/// as `picker`.
 const Picker* picked(const PickerPtr& picker);
 
-/// `picker`, with the notes around `told`, if there are any.
-PickerPtr told_as(const PickerPtr& told, PickerPtr picker);
+/// `picker`, with the notes around `explained`, if there are any.
+PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker);
 
-/// A child's picker as its parents keep it. Picks bypass the told pickers.
+/// A child's picker as its parents keep it. Picks bypass the explained pickers.
 class ChildPicker {
  public:
   ChildPicker() = default;

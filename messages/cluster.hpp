@@ -53,8 +53,8 @@ struct Cluster {
   ClusterName name;
   std::variant<EdsDiscovery, DnsDiscovery, AggregateDiscovery> discovery;
   /// The policy under each EDS priority: wrr_locality{round_robin} and the like. Null in an
-  /// aggregate, whose own lb_policy is ignored (A75-6, A75-7) unless the parser was told to keep
-  /// it for the leaves (A75-8).
+  /// aggregate: its own lb_policy is ignored (A75-6, A75-7), unless the parser keeps it for the
+  /// leaves (A75-8).
   LbConfigPtr lb_policy;
   /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
   /// failover window, so that the window decides when the next priority is tried.

@@ -4,7 +4,7 @@
 //
 //   struct WrrLocalityConfig { Deep<LbConfig> child; … operator==(…) = default; };
 //
-// A struct whose pointers are Deep has a comparison that the compiler writes. Null equals only
+// The compiler writes the comparison of a struct with Deep pointers. Null equals only
 // null. A Deep and a std::shared_ptr convert into each other.
 
 #pragma once

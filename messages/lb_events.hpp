@@ -120,7 +120,7 @@ struct TimerFired {
   TimerId timer;
 };
 
-/// A pick told its ask to the policy that built the picker.
+/// A pick sent its ask to the policy that built the picker.
 struct PickAsked {
   PickAsk ask;
 };

@@ -16,8 +16,8 @@
 namespace signalbox {
 
 /// The priority that carries the cluster's calls now; -1: none. Each tree that leads to the cluster
-/// has a policy of its own for this decision. The policy's shell fills in `before`, which it told
-/// last.
+/// has a policy of its own for this decision. The policy's shell fills in `before`, which it
+/// reported last.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -38,7 +38,7 @@ struct FailedOver {
   friend bool operator==(const FailedOver&, const FailedOver&) = default;
 };
 
-/// How long the cluster had no usable priority. Told when a priority is usable again.
+/// How long the cluster had no usable priority. Reported when a priority is usable again.
 struct FailoverEnded {
   ClusterName cluster;
   Duration duration{};
@@ -64,7 +64,7 @@ using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};
-  EndpointCounts before{};  ///< The counts that the map told last.
+  EndpointCounts before{};  ///< The counts that the map reported last.
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };
@@ -118,7 +118,7 @@ struct CircuitBreakerSet {
 struct SessionsHeld {
   ClusterName cluster;
   std::int64_t held = 0;
-  std::int64_t before = 0;  ///< The number that the map told last.
+  std::int64_t before = 0;  ///< The number that the map reported last.
 
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };

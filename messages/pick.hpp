@@ -202,9 +202,9 @@ struct PickResult {
   const LeafCalls* leaf = nullptr;
 };
 
-/// One decision of a pick, in words for people.
+/// One decision of a pick, as text for people.
 struct PickStep {
-  std::string room;      ///< The part that decided: "route", "cluster_impl", "round_robin", …
+  std::string part;      ///< The part that decided: "route", "cluster_impl", "round_robin", …
   std::string decision;  ///< "cluster orders", "not dropped", …
   std::string reason;    ///< May be empty.
   std::string source;    ///< The origin of the setting: "RDS orders-routes"; may be empty.
@@ -227,7 +227,7 @@ class Picker {
   /// Lives as long as the picker. Null: the picker knows no hosts of sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
-  /// The answer of pick(), told step by step; may allocate. An explained pick leaves no marks and
+  /// The answer of pick(), step by step; may allocate. An explained pick leaves no marks and
   /// tells no asks.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);

@@ -10,24 +10,24 @@
 namespace signalbox::metrics {
 namespace {
 
-// --- words ----------------------------------------------------------------
+// --- labels ---------------------------------------------------------------
 
 constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
-constexpr std::array<absl::string_view, kRetryResults> kRetryWords{
+constexpr std::array<absl::string_view, kRetryResults> kRetryLabels{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
 // In the order of AffinityResult. Calls without a session are not exported.
-constexpr std::array<absl::string_view, kAffinityResults> kAffinityWords{"",
-                                                                         "new",
-                                                                         "hit",
-                                                                         "hit_draining",
-                                                                         "queued",
-                                                                         "created",
-                                                                         "fallback_unknown_host",
-                                                                         "fallback_unhealthy",
-                                                                         "fallback_bad_cookie",
-                                                                         "fallback_cluster"};
-constexpr std::array<absl::string_view, kCookieSets> kCookieWords{"new", "moved"};
+constexpr std::array<absl::string_view, kAffinityResults> kAffinityLabels{"",
+                                                                          "new",
+                                                                          "hit",
+                                                                          "hit_draining",
+                                                                          "queued",
+                                                                          "created",
+                                                                          "fallback_unknown_host",
+                                                                          "fallback_unhealthy",
+                                                                          "fallback_bad_cookie",
+                                                                          "fallback_cluster"};
+constexpr std::array<absl::string_view, kCookieSets> kCookieLabels{"new", "moved"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
     "ready", "connecting", "idle", "transient_failure", "draining", "ejected", "unhealthy"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
@@ -58,8 +58,8 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "UNAUTHENTICATED"};
 
 template <typename Enum, std::size_t N>
-std::string word(const std::array<absl::string_view, N>& words, Enum value) {
-  return std::string(words[static_cast<std::size_t>(value)]);
+std::string label_of(const std::array<absl::string_view, N>& labels, Enum value) {
+  return std::string(labels[static_cast<std::size_t>(value)]);
 }
 
 // --- outliers -------------------------------------------------------------
@@ -68,9 +68,9 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
   const bool enforced = seen.outcome == DetectionOutcome::kEjected;
   series.add(Metric::kOutlierEjections,
              {seen.cluster.str(),
-              word(kMethods, seen.method),
+              label_of(kMethods, seen.method),
               enforced ? "true" : "false",
-              enforced ? std::string() : word(kOutcomes, seen.outcome)},
+              enforced ? std::string() : label_of(kOutcomes, seen.outcome)},
              static_cast<double>(seen.endpoints));
 }
 
@@ -169,7 +169,7 @@ struct ClusterFamilies {
       // Most clusters have no retry policy.
       if (sum.retries[result] == 0) continue;
       retries.series.push_back(
-          one({cluster, std::string(kRetryWords[result]), aggregate}, sum.retries[result]));
+          one({cluster, std::string(kRetryLabels[result]), aggregate}, sum.retries[result]));
     }
     if (sum.has_sessions()) add_sessions(cluster, aggregate, sum);
   }
@@ -181,11 +181,11 @@ struct ClusterFamilies {
                     const CallCounts& sum) {
     for (std::size_t result = 1; result < kAffinityResults; ++result) {
       affinity.series.push_back(
-          one({cluster, std::string(kAffinityWords[result]), aggregate}, sum.affinity[result]));
+          one({cluster, std::string(kAffinityLabels[result]), aggregate}, sum.affinity[result]));
     }
     for (std::size_t reason = 0; reason < kCookieSets; ++reason) {
       cookies.series.push_back(
-          one({cluster, std::string(kCookieWords[reason]), aggregate}, sum.cookies[reason]));
+          one({cluster, std::string(kCookieLabels[reason]), aggregate}, sum.cookies[reason]));
     }
   }
 };
@@ -227,8 +227,8 @@ void Instruments::observe(const Observation& observation) {
                  [&](const FailedOver& seen) {
                    series_.add(Metric::kFailovers,
                                {seen.cluster.str(),
-                                word(kDirections, seen.direction),
-                                word(kReasons, seen.reason)},
+                                label_of(kDirections, seen.direction),
+                                label_of(kReasons, seen.reason)},
                                1);
                  },
                  [&](const FailoverEnded& seen) {
@@ -266,8 +266,8 @@ void Instruments::observe(const Observation& observation) {
              observation);
 }
 
-void Instruments::forget_priority(const ClusterName& cluster, int told) {
-  move_priority(cluster, told, std::nullopt);
+void Instruments::forget_priority(const ClusterName& cluster, int reported) {
+  move_priority(cluster, reported, std::nullopt);
 }
 
 // The gauge shows the worst priority in use, which operators have to know: none (-1), else the
@@ -276,12 +276,12 @@ void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
   const std::lock_guard lock(registry_mutex_);
-  std::map<int, std::size_t>& told = priorities_[cluster];
-  if (from && --told[*from] == 0) told.erase(*from);
-  if (to) ++told[*to];
-  if (told.empty()) return;
-  const int best = told.begin()->first;
-  series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : told.rbegin()->first);
+  std::map<int, std::size_t>& counts = priorities_[cluster];
+  if (from && --counts[*from] == 0) counts.erase(*from);
+  if (to) ++counts[*to];
+  if (counts.empty()) return;
+  const int best = counts.begin()->first;
+  series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : counts.rbegin()->first);
 }
 
 // Set, not added: a cluster that finds the metric full is left out, and never comes back halved.
@@ -345,7 +345,7 @@ void Instruments::add_policies(absl::string_view policy, int amount) {
 }
 
 void Instruments::add_subchannels(ConnectivityState state, int amount) {
-  series_.add(Metric::kSubchannels, {word(kConnectivity, state)}, amount);
+  series_.add(Metric::kSubchannels, {label_of(kConnectivity, state)}, amount);
 }
 
 void Instruments::add_connections(const ClusterName& cluster, int amount) {
@@ -365,16 +365,16 @@ std::shared_ptr<const void> Instruments::hold_cluster(const ClusterName& cluster
 std::shared_ptr<const void> Instruments::hold_load(const TierLoad& load) {
   const LabelValues tier = tier_labels(load.cluster, load.leaf, load.priority);
   const std::lock_guard lock(registry_mutex_);
-  const std::uint64_t word = ++loads_said_;
-  tier_loads_[tier][word] = *load.percent;
+  const std::uint64_t claim = ++loads_claimed_;
+  tier_loads_[tier][claim] = *load.percent;
   series_.set(Metric::kTierLoad, tier, *load.percent);
-  return {this, [this, tier, word](const void*) {
+  return {this, [this, tier, claim](const void*) {
             const std::lock_guard lock_again(registry_mutex_);
-            const auto words = tier_loads_.find(tier);
-            words->second.erase(word);
-            if (!words->second.empty())
-              return series_.set(Metric::kTierLoad, tier, words->second.rbegin()->second);
-            tier_loads_.erase(words);
+            const auto claims = tier_loads_.find(tier);
+            claims->second.erase(claim);
+            if (!claims->second.empty())
+              return series_.set(Metric::kTierLoad, tier, claims->second.rbegin()->second);
+            tier_loads_.erase(claims);
             series_.forget_one(Metric::kTierLoad, tier);
           }};
 }

@@ -73,8 +73,8 @@ class Instruments final : public DropCounters {
   /// The count of all fault filters: the same object for as long as the Instruments live.
   const FaultCountPtr& faults() const { return faults_; }
 
-  /// The policy that told this PriorityActive no longer decides for the cluster.
-  void forget_priority(const ClusterName& cluster, int told);
+  /// The policy that reported this PriorityActive no longer decides for the cluster.
+  void forget_priority(const ClusterName& cluster, int reported);
 
   void set_xds_connected(absl::string_view server, bool connected);
   /// The server is not used any more: it is neither connected nor disconnected.
@@ -146,7 +146,7 @@ class Instruments final : public DropCounters {
   std::map<ClusterName, std::size_t> cluster_holders_;
   /// The percentages of all statements that hold, in the order of the statements.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
-  std::uint64_t loads_said_ = 0;
+  std::uint64_t loads_claimed_ = 0;
   std::map<ClusterName, EndpointCounts> endpoints_;    // The sum of all maps of the cluster.
   std::map<ClusterName, std::int64_t> sessions_held_;  // The same.
   // How many trees use each priority.

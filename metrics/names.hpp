@@ -259,7 +259,7 @@ inline constexpr std::array kMetrics{
               MetricKind::kGauge,
               "signalbox_xds_resources",
               {Label{"resource_type"}, Label{"cache_state"}},
-              "Resources that somebody watches, by what is known of them (gRFC A78, A88)."},
+              "Resources that are watched, by state of the cache (gRFC A78, A88)."},
     MetricRow{Metric::kConfigGeneration,
               MetricKind::kGauge,
               "signalbox_config_generation",

@@ -58,7 +58,7 @@ class SeriesTable {
   /// Counts one update that had no series of its own, because the metric is full.
   void count_overflow(Metric metric);
 
-  /// Drops the series whose first label has this value.
+  /// Drops the series that have this value as their first label.
   void forget(Metric metric, absl::string_view first_label);
 
   /// Drops the one series with these labels.

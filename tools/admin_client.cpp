@@ -110,7 +110,7 @@ absl::Status no_connection(const AdminAddress& address, int error) {
   if (error == ECONNREFUSED)
     return absl::NotFoundError(
         absl::StrCat(where,
-                     ": nobody listens there; is the process still running, with its admin "
+                     ": no process listens there; is the process still running, with its admin "
                      "pages on (Runtime::serve_admin, signalbox demo --admin)?"));
   if (error == EACCES)
     return absl::PermissionDeniedError(absl::StrCat(

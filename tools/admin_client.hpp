@@ -20,7 +20,7 @@ namespace signalbox::tools {
 /// The body of a page. NOT_FOUND: nothing listens at the address, and the message says what to do.
 /// PERMISSION_DENIED: this user may not connect to the socket. INVALID_ARGUMENT: the path is no
 /// socket, or the server does not understand the question. Every other failure is UNAVAILABLE, in
-/// the server's words if it sent any. Blocks, at most for `patience` in all.
+/// the server's message if it sent one. Blocks, at most for `patience` in all.
 absl::StatusOr<std::string> admin_get(
     const channel::AdminAddress& address,
     absl::string_view page,

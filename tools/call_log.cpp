@@ -34,7 +34,7 @@ void CallLog::add(const FinishedCall& call) {
   const bool in_flight = was_in_flight_at_a_kill(call);
   if (in_flight) ++in_flight_at_kill_;
   if (call.ok) {
-    note_answer(call);
+    record_answer(call);
   } else if (in_flight && call.unavailable) {
     ++failed_in_flight_;
   } else if (++failed_other_ == 1) {
@@ -81,7 +81,7 @@ bool CallLog::was_in_flight_at_a_kill(const FinishedCall& call) const {
   });
 }
 
-void CallLog::note_answer(const FinishedCall& call) {
+void CallLog::record_answer(const FinishedCall& call) {
   if (kills_.empty()) return;
   if (call.cluster == leaves_[1] && !failed_over_) failed_over_ = call.ended;
   // An answer to a call that began before the kill had ended is no return.

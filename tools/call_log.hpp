@@ -97,7 +97,7 @@ class CallLog {
   };
 
   bool was_in_flight_at_a_kill(const FinishedCall& call) const;
-  void note_answer(const FinishedCall& call);
+  void record_answer(const FinishedCall& call);
 
   std::vector<std::string> leaves_;
   std::vector<Kill> kills_;

@@ -92,7 +92,7 @@ void DemoLoad::send(CallTime due) {
                         &call->request,
                         &call->reply,
                         [this, call = owner.release()](const grpc::Status& status) {
-                          note_end(*call, status);
+                          record_end(*call, status);
                           delete call;
                           const std::lock_guard lock(mutex_);
                           --under_way_;
@@ -100,7 +100,7 @@ void DemoLoad::send(CallTime due) {
                         });
 }
 
-void DemoLoad::note_end(const Call& call, const grpc::Status& status) {
+void DemoLoad::record_end(const Call& call, const grpc::Status& status) {
   FinishedCall finished{.due = call.due,
                         .started = call.started,
                         .ended = Clock::now(),

@@ -54,7 +54,7 @@ class DemoLoad {
 
   void run();
   void send(CallTime due);
-  void note_end(const Call& call, const grpc::Status& status);
+  void record_end(const Call& call, const grpc::Status& status);
 
   const std::unique_ptr<demo::v1::Orders::Stub> stub_;
   const Options options_;

@@ -23,7 +23,7 @@ constexpr auto kWorthTelling = std::chrono::milliseconds(100);
 }  // namespace
 
 Narrator::Narrator(Line line)
-    : line_(std::move(line)), start_(Clock::now()), told_(start_), next_(start_ + kTick) {}
+    : line_(std::move(line)), start_(Clock::now()), reported_(start_), next_(start_ + kTick) {}
 
 std::optional<int> Narrator::wait_until(Clock::time_point due, const std::function<bool()>& holds) {
   for (;;) {
@@ -42,12 +42,12 @@ void Narrator::announce(const std::string& act) const {
 }
 
 void Narrator::end() {
-  if (const auto now = Clock::now(); now - told_ > kWorthTelling) tell(now);
+  if (const auto now = Clock::now(); now - reported_ > kWorthTelling) tell(now);
 }
 
 void Narrator::tell(Clock::time_point now) {
-  std::cout << line_(now - start_, now - told_) << std::endl;
-  told_ = now;
+  std::cout << line_(now - start_, now - reported_) << std::endl;
+  reported_ = now;
   while (next_ <= now)
     next_ += kTick;  // An act may have taken longer than a tick.
 }

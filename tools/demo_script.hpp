@@ -59,7 +59,7 @@ class Narrator {
 
   const Line line_;
   const Clock::time_point start_;
-  Clock::time_point told_;
+  Clock::time_point reported_;
   Clock::time_point next_;
 };
 

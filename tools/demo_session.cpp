@@ -78,7 +78,7 @@ FinishedCall DemoSession::call() {
                         .peer = context.peer(),
                         .cluster = reply.cluster(),
                         .error = {}};
-  if (status.ok()) note_answer(reply);
+  if (status.ok()) record_answer(reply);
   if (!status.ok())
     finished.error =
         absl::StrCat("code ", static_cast<int>(status.error_code()), ", ", status.error_message());
@@ -87,7 +87,7 @@ FinishedCall DemoSession::call() {
   return finished;
 }
 
-void DemoSession::note_answer(const demo::v1::PlaceReply& reply) {
+void DemoSession::record_answer(const demo::v1::PlaceReply& reply) {
   const std::lock_guard lock(mutex_);
   if (settled_ && reply.backend() != backend_) ++moves_;
   backend_ = reply.backend();

@@ -50,7 +50,7 @@ class DemoSession {
  private:
   void run();
   FinishedCall call();
-  void note_answer(const demo::v1::PlaceReply& reply);
+  void record_answer(const demo::v1::PlaceReply& reply);
 
   const std::unique_ptr<demo::v1::Orders::Stub> stub_;
   const std::function<void(const FinishedCall&)> on_finished_;

@@ -105,13 +105,13 @@ void TieredDrill::kill(const std::string& backend) {
 }
 
 bool TieredDrill::is_in_effect(const Loads& loads) const {
-  Loads told = tier_loads(stage_.runtime().metrics_text(), stage_.topology().aggregate());
+  Loads reported = tier_loads(stage_.runtime().metrics_text(), stage_.topology().aggregate());
   for (const std::string& leaf : stage_.leaves())
-    told.try_emplace(leaf, 0);
-  return told == loads;
+    reported.try_emplace(leaf, 0);
+  return reported == loads;
 }
 
-std::string words(const Loads& loads, const std::vector<std::string>& leaves) {
+std::string text_of(const Loads& loads, const std::vector<std::string>& leaves) {
   std::string text;
   for (const std::string& leaf : leaves)
     absl::StrAppendFormat(
@@ -128,7 +128,7 @@ Interruption TieredDrill::play(const std::string& backend,
   computed_ = *std::move(computed);
   narrator.announce(absl::StrCat(backend.empty() ? "all are there" : "SIGKILL to " + backend,
                                  ": computed ",
-                                 words(computed_, stage_.leaves())));
+                                 text_of(computed_, stage_.leaves())));
   with_log([&](TierLog& log) { log.begin(Clock::now(), backend, computed_); });
   if (!backend.empty()) kill(backend);
 

@@ -47,12 +47,12 @@ void DrillLog::left(CallTime now, std::string name, std::string brings, bool bre
 }
 
 void DrillLog::returning(CallTime now) {
-  SIGNALBOX_INVARIANT(!absences_.empty(), "who returns has left");
+  SIGNALBOX_INVARIANT(!absences_.empty(), "a return follows an absence");
   absences_.back().returning = now;
 }
 
 void DrillLog::returned(CallTime now) {
-  SIGNALBOX_INVARIANT(!absences_.empty(), "who returned has left");
+  SIGNALBOX_INVARIANT(!absences_.empty(), "a return follows an absence");
   absences_.back().returned = now;
 }
 

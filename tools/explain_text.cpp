@@ -28,7 +28,7 @@ std::string text_of(const Json& object, const char* key) {
 
 std::string step_text(std::size_t number, const Json& step) {
   std::string text =
-      absl::StrFormat("%2d. %s: %s\n", number, text_of(step, "room"), text_of(step, "decision"));
+      absl::StrFormat("%2d. %s: %s\n", number, text_of(step, "part"), text_of(step, "decision"));
   const std::string reason = text_of(step, "reason");
   const std::string source = text_of(step, "source");
   if (reason.empty() && source.empty()) return text;

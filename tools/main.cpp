@@ -45,7 +45,7 @@ struct CommandLine {
 constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
 
-// Replaces CLI::Range: its errors show six decimals, and call a word out of range.
+// Replaces CLI::Range: its errors show six decimals, and call a text out of range.
 CLI::Validator number_between(double low, double high) {
   const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
   const auto check = [=](std::string& text) -> std::string {
@@ -66,10 +66,10 @@ CLI::Validator whole_number() {
   return {check, ""};
 }
 
-CLI::Validator one_of(absl::string_view word, absl::string_view other) {
+CLI::Validator one_of(absl::string_view one, absl::string_view other) {
   const auto check = [=](std::string& text) -> std::string {
-    if (text == word || text == other) return "";
-    return absl::StrCat("expected ", word, " or ", other, ", got '", text, "'");
+    if (text == one || text == other) return "";
+    return absl::StrCat("expected ", one, " or ", other, ", got '", text, "'");
   };
   return {check, ""};
 }
@@ -238,7 +238,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->add_option("--admin",
                    options.admin,
                    "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; "
-                   "by default nobody may")
+                   "by default there is no admin page")
       ->type_name("ADDRESS")
       ->check(admin_address());
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
@@ -464,7 +464,8 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "explain",
       "Where a call would go, and why",
       "Every decision of one pick: the route, the filters, a cookie's hosts, drops and\n"
-      "limits, who is set aside, the priority and its timers, the locality, the\nendpoint; each "
+      "limits, the ejected endpoints, the priority and its timers, the locality, the\nendpoint; "
+      "each "
       "with its reason and the resource that says so. Nothing is sent,\ncounted or connected for "
       "it. Values of headers and cookies are not shown.\n"
       "Of a process (--admin) as it is now: it has its admin pages on, as for dump. Of\na file "
@@ -499,14 +500,14 @@ void add_planned_calls(CLI::App& command, PlanOptions& options) {
       ->required();
   CLI::Option* const cluster =
       command
-          .add_option(
-              "--cluster",
-              options.cluster,
-              "Whose calls; by default those of the one\ncluster that no aggregate leads to")
+          .add_option("--cluster",
+                      options.cluster,
+                      "The cluster of the calls; by default the one\nthat no aggregate leads to")
           ->type_name("NAME");
   command
-      .add_option(
-          "--target", options.target, "Whose calls: xds:///NAME, whose routes lead to one\ncluster")
+      .add_option("--target",
+                  options.target,
+                  "The target of the calls: xds:///NAME with routes\nthat lead to one cluster")
       ->type_name("TARGET")
       ->excludes(cluster);
 }
@@ -625,7 +626,7 @@ std::string unknown_option(const CLI::App& app) {
 }
 
 // Maps CLI11's statuses to our exit statuses.
-int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_word) {
+int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_argument) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::string command = "signalbox";
   std::string what = error.what();
@@ -633,8 +634,8 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
     command += " " + chosen->get_name();
   if (const std::string option = unknown_option(app); !option.empty()) {
     what = "there is no option '" + option + "'";  // CLI11 would report another problem first.
-  } else if (app.get_subcommands().empty() && !first_word.empty() && first_word[0] != '-') {
-    what = "there is no command '" + first_word + "'";
+  } else if (app.get_subcommands().empty() && !first_argument.empty() && first_argument[0] != '-') {
+    what = "there is no command '" + first_argument + "'";
   }
   std::cerr << command << ": " << what << "\nTry '" << command << " --help'.\n";
   return kExitUsage;

@@ -171,12 +171,12 @@ std::string answer_bar(const Plan& plan,
 std::string answer_bars(const Plan& plan, const PlanView& view) {
   std::string text;
   for (const AggregateMode mode : view.modes) {
-    const std::string word =
-        absl::StrCat(mode_word(mode), mode == plan.mode ? " (as it runs)" : "");
+    const std::string name =
+        absl::StrCat(mode_name(mode), mode == plan.mode ? " (as it runs)" : "");
     text += answer_bar(
         plan,
         {mode, false},
-        absl::StrCat(word, view.has_then() ? "<br><span class=\"quiet\">now</span>" : ""),
+        absl::StrCat(name, view.has_then() ? "<br><span class=\"quiet\">now</span>" : ""),
         !text.empty());
     if (view.has_then())
       text += answer_bar(plan, {mode, true}, "<span class=\"quiet\">then</span>", false);
@@ -233,7 +233,7 @@ std::string tree(const Plan& plan, const PlanView& view) {
   std::string modes = "<tr><th></th>";
   std::string times = "<tr><th></th>";
   for (const AggregateMode mode : view.modes) {
-    absl::StrAppend(&modes, "<th colspan=\"", columns, "\">", mode_word(mode), "</th>");
+    absl::StrAppend(&modes, "<th colspan=\"", columns, "\">", mode_name(mode), "</th>");
     times += view.has_then() ? number + "now</th>" + number + "then</th><th></th>"
                              : number + "now</th><th></th>";
   }

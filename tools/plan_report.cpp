@@ -117,9 +117,9 @@ std::string heading(const Plan& plan, const PlanView& view, std::size_t columns)
   std::string times(columns, ' ');
   for (const AggregateMode mode : view.modes) {
     const std::size_t group = view.has_then() ? 16 + kBarCells : 9 + kBarCells;
-    const std::string word =
-        absl::StrCat("  ", mode_word(mode), mode == plan.mode ? " (as it runs)" : "");
-    modes += padded(word, group);
+    const std::string name =
+        absl::StrCat("  ", mode_name(mode), mode == plan.mode ? " (as it runs)" : "");
+    modes += padded(name, group);
     times += padded(view.has_then() ? "     now   then" : "", group);
   }
   const auto line = [](std::string text) {
@@ -138,7 +138,7 @@ double percent(CallShare share) {
 json to_json(const PlannedShares& shares, const PlanView& view) {
   json data = json::object();
   for (const AggregateMode mode : view.modes) {
-    data[std::string(mode_word(mode))] = {{"now", percent(lb::share_in(shares, {mode, false}))},
+    data[std::string(mode_name(mode))] = {{"now", percent(lb::share_in(shares, {mode, false}))},
                                           {"then", percent(lb::share_in(shares, {mode, true}))}};
   }
   return data;
@@ -215,7 +215,7 @@ const char* mode_from(const Plan& plan) {
 
 }  // namespace
 
-absl::string_view mode_word(AggregateMode mode) {
+absl::string_view mode_name(AggregateMode mode) {
   return mode == AggregateMode::kPriority ? "priority" : "tiered";
 }
 
@@ -262,7 +262,7 @@ std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints) {
       rows[i].leaf = index;
   }
   if (plan.failing != PlannedShares{})
-    rows.push_back({0, "(nobody: calls fail)", "", true, plan.failing});
+    rows.push_back({0, "(none: calls fail)", "", true, plan.failing});
   return rows;
 }
 
@@ -295,7 +295,7 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
     const CallShare moved = lb::moved_calls(plan, {mode, false}, {mode, true}) - lost;
     lines.push_back(
         absl::StrCat("In ",
-                     mode_word(mode),
+                     mode_name(mode),
                      " mode ",
                      percent_text(moved),
                      " % of the calls would move",
@@ -311,7 +311,7 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
   }
   const AggregateMode other = other_mode(plan.mode);
   lines.push_back(absl::StrCat("It runs in ",
-                               mode_word(plan.mode),
+                               mode_name(plan.mode),
                                plan.mode_is_own ? " mode, as its metadata say."
                                                 : " mode, unless its runtime says otherwise."));
   if (plan.panic_threshold_is_own) {
@@ -321,7 +321,7 @@ std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
   }
   lines.push_back(
       absl::StrCat("Flipped to ",
-                   mode_word(other),
+                   mode_name(other),
                    ", ",
                    percent_text(lb::moved_calls(plan, {plan.mode, true}, {other, true})),
                    view.has_then() ? " % of the calls would then go elsewhere."
@@ -364,13 +364,13 @@ json plan_json(const Plan& plan, const PlanView& view) {
     clusters.push_back(to_json(leaf, view));
   json moved = json::object();
   for (const AggregateMode mode : view.modes) {
-    moved[std::string(mode_word(mode))] =
+    moved[std::string(mode_name(mode))] =
         percent(lb::moved_calls(plan, {mode, false}, {mode, true}));
   }
   const AggregateMode other = other_mode(plan.mode);
   return {{"cluster", plan.cluster.str()},
           {"is_aggregate", plan.is_aggregate},
-          {"mode", std::string(mode_word(plan.mode))},
+          {"mode", std::string(mode_name(plan.mode))},
           {"mode_from", mode_from(plan)},
           {"panic_threshold", plan.panic_threshold},
           {"panic_threshold_from", plan.panic_threshold_is_own ? "cluster" : "default"},
@@ -378,7 +378,7 @@ json plan_json(const Plan& plan, const PlanView& view) {
           {"failing", to_json(plan.failing, view)},
           {"moved", std::move(moved)},
           {"flip",
-           {{"to", std::string(mode_word(other))},
+           {{"to", std::string(mode_name(other))},
             {"moved", percent(lb::moved_calls(plan, {plan.mode, true}, {other, true}))}}},
           {"notes", plan.notes},
           {"clusters", std::move(clusters)}};

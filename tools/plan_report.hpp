@@ -40,7 +40,7 @@
 
 namespace signalbox::tools {
 
-/// The parts of a plan that are shown.
+/// What a report shows: the modes side by side, and the loads under assumed health.
 struct PlanView {
   std::vector<AggregateMode> modes = {AggregateMode::kPriority, AggregateMode::kTiered};
   PlanAssumptions assumptions;
@@ -48,7 +48,7 @@ struct PlanView {
   bool has_then() const { return !assumptions.empty(); }
 };
 
-absl::string_view mode_word(AggregateMode mode);
+absl::string_view mode_name(AggregateMode mode);
 AggregateMode other_mode(AggregateMode mode);
 
 /// "33.33": percent, with up to two decimals. "<0.01" for a share that would round to 0.

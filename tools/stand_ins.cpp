@@ -37,7 +37,7 @@ class PolicyStandIn final : public Policy {
     LbEffects effects = policy_->step(event, now);
     for (LbEffect& effect : effects) {
       if (auto* publish = std::get_if<Publish>(&effect))
-        publish->picker = lb::make_told_picker(std::move(publish->picker), note_);
+        publish->picker = lb::make_explained_picker(std::move(publish->picker), note_);
     }
     return effects;
   }

@@ -51,10 +51,10 @@ bool wants_one_of(const TypeRecord& record, const std::set<std::string>& names) 
          });
 }
 
-void note_answer(const DiscoveryRequest& request,
-                 StreamId stream,
-                 TypeRecord& record,
-                 std::vector<Nack>& nacks) {
+void record_answer(const DiscoveryRequest& request,
+                   StreamId stream,
+                   TypeRecord& record,
+                   std::vector<Nack>& nacks) {
   if (request.has_error_detail()) {
     if (nacks.size() == kRememberedNacks) nacks.erase(nacks.begin());
     nacks.push_back({.stream = stream,
@@ -70,7 +70,9 @@ void note_answer(const DiscoveryRequest& request,
 }
 
 // Stores the names of the request; returns the names that are new.
-std::set<std::string> note_names(const DiscoveryRequest& request, bool first, TypeRecord& record) {
+std::set<std::string> record_names(const DiscoveryRequest& request,
+                                   bool first,
+                                   TypeRecord& record) {
   std::set<std::string> names(request.resource_names().begin(), request.resource_names().end());
   if (is_complete_by_protocol(request.type_url())) {
     record.wildcard = names.contains("*") || (names.empty() && (first || record.wildcard));
@@ -167,10 +169,10 @@ absl::StatusOr<OutgoingResponses> DiscoveryServer::receive(StreamId stream,
     ++record_.stale_requests;
     return OutgoingResponses{};
   } else {
-    note_answer(request, stream, record, record_.nacks);
+    record_answer(request, stream, record, record_.nacks);
   }
 
-  const std::set<std::string> added = note_names(request, first, record);
+  const std::set<std::string> added = record_names(request, first, record);
   if (!first && added.empty()) return OutgoingResponses{};
   const auto& have = types_[request.type_url()].resources;
   const bool have_one = std::any_of(

@@ -9,7 +9,7 @@
 namespace signalbox::xds {
 namespace {
 
-const char* word_of(PickOutcome outcome) {
+const char* name_of(PickOutcome outcome) {
   switch (outcome) {
     case PickOutcome::kComplete:
       return "complete";
@@ -28,7 +28,7 @@ const char* word_of(PickOutcome outcome) {
 std::string to_json_text(const ExplainedCall& call, const Explanation& explanation) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const PickStep& step : explanation.steps) {
-    steps.push_back({{"room", step.room},
+    steps.push_back({{"part", step.part},
                      {"decision", step.decision},
                      {"reason", step.reason},
                      {"source", step.source}});
@@ -37,7 +37,7 @@ std::string to_json_text(const ExplainedCall& call, const Explanation& explanati
       {"target", call.target},
       {"method", call.method},
       {"seed", call.seed},
-      {"outcome", word_of(explanation.outcome)},
+      {"outcome", name_of(explanation.outcome)},
       {"cluster", explanation.cluster},
       {"leaf", explanation.leaf},
       {"address", explanation.address},

@@ -8,7 +8,7 @@
 //   {"target": "xds:///orders", "method": "/shop.Orders/Place", "seed": 42,
 //    "outcome": "complete" | "queue" | "fail" | "drop", "cluster": "…", "leaf": "…",
 //    "address": "ip:port", "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
-//    "steps": [{"room": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
+//    "steps": [{"part": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
 //
 // Strings without a value are "". The JSON has no value of a header or of a cookie.
 

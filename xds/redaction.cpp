@@ -52,9 +52,9 @@ std::string plain(const std::string& name) {
 }
 
 bool is_secret(const std::string& name) {
-  const std::string word = plain(name);
-  const auto ends_so = [&](absl::string_view ending) { return absl::EndsWith(word, ending); };
-  return absl::c_linear_search(kSecretNames, word) || absl::c_any_of(kSecretEndings, ends_so);
+  const std::string spelled = plain(name);
+  const auto ends_so = [&](absl::string_view ending) { return absl::EndsWith(spelled, ending); };
+  return absl::c_linear_search(kSecretNames, spelled) || absl::c_any_of(kSecretEndings, ends_so);
 }
 
 // A header's matcher or value: {"name": "authorization", "exact_match": "Bearer …"}.

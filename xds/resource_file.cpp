@@ -87,7 +87,7 @@ std::string expected(absl::string_view type) {
 
 // protobuf's text for a value of a wrong type, as `PATH: expected …, found …`. Durations have a
 // text of their own: "Field 'f', Invalid data type for duration, value is 2".
-std::string in_our_words(absl::string_view path, absl::string_view value, absl::string_view type) {
+std::string in_our_form(absl::string_view path, absl::string_view value, absl::string_view type) {
   const bool is_duration = absl::EndsWith(type, "/google.protobuf.Duration");
   if (!is_duration || !absl::StartsWith(value, "Field '"))
     return absl::StrCat(path, ": expected ", expected(type), ", found ", value);
@@ -102,7 +102,7 @@ std::string in_our_words(absl::string_view path, absl::string_view value, absl::
 
 // protobuf's "Cannot find field" sounds like a misspelt field. Most such fields exist in Envoy, and
 // signalbox does not read them.
-std::string in_our_words(absl::string_view why) {
+std::string in_our_form(absl::string_view why) {
   if (absl::ConsumeSuffix(&why, ": Cannot find field."))
     return absl::StrCat(why, ": signalbox reads no such field, or it is misspelt");
   if (absl::ConsumeSuffix(&why, ": Proto field is not repeating, cannot start list."))
@@ -115,7 +115,7 @@ std::string in_our_words(absl::string_view why) {
                         type != absl::string_view::npos && type > value;
   if (!is_known) return std::string(why);
   const std::size_t begin = value + kInvalid.size();
-  return in_our_words(
+  return in_our_form(
       why.substr(1, value - 1), why.substr(begin, type - begin), why.substr(type + kType.size()));
 }
 
@@ -132,7 +132,7 @@ absl::StatusOr<ResourceBytes> to_resource(json object, protobuf::util::TypeResol
   const auto invalid = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat(api_name(resource.type_url), ": ", why));
   };
-  if (!status.ok()) return invalid(in_our_words(std::string(status.message())));
+  if (!status.ok()) return invalid(in_our_form(std::string(status.message())));
   const absl::string_view name_field = name_field_of(resource.type_url);
   auto name = read_string(resource, name_field);
   if (!name.ok()) return invalid(name.status().message());

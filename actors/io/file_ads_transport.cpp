@@ -127,7 +127,7 @@ class FileServer final : public SocketLoop::Handler {
   std::map<xds::StreamId, StreamPtr> streams_;
   std::map<StreamPtr, xds::StreamId> ids_;
   std::optional<Trouble> trouble_;  ///< The present file's fault, not reported yet.
-  std::set<std::string> told_;      ///< Reported NACKs of the present file.
+  std::set<std::string> reported_;  ///< Reported NACKs of the present file.
 };
 
 void FileServer::happened(SocketLoop::Id /*file*/) {
@@ -241,7 +241,7 @@ void FileServer::take_change() {
   const auto resources = parse(file_, options_.limits);
   if (!resources.ok()) return refuse(FileTrouble::kUnparsable, resources.status());
   trouble_.reset();
-  told_.clear();
+  reported_.clear();
   deliver(core_.replace(*resources));
 }
 
@@ -259,7 +259,7 @@ void FileServer::complain_when_due() {
 
 // A client repeats a NACK with every response, so each is reported once.
 void FileServer::report_nack(const xds::Nack& nack) {
-  if (!told_.insert(nack.detail).second) return;
+  if (!reported_.insert(nack.detail).second) return;
   // A client without a version of this type has not accepted any of it yet.
   const char* const meanwhile =
       nack.version.empty() ? "; it is not used" : "; what was good before is still served";

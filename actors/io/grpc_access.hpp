@@ -169,15 +169,15 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     context.channel_ = std::shared_ptr<Channel>(std::move(owned), nullptr);
   }
 
-  /// A note on a context without a call: for the one that makes the context's interceptors, from an
-  /// interceptor's factory. It is gone with set_call().
-  static void note(ClientContext& context, void* what) {
+  /// An attachment to a context without a call: for the one that makes the context's interceptors,
+  /// from an interceptor's factory. It is gone with set_call().
+  static void attach(ClientContext& context, void* what) {
     context.channel_ =
         std::shared_ptr<Channel>(std::shared_ptr<void>(), static_cast<Channel*>(what));
   }
 
-  /// Null: there is no note.
-  static void* noted(const ClientContext& context) { return context.channel_.get(); }
+  /// Null: nothing is attached.
+  static void* attached(const ClientContext& context) { return context.channel_.get(); }
 
   /// From now on TryCancel(), peer() and auth_context() act on `call`; the context takes over its
   /// reference. Returns the earlier call. The caller owns it until ~ClientContext, because the

@@ -290,8 +290,8 @@ class OpenCalls {
     ++living_;
   }
 
-  // The call is removed from the list first. cancel_all() cancels listed calls, and returns when
-  // all calls are destroyed, with their interests in the poller.
+  // The call leaves the list first: cancel_all() cancels the listed calls, and must not meet one
+  // that is being destroyed. It returns when all calls and their holds on the poller are gone.
   void destroy(Call* call) {
     {
       const std::lock_guard lock(mutex_);

@@ -176,7 +176,7 @@ bool leaves_ready(const GrpcConnection& connection) {
   const auto limit = std::chrono::steady_clock::now() + kMoment;
   while (connection.is_ready()) {
     if (std::chrono::steady_clock::now() > limit) {
-      connection.note_server_says_goaway();
+      connection.record_goaway_text();
       return false;
     }
     std::this_thread::yield();

@@ -65,11 +65,9 @@ class GrpcConnection final : public Connection {
   /// Whether the connection is up now, by gRPC's own state, which is newer than the snapshot.
   [[gnu::hot]] bool is_ready() const;
 
-  /// Notes that the server has sent the text of a GOAWAY in a status of its own. Later calls that
+  /// Records that the server has sent the text of a GOAWAY in a status of its own. Later calls that
   /// end with this text do not wait for the connection to leave READY.
-  void note_server_says_goaway() const {
-    server_says_goaway_.store(true, std::memory_order_relaxed);
-  }
+  void record_goaway_text() const { server_says_goaway_.store(true, std::memory_order_relaxed); }
 
   bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
 

@@ -255,7 +255,7 @@ class GrpcPoller::Ends {
 };
 
 std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
-  // Never destroyed, for the same reason as Ends.
+  // Never destroyed: threads of gRPC may use them while the process exits.
   static auto& mutex = *new std::mutex;
   static auto& current = *new std::weak_ptr<Poller>;
   const std::lock_guard lock(mutex);

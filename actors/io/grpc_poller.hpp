@@ -53,7 +53,8 @@ class GrpcPoller {
     virtual void done(bool ok) = 0;
   };
 
-  /// Keeps the queues, and with them gRPC, alive. A call needs none: its channel has one.
+  /// Keeps the poller's completion queues, and with them gRPC, alive. Each grpc::Channel of ours
+  /// has one, so a call needs none.
   class Hold {
    public:
     /// A hold on the process's poller, which is made if there is none.
@@ -86,8 +87,8 @@ class GrpcPoller {
   };
 
   /// The calling thread, which is not the poller's, has just served the sockets.
-  static void note_served() {
-    const int before = served.load(std::memory_order_relaxed);  // A lost note does no harm.
+  static void record_served() {
+    const int before = served.load(std::memory_order_relaxed);  // A lost record does no harm.
     if (before < kOften) served.store(before + 1, std::memory_order_relaxed);
   }
 
@@ -95,11 +96,11 @@ class GrpcPoller {
   static std::uint64_t looks() { return looks_; }
 
  private:
-  // Notes between two polls that count as often. A single call now and then does not slow the
+  // Records between two polls that count as often. A single call now and then does not slow the
   // poller.
   static constexpr int kOften = 5;
 
-  // Notes since the last poll, at most kOften: each call reads it, and few calls write it.
+  // Records since the last poll, at most kOften: each call reads it, and few calls write it.
   static inline std::atomic<int> served = 0;
 
   static inline std::atomic<std::uint64_t> looks_ = 0;

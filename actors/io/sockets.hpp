@@ -45,7 +45,7 @@ struct SocketAddress {
 /// Parses "1.2.3.4:80" or "[::1]:80".
 SocketAddress parse_socket_address(const std::string& text);
 
-/// A non-blocking socket of that family; negative: errno has the reason.
+/// A non-blocking socket of the address family of `to`; negative: errno has the reason.
 Descriptor make_socket(const SocketAddress& to);
 
 /// Begins to connect the socket. False: errno has the reason.

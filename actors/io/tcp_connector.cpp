@@ -40,8 +40,8 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 
-  Wish(Address to, Duration limit, Connector::Events told)
-      : address(std::move(to)), timeout(limit), events(std::move(told)) {}
+  Wish(Address to, Duration limit, Connector::Events listener)
+      : address(std::move(to)), timeout(limit), events(std::move(listener)) {}
 
   // The mutex is held during a callback, so that ~Attempt waits for it (C2). It is recursive,
   // because a callback may destroy its own attempt.
@@ -149,12 +149,13 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     const bool stood = wish->phase == Wish::Phase::kStanding;
     if (stood && SocketLoop::now() - wish->begun < kStood)
       resting_[wish->address] = wish->begun + kStood;
-    const bool was_told = wish->connection != nullptr;
+    const bool was_connected = wish->connection != nullptr;
     const auto status = absl::UnavailableError(absl::StrCat(
-        "connection to ", wish->address.str(), was_told ? " was lost: " : " failed: ", why));
+        "connection to ", wish->address.str(), was_connected ? " was lost: " : " failed: ", why));
     forget(wish);
-    wish->tell(
-        [&](const Events& events) { was_told ? events.closed(status) : events.failed(status); });
+    wish->tell([&](const Events& events) {
+      was_connected ? events.closed(status) : events.failed(status);
+    });
   }
 
   void is_due(Id id) override {

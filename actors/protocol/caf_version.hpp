@@ -139,27 +139,28 @@ class Watches {
 /// Records whether the actor was told to stop, so that its state stops its children in the same
 /// way.
 template <typename Self>
-void note_orderly_exit(Self* self, bool& orderly) {
+void record_orderly_exit(Self* self, bool& orderly) {
   self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
     orderly = ended_orderly(exit.reason);
     self->quit(exit.reason);
   });
 }
 
-/// Tells `told` of an exception that kills the actor, in a message or in its construction. The
+/// Passes `report` an exception that kills the actor, in a message or in its construction. The
 /// actor ends as it would without this handler.
 template <typename Self>
-void note_exception(Self* self, std::function<void(const std::string& what)> told) {
-  self->set_exception_handler([told = std::move(told)](std::exception_ptr& thrown) -> caf::error {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& error) {
-      told(error.what());
-    } catch (...) {
-      told("something that is no std::exception");
-    }
-    return caf::sec::runtime_error;
-  });
+void report_exception(Self* self, std::function<void(const std::string& what)> report) {
+  self->set_exception_handler(
+      [report = std::move(report)](std::exception_ptr& thrown) -> caf::error {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const std::exception& error) {
+          report(error.what());
+        } catch (...) {
+          report("something that is no std::exception");
+        }
+        return caf::sec::runtime_error;
+      });
 }
 
 }  // namespace signalbox::protocol

@@ -23,13 +23,13 @@ AdminResponse refuse(int status, absl::string_view why) {
   return {.status = status, .body = absl::StrCat(why, "\n")};
 }
 
-std::optional<ResourceType> type_named(absl::string_view word) {
+std::optional<ResourceType> type_named(absl::string_view name) {
   constexpr std::array kTypes{ResourceType::kListener,
                               ResourceType::kRouteConfig,
                               ResourceType::kCluster,
                               ResourceType::kEndpoints};
   for (const ResourceType type : kTypes) {
-    if (absl::EqualsIgnoreCase(word, to_string(type))) return type;
+    if (absl::EqualsIgnoreCase(name, to_string(type))) return type;
   }
   return std::nullopt;
 }

@@ -80,15 +80,15 @@ Duration until(gpr_timespec deadline) {
 // gRPC's other languages end the call with INTERNAL, too. Values may be secret, so the text has
 // none.
 absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
-  constexpr std::size_t kLongestTold = 64;
-  const std::string told = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestTold)), "\"");
+  constexpr std::size_t kLongestName = 64;
+  const std::string shown = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestName)), "\"");
   if (!is_header_name(name)) {
     return absl::InternalError(
-        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", told));
+        absl::StrCat("metadata: a name must be of a-z, 0-9, '-', '_' and '.', found ", shown));
   }
   if (!is_header_value(name, value)) {
     return absl::InternalError(absl::StrCat("metadata ",
-                                            told,
+                                            shown,
                                             ": a value must be printable ASCII, or the name end "
                                             "with -bin: ",
                                             unprintable_in(value)));
@@ -110,8 +110,8 @@ struct UnobservedCall {
 
 }  // namespace
 
-void note_observer(grpc::ClientContext& context, AttemptedCall& observer) {
-  GrpcAccess::note(context, &observer);
+void attach_observer(grpc::ClientContext& context, AttemptedCall& observer) {
+  GrpcAccess::attach(context, &observer);
 }
 
 CallBinder::CallBinder(GrpcChannelOptions options)
@@ -235,7 +235,7 @@ Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const Call
 Interception CallBinder::intercept(const CallSite& site) const {
   auto* const info = GrpcAccess::intercept(
       site.context, site.method, site.channel.get(), creators_, site.position);
-  return {info, static_cast<AttemptedCall*>(GrpcAccess::noted(site.context))};
+  return {info, static_cast<AttemptedCall*>(GrpcAccess::attached(site.context))};
 }
 
 grpc_call* CallBinder::connect(const CallIntent& intent,

@@ -39,8 +39,8 @@ struct Interception {
 };
 
 /// The context's interceptors are being made, and `observer` is one of them. gRPC gives a channel
-/// no interceptor back, so the context carries the note until it has its call.
-[[gnu::hot]] void note_observer(grpc::ClientContext& context, AttemptedCall& observer);
+/// no interceptor back, so the context carries the attachment until it has its call.
+[[gnu::hot]] void attach_observer(grpc::ClientContext& context, AttemptedCall& observer);
 
 enum class Verdict { kBind, kWait, kFail };
 

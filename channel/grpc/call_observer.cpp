@@ -25,7 +25,7 @@ class CallObserverFactory final : public grpc::experimental::ClientInterceptorFa
  public:
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
     auto* const made = new CallObserver(*info);
-    note_observer(*info->client_context(), *made);
+    attach_observer(*info->client_context(), *made);
     return made;
   }
 };
@@ -111,7 +111,7 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 // Returns true when the batch is continued later, or already was: this may be destroyed then.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
   // A call without a connection gets its status without any socket.
-  if (attempts_.has_connection()) actors::GrpcPoller::note_served();
+  if (attempts_.has_connection()) actors::GrpcPoller::record_served();
   grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedCall* const retried = retried_) {
     if (!attempts_.has_ended())

@@ -252,7 +252,7 @@ bool RetriedCall::go_out(Lock lock, Methods& methods) {
   if (entering_ > 0) --entering_;
   const FilledOps filled = filled_ops();
   if (current_.call() == nullptr && filled.is_of(context_.c_call())) current_ = *filled.call;
-  if (state_ == State::kOpen && has_begun_) note_transport();
+  if (state_ == State::kOpen && has_begun_) record_transport();
   is_blind_ = current_.call() == nullptr || !filled.is_of(current_.call());
   if (!is_blind_) remember(methods, filled.ops);
   if (is_blind_ || (is_large_ && state_ == State::kOpen)) settle(std::move(lock));
@@ -261,7 +261,7 @@ bool RetriedCall::go_out(Lock lock, Methods& methods) {
 
 // gRPC names the transport of an attempt until a batch fails. It then cancels the call, and no
 // longer names the transport.
-void RetriedCall::note_transport() {
+void RetriedCall::record_transport() {
   if (was_taken_ || current_.call() == nullptr) return;
   was_taken_ = !actors::has_no_transport(current_.call());
 }
@@ -478,7 +478,7 @@ void RetriedCall::stepped(Lock lock) {
       end_->FinishOp(&ok);
       return decide(std::move(lock));
     case Step::kReplay:
-      note_transport();
+      record_transport();
       return send_next(std::move(lock));
   }
 }

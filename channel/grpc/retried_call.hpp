@@ -69,8 +69,8 @@ namespace signalbox::channel {
 /// The only batch of a unary call's first attempt.
 struct UnaryBatch {
   grpc::ByteBuffer request;
-  grpc::internal::CallOpSetInterface* ops = nullptr;  ///< Null: an interceptor hid them.
-  grpc::internal::Call call;                          ///< The call that it was filled into.
+  grpc::internal::CallOpSetInterface* ops = nullptr;  ///< Null: an interceptor answers instead.
+  grpc::internal::Call call;                          ///< The call that `ops` belong to.
   bool receives = false;
 
   /// Whether `batch`, which has ended with a status, is it, and a unary stub's.
@@ -138,7 +138,7 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   void send_next(Lock lock);
   void refill(Lock lock);
   void carry(Lock lock, Step step, const grpc_op* ops, std::size_t count);
-  void note_transport();
+  void record_transport();
   void remember(Methods& methods, grpc::internal::CallOpSetInterface* ops);
   void rearm(Batch& batch);
   Batch* find(const Methods& methods);

@@ -23,11 +23,11 @@ namespace signalbox::channel {
 
 class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter> {
  public:
-  /// `list` may own more than the list: everything that must live until the call.
+  /// `list` may own more than the list: everything that must live until the callback.
   explicit OnceWaiter(std::shared_ptr<WaitList> list) : list_(std::move(list)) {}
 
-  /// Begins to wait, and checks is_over() at once. May make the call before it returns. Makes no
-  /// call when end() came first.
+  /// Begins to wait, and checks is_over() at once. May call back before it returns. Does not
+  /// call back when end() came first.
   void wait();
 
   void wake() override { look(/*time_is_over=*/false); }

@@ -19,7 +19,7 @@ namespace signalbox::lb {
 namespace {
 
 constexpr CallShare kPercent = kAllCalls / 100;
-constexpr std::size_t kNamesTold = 20;
+constexpr std::size_t kMostNames = 20;
 
 constexpr std::array kAnswers{PlanAnswer{AggregateMode::kPriority, false},
                               PlanAnswer{AggregateMode::kPriority, true},
@@ -80,7 +80,7 @@ std::vector<Row> lay_out(const PlanInput& input, Plan& plan) {
   for (const PlanLeaf& leaf : input.leaves) {
     PlannedLeaf& planned = plan.leaves.emplace_back();
     planned.name = leaf.name;
-    planned.lb_policy = policy_words(leaf.lb_policy);
+    planned.lb_policy = policy_text(leaf.lb_policy);
     planned.note = spread_note(leaf.lb_policy);
     if (leaf.endpoints == nullptr) continue;
     for (const Priority& priority : leaf.endpoints->priorities) {
@@ -105,12 +105,12 @@ std::string name_of(const Row& row) {
 }
 
 // The known names, as many as a person would read.
-std::string told(const std::set<std::string>& names) {
+std::string listed(const std::set<std::string>& names) {
   if (names.empty()) return "none";
   const auto end =
-      std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min(names.size(), kNamesTold)));
+      std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min(names.size(), kMostNames)));
   const std::string more =
-      names.size() > kNamesTold ? absl::StrCat(" and ", names.size() - kNamesTold, " more") : "";
+      names.size() > kMostNames ? absl::StrCat(" and ", names.size() - kMostNames, " more") : "";
   return absl::StrCat(absl::StrJoin(names.begin(), end, ", "), more);
 }
 
@@ -138,7 +138,8 @@ absl::Status assume(const AssumedHealth& health, std::vector<Row>& rows, Plan& p
       if (!row.hosts.empty()) names.insert(name_of(row));
     }
     return refuse(
-        health, absl::StrCat("there is no such priority with endpoints; there is: ", told(names)));
+        health,
+        absl::StrCat("there is no such priority with endpoints; there is: ", listed(names)));
   }
   if (found->assumed != nullptr) return refuse(health, "is assumed twice");
   found->assumed = &health;
@@ -179,9 +180,9 @@ absl::Status refuse_down(const std::string& text, const Plan& plan) {
   return absl::InvalidArgumentError(absl::StrCat("down: there is no zone or endpoint '",
                                                  text,
                                                  "'; zones: ",
-                                                 told(zones),
+                                                 listed(zones),
                                                  "; endpoints: ",
-                                                 told(endpoints)));
+                                                 listed(endpoints)));
 }
 
 absl::Status take_down(const std::string& text, std::vector<Row>& rows, Plan& plan) {
@@ -196,7 +197,7 @@ absl::Status take_down(const std::string& text, std::vector<Row>& rows, Plan& pl
                          text,
                          "' has endpoints of ",
                          name_of(row),
-                         ", whose health is assumed as a whole: leave one of the two out"));
+                         ", of which --health assumes all endpoints: leave one of the two out"));
       }
       found = true;
       host.down = true;

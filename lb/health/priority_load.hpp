@@ -57,12 +57,14 @@ struct PriorityLoad {
 /// min(100, factor × fit / total), rounded down; 0 without hosts (ENV-7).
 std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
 
-/// The load of each priority, together 100 (ENV-11, ENV-14 … 16), or all 0 when no host is fit and
-/// there is no panic. `panic_threshold` is in percent of fit hosts; 0: no panic. A priority below
-/// it panics while the scores of all priorities sum to less than 100 (ENV-17). When all scores are
-/// 0, panic spreads the loads by the number of hosts (ENV-33). Without panic, the first priority
-/// with a healthy host then gets everything, else the first with a degraded host (ENV-30): one fit
-/// host of 200 has a score of 0, and is better than none.
+/// The load of each priority, together 100 (ENV-11, ENV-14 … 16), or all 0 when no host is fit
+/// (healthy or degraded) and there is no panic. A priority's score is its percentage of healthy
+/// hosts times the overprovisioning factor, at most 100. `panic_threshold` is in percent of fit
+/// hosts; 0: no panic. A priority below it panics while the scores of all priorities sum to less
+/// than 100 (ENV-17). When all scores are 0, panic spreads the loads by the number of hosts
+/// (ENV-33). Without panic, the first priority with a healthy host then gets everything, else the
+/// first with a degraded host (ENV-30): one fit host of 200 has a score of 0, and is better than
+/// none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

@@ -115,11 +115,11 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
   return apportion(share, weights_within(rule, localities, takes));
 }
 
-std::string policy_words(const LbConfigPtr& policy) {
+std::string policy_text(const LbConfigPtr& policy) {
   if (policy == nullptr) return "";
   const LbConfigPtr child = child_of(policy);
   const std::string name(policy_name(*policy));
-  return child == nullptr ? name : absl::StrCat(name, ", ", policy_words(child));
+  return child == nullptr ? name : absl::StrCat(name, ", ", policy_text(child));
 }
 
 std::string spread_note(const LbConfigPtr& policy) {

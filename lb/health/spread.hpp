@@ -37,7 +37,7 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     CallShare share);
 
 /// The policy and the policies below it: "wrr_locality, round_robin".
-std::string policy_words(const LbConfigPtr& policy);
+std::string policy_text(const LbConfigPtr& policy);
 
 /// A remark on such shares; empty: they are to be expected as they are.
 std::string spread_note(const LbConfigPtr& policy);

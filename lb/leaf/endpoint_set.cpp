@@ -156,7 +156,7 @@ void EndpointSet::adopt(Entry& entry,
 void EndpointSet::let_go(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     drive(entry, effects, [&](LbEffects& wants) { entry.first->release_all(wants); });
-  SIGNALBOX_INVARIANT(entry.heard_all, "who holds nothing waits for nothing");
+  SIGNALBOX_INVARIANT(entry.heard_all, "an entry without a hold waits for no answer");
   if (entry.counts) --counts_[index(entry.state)];
   tally_no_more(entry);
   forget_first(entry.endpoint->addresses.front(), entry);

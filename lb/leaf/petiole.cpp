@@ -70,7 +70,7 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
              },
              event);
   follow_up(effects);
-  note(endpoints_.take_changes());
+  record(endpoints_.take_changes());
   publish_edge(effects);
   report_applied(effects);
   order_rebuild(effects);
@@ -84,7 +84,7 @@ void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
   endpoints_.update(update.endpoints, effects);
   const EndpointSet::Changes changes = endpoints_.take_changes();
   endpoints_taken(update, changes);
-  note(changes);
+  record(changes);
 }
 
 void Petiole::rebuild_due(LbEffects& effects) {
@@ -94,7 +94,7 @@ void Petiole::rebuild_due(LbEffects& effects) {
   if (is_miscounted()) publish_hosts(effects);
 }
 
-void Petiole::note(const EndpointSet::Changes& changes) {
+void Petiole::record(const EndpointSet::Changes& changes) {
   reresolution_wanted_ |= changes.unreachable;
   dirty_ = dirty_ || needs_picker(changes);
 }
@@ -136,7 +136,7 @@ void Petiole::publish(LbEffects& effects) {
   Publish next;
   next.state = state();
   if (next.state == ConnectivityState::kTransientFailure) next.status = failure();
-  next.picker = told_picker();
+  next.picker = explained_picker();
   next.generation = generation_;
   next.hosts = fit_of(endpoints_.fit(), endpoints_.all());
   published_ = next;
@@ -158,11 +158,11 @@ void Petiole::publish_hosts(LbEffects& effects) {
 
 // The picker with a note about endpoints that are not READY, which explains why they are not
 // picked.
-PickerPtr Petiole::told_picker() {
+PickerPtr Petiole::explained_picker() {
   PickerPtr picker = make_picker();
   const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);
   if (all == 0) return picker;
-  return make_told_picker(
+  return make_explained_picker(
       std::move(picker),
       std::make_shared<const AbsentNote>(name_, endpoints_.absent(kMostAbsent), all));
 }

@@ -76,12 +76,12 @@ class Petiole : public Policy {
  private:
   void configured(const ConfigUpdated& update, LbEffects& effects);
   void rebuild_due(LbEffects& effects);
-  void note(const EndpointSet::Changes& changes);
+  void record(const EndpointSet::Changes& changes);
   void publish_edge(LbEffects& effects);
   void report_applied(LbEffects& effects);
   void order_rebuild(LbEffects& effects);
   void publish(LbEffects& effects);
-  PickerPtr told_picker();
+  PickerPtr explained_picker();
   bool is_miscounted() const;
   void publish_hosts(LbEffects& effects);
 

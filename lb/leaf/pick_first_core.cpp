@@ -27,9 +27,9 @@ absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
 
 // Names the address once: the connector's text may name it already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
-  const std::string words = absl::StrCat(" ", why);
-  const bool is_named = absl::StrContains(words, absl::StrCat(" ", address.str(), " ")) ||
-                        absl::StrContains(words, absl::StrCat(" ", address.str(), ":"));
+  const std::string spaced = absl::StrCat(" ", why);
+  const bool is_named = absl::StrContains(spaced, absl::StrCat(" ", address.str(), " ")) ||
+                        absl::StrContains(spaced, absl::StrCat(" ", address.str(), ":"));
   return absl::UnavailableError(is_named ? std::string(why)
                                          : absl::StrCat(address.str(), ": ", why));
 }
@@ -137,9 +137,9 @@ void PickFirst::heard(Connecting& connecting,
   const bool failed = event.state == ConnectivityState::kTransientFailure;
   const bool is_idle = event.state == ConnectivityState::kIdle;
   if (failed) connecting.last_error = failure_of(event);
-  const bool first_word = !attempt.state.has_value();
+  const bool first_report = !attempt.state.has_value();
   attempt.state = event.state;
-  if (first_word) {
+  if (first_report) {
     if (--connecting.unheard == 0) take_turns(connecting, effects);
     return;
   }

@@ -116,8 +116,8 @@ std::string RingHashPicker::shown_hash(const Hash& hash) const {
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
   if (parts_.ask_target == nullptr) return;
   // Reads before it writes, so that queued picks do not fight for the cache line.
-  if (idle.told_mark.load(std::memory_order_relaxed) ||
-      idle.told_mark.exchange(true, std::memory_order_relaxed)) {
+  if (idle.ask_mark.load(std::memory_order_relaxed) ||
+      idle.ask_mark.exchange(true, std::memory_order_relaxed)) {
     return;
   }
   result.ask = PickAsk{PickAsk::Kind::kConnect, idle.address};

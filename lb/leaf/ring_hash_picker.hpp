@@ -55,7 +55,7 @@ class RingHashPicker final : public Picker {
     explicit Idle(Address first) : address(std::move(first)) {}
 
     Address address;
-    mutable std::atomic<bool> told_mark{false};
+    mutable std::atomic<bool> ask_mark{false};
   };
 
   Hash hash_of(const PickArgs& args) const;

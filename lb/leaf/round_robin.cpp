@@ -65,12 +65,12 @@ class RoundRobinPicker final : public Picker {
     sink.tell([&] {
       return PickStep{"round_robin",
                       shown(ready_[turn]),
-                      absl::StrCat("whose turn it is: ",
+                      absl::StrCat("its turn: ",
                                    turn + 1,
                                    " of ",
                                    ready_.size(),
                                    " that are READY; each group of threads has turns of its own, "
-                                   "and this is whom the next pick of this thread's takes"),
+                                   "and the next pick on this thread takes this one"),
                       "CDS"};
     });
     PickResult result;

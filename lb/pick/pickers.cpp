@@ -19,7 +19,7 @@ class QueuePicker final : public Picker {
   PickResult pick(const PickArgs& /*args*/) const override { return {}; }
 
   PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
-    trace.tell({"picker", "the call waits", "nobody that could take it is READY yet", ""});
+    trace.tell({"picker", "the call waits", "no endpoint that could take it is READY yet", ""});
     return {};
   }
 };
@@ -129,21 +129,24 @@ class AskPicker final : public Picker {
   }
 
   PickResult explain(const PickArgs& /*args*/, PickTrace& trace) const override {
-    trace.tell({"picker", "the call waits", "nobody is connected; a pick lets it connect", "CDS"});
+    trace.tell({"picker",
+                "the call waits",
+                "no endpoint is connected; a pick starts a connection",
+                "CDS"});
     return {};
   }
 
  private:
   // Reads before it writes, so that queued picks can share the cache line.
   bool first() const {
-    return !told_mark_.load(std::memory_order_relaxed) &&
-           !told_mark_.exchange(true, std::memory_order_relaxed);
+    return !ask_mark_.load(std::memory_order_relaxed) &&
+           !ask_mark_.exchange(true, std::memory_order_relaxed);
   }
 
   std::shared_ptr<const AskTarget> asks_;
   PickAsk ask_;
   // Staleness is harmless: the exchange decides, and a duplicated ask would do no harm either.
-  mutable std::atomic<bool> told_mark_{false};
+  mutable std::atomic<bool> ask_mark_{false};
 };
 
 }  // namespace
@@ -177,7 +180,7 @@ PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string af
   const Picker& noted = *picked(picker);
   if (typeid(noted) == typeid(StatusPicker<Fail>)) {
     const auto& failing = static_cast<const StatusPicker<Fail>&>(noted);
-    return told_as(picker, make_fail_picker(with_note(failing.status(), before, after)));
+    return explained_as(picker, make_fail_picker(with_note(failing.status(), before, after)));
   }
   return std::make_shared<const NotedPicker>(
       std::move(picker), std::move(before), std::move(after));

@@ -5,7 +5,7 @@
 //   policy ─▶ Publish{state, picker} ─▶ … ─▶ snapshot ─▶ Picker::pick
 //
 // Queue waits for news. Connection completes on one connection. Fail fails unless wait_for_ready.
-// Drop fails in any case. Ask queues, and its first pick tells the ask (design: asks are told,
+// Drop fails in any case. Ask queues, and its first pick tells the ask (design: asks are sent,
 // never waited for).
 
 #pragma once

@@ -5,7 +5,7 @@
 //   data plane ─▶ Router::pick ─▶ Pick (a receipt: keep it while the call runs)
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
 //                                ◀─ delayed, after end_delay()
-//            ─▶ Router::explain ─▶ Explanation: the same, told step by step, and nothing is done
+//            ─▶ Router::explain ─▶ Explanation: the same, step by step, and nothing is done
 //
 // A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
 //
@@ -219,7 +219,7 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
-  /// repick(), without the warnings that are told after the read section.
+  /// repick(), without the warnings that are logged after the read section.
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 

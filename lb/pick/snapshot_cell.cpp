@@ -43,7 +43,7 @@ void annotate_readers_waited_for() {}
 
 }  // namespace
 
-void Snapshot::note_sessions() {
+void Snapshot::record_sessions() {
   if (selector != nullptr) sessions = SessionLead(selector->cookie(), picker.get());
 }
 

@@ -35,7 +35,7 @@ struct alignas(kCacheLine) Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
-  /// Where the cookies of calls lead; see note_sessions().
+  /// Where the cookies of calls lead; see record_sessions().
   SessionLead sessions;
   /// All clusters that calls may refer to: the selector's and earlier ones. A restarted channel
   /// keeps them. Null: none.
@@ -44,7 +44,7 @@ struct alignas(kCacheLine) Snapshot {
   ResolutionNotesPtr notes;
 
   /// Sets `sessions` from selector and picker.
-  void note_sessions();
+  void record_sessions();
 };
 
 static_assert(sizeof(Snapshot) == 2 * kCacheLine);

@@ -30,19 +30,19 @@ std::string shown(absl::string_view path) {
 // A31-9: by weight alone, whether or not the cluster can serve.
 template <typename Sink>
 const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
-  const auto told = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
+  const auto explained = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
     return PickStep{"route", "cluster " + chosen.cluster->name().str(), why(), "RDS"};
   };
   if (shares.size() == 1) {
     sink.tell([&] {
-      return told(shares.front(), [] { return std::string("the only one of the route"); });
+      return explained(shares.front(), [] { return std::string("the only one of the route"); });
     });
     return shares.front();
   }
   const std::uint64_t point = draw_below(seed, Salt::kWeightedCluster, shares.back().end);
   const auto chosen = std::ranges::upper_bound(shares, point, {}, &RouteCluster::end);
   sink.tell([&] {
-    return told(*chosen, [&] {
+    return explained(*chosen, [&] {
       const std::uint64_t begin = chosen == shares.begin() ? 0 : std::prev(chosen)->end;
       return absl::StrCat(shown_draw(point, shares.back().end),
                           "; its weight is ",

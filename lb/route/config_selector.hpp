@@ -81,7 +81,7 @@ class ConfigSelector {
   /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
   virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
 
-  /// The answer of select(), told step by step; may allocate.
+  /// The answer of select(), step by step; may allocate.
   virtual std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                         PickTrace& /*trace*/) const {
     return select(args);

@@ -278,7 +278,7 @@ bool RouteTable::others_match(std::uint32_t position, Asked& call, const Sink& s
   return is_taken;
 }
 
-// When the set cannot say, the patterns are tried one by one.
+// RE2::Set gives up when its memory is used up. Then the patterns are tried one by one.
 template <typename Sink>
 std::uint32_t RouteTable::first_of(const Group& group, Asked& call, const Sink& sink) const {
   const auto matched = group.set.match(call.args.path);

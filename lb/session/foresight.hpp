@@ -35,9 +35,9 @@
 
 namespace signalbox::lb {
 
-/// Where the cookies of a snapshot's calls lead. A value of the snapshot: behind a pointer its
-/// cookie would be one more place in memory to wait for. seats() comes first, so that calls without
-/// sessions read only that.
+/// Finds the host that the session cookie of a call names. It is a member of the snapshot, not
+/// behind a pointer: a pick waits for one cache line less. seats() is the first member, so that
+/// calls without sessions read only that one.
 class SessionLead {
  public:
   SessionLead() = default;

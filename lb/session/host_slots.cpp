@@ -14,16 +14,16 @@ bool takes_calls(const HostSlot& slot) {
   return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
 }
 
-void fill(HostSlot& slot, const Host& host, const std::optional<SubchannelStateChanged>& told) {
+void fill(HostSlot& slot, const Host& host, const std::optional<SubchannelStateChanged>& report) {
   slot.host = &host;
-  slot.is_fit = host.allowed && (!told || told->healthy);
-  if (!told) return;
+  slot.is_fit = host.allowed && (!report || report->healthy);
+  if (!report) return;
   slot.is_held = true;
-  slot.state = told->state;
-  slot.status = told->status;
-  slot.connection = told->connection;
+  slot.state = report->state;
+  slot.status = report->status;
+  slot.connection = report->connection;
   if (slot.connection == nullptr) return;
-  slot.chosen = {host.locality, host.endpoint, told->tracker};
+  slot.chosen = {host.locality, host.endpoint, report->tracker};
   slot.complete = Complete(slot.connection.get());
   slot.complete.endpoint = &slot.chosen;
 }
@@ -42,7 +42,7 @@ Affinity affinity_to(const Host& host) {
   return {drains ? AffinityResult::kHitDraining : AffinityResult::kHit, &host.hosts};
 }
 
-void NamedHosts::note(const HostSlot& slot) {
+void NamedHosts::add(const HostSlot& slot) {
   if (known == nullptr) known = &slot;
   if (!slot.is_fit) return;
   if (!slot.is_held) {
@@ -82,7 +82,7 @@ const HostSlot* HostSlots::find(absl::string_view address) const {
   return found ? &slots_[*found] : nullptr;
 }
 
-// The decision of override_host's picker, in one word.
+// The decision of override_host's picker, as one value.
 HostPromise HostSlots::promise(absl::string_view hosts) const {
   const NamedHosts named = look_up(hosts, [](const HostSlot*) {});
   if (named.ready != nullptr) return HostPromise::kReady;

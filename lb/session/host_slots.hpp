@@ -36,7 +36,7 @@
 
 namespace signalbox::lb {
 
-/// The states of a table's hosts, in its order, as the subchannel map told them; nullopt: the
+/// The states of a table's hosts, in its order, as the subchannel map reported them; nullopt: the
 /// address has no holder.
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
@@ -61,8 +61,8 @@ struct NamedHosts {
   const HostSlot* unheld = nullptr;
   bool is_connecting = false;
 
-  /// Takes note of a host that the table has.
-  void note(const HostSlot& slot);
+  /// Adds a host that the table has.
+  void add(const HostSlot& slot);
 };
 
 /// Removes the first host from a list with commas, and returns it.
@@ -91,7 +91,7 @@ class HostSlots final : public SessionHosts {
     while (!hosts.empty() && named.ready == nullptr) {
       const HostSlot* const slot = find(take_host(hosts));
       visit(slot);
-      if (slot != nullptr) named.note(*slot);
+      if (slot != nullptr) named.add(*slot);
     }
     return named;
   }

@@ -26,7 +26,7 @@ class PagePool final : public std::pmr::memory_resource {
   /// Larger pieces have pages of their own.
   static constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
 
-  /// `pages` gives memory that is aligned to large pages, and outlives the pool. Thread-safe.
+  /// `pages` gives memory that is aligned to large pages, and must outlive the pool.
   explicit PagePool(std::pmr::memory_resource& pages) : pages_(pages) {}
 
  private:

@@ -82,7 +82,7 @@ void Session::reached() {
   is_elsewhere_ = has_moved_;
 }
 
-// A cookie that could not be read again is not written.
+// Writes no cookie that a later call could not decode.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {
@@ -177,10 +177,10 @@ void KeptText::assign_long(absl::string_view text) {
 void Sessions::warn_of(CookieFlaw flaw, absl::string_view cookie) const {
   if (!terms_.warn) return;
   const std::int64_t at = now().time_since_epoch().count();
-  std::int64_t before = told_at_.load(std::memory_order_relaxed);
+  std::int64_t before = warned_at_.load(std::memory_order_relaxed);
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
   if (before != kNever && at - before < SessionTerms::kWarnInterval.count()) return;
-  if (!told_at_.compare_exchange_strong(before, at, std::memory_order_relaxed)) return;
+  if (!warned_at_.compare_exchange_strong(before, at, std::memory_order_relaxed)) return;
   terms_.warn(absl::StrCat(terms_.target,
                            ": a call's cookie \"",
                            cookie,

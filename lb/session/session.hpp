@@ -176,8 +176,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
     return args;
   }
 
-  /// Counts the result of the wish, and writes the Set-Cookie if there is to be one (A55-21,
-  /// A55-24). Precondition: nothing was picked before, or forget() was called.
+  /// Counts what became of the host that the cookie asks for, and writes the Set-Cookie if there is
+  /// to be one (A55-21, A55-24). Precondition: nothing was picked before, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -214,7 +214,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// run.
   const SessionTerms* terms = nullptr;
   Session* next_spare = nullptr;  ///< In the thread's list of ended Sessions.
-  /// The cookie's flaw, until it is told.
+  /// The cookie's flaw, until it is reported.
   std::optional<CookieFlaw> flaw;
 
  private:
@@ -317,8 +317,8 @@ class Sessions {
 
   Instant now() const { return terms_.now ? terms_.now() : Instant(); }
 
-  /// Tells an operator about the flaw of the call's cookie, unless a flaw was told lately (A55-17).
-  /// Not to be called in a read section.
+  /// Tells an operator about the flaw of the call's cookie, unless a flaw was reported lately
+  /// (A55-17). Not to be called in a read section.
   void tell_flaw(Session& session) const {
     if (session.flaw) [[unlikely]]
       warn_of(*std::exchange(session.flaw, std::nullopt), session.name());
@@ -328,7 +328,7 @@ class Sessions {
   void warn_of(CookieFlaw flaw, absl::string_view cookie) const;
 
   const SessionTerms terms_;
-  mutable std::atomic<std::int64_t> told_at_{std::numeric_limits<std::int64_t>::min()};
+  mutable std::atomic<std::int64_t> warned_at_{std::numeric_limits<std::int64_t>::min()};
 };
 
 using SessionsPtr = std::shared_ptr<const Sessions>;

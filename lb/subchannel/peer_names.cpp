@@ -15,8 +15,8 @@ namespace {
 
 using Kind = TextMatcher::Kind;
 
-constexpr std::size_t kMostNamesTold = 8;
-constexpr std::size_t kLongestNameTold = 128;
+constexpr std::size_t kMostNames = 8;
+constexpr std::size_t kLongestName = 128;
 
 absl::string_view kind_name(Kind kind) {
   switch (kind) {
@@ -37,14 +37,14 @@ absl::string_view kind_name(Kind kind) {
 // Certificates are the peer's: the text has no more of them than people read, and nothing
 // unprintable.
 std::string in_quotes(absl::string_view name) {
-  return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestNameTold)), "\"");
+  return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestName)), "\"");
 }
 
 std::string list(std::vector<std::string> texts) {
-  const std::size_t more = texts.size() - std::min(texts.size(), kMostNamesTold);
+  const std::size_t more = texts.size() - std::min(texts.size(), kMostNames);
   texts.resize(texts.size() - more);
-  const std::string told = absl::StrJoin(texts, ", ");
-  return more == 0 ? told : absl::StrCat(told, " and ", more, " more");
+  const std::string listed = absl::StrJoin(texts, ", ");
+  return more == 0 ? listed : absl::StrCat(listed, " and ", more, " more");
 }
 
 std::string list(const PeerNames& names) {

@@ -31,8 +31,8 @@ void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffec
   SIGNALBOX_INVARIANT(event.connection != nullptr, "Connected brings a connection");
   const bool awaited = event.attempt == attempt_ && std::holds_alternative<Connecting>(state_);
   if (!awaited) {
-    const bool told_twice = event.attempt == attempt_ && std::holds_alternative<Ready>(state_);
-    if (!told_twice) effects.push_back(DropConnection{event.attempt});
+    const bool reported_twice = event.attempt == attempt_ && std::holds_alternative<Ready>(state_);
+    if (!reported_twice) effects.push_back(DropConnection{event.attempt});
     return;
   }
   has_been_ready_ = true;

@@ -108,7 +108,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
     const auto held = entries_.find(event.address);
     if (held != entries_.end() && !held->second.holds.empty() &&
         held->second.holds.front() != party)
-      return effects.push_back(NotifyHolder{event.holder, told(event.address, held->second)});
+      return effects.push_back(NotifyHolder{event.holder, report_of(event.address, held->second)});
   }
   const auto [found, is_new] = entries_.try_emplace(event.address);
   Entry& entry = found->second;
@@ -132,7 +132,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
     end_hold(event.address, *keeper_->party);
     if (is_new) tell_keeper_of(event.address, effects);
   }
-  effects.push_back(NotifyHolder{event.holder, told(event.address, entry)});
+  effects.push_back(NotifyHolder{event.holder, report_of(event.address, entry)});
 }
 
 void SubchannelMapCore::on(const SubchannelReleased& event, SubchannelMapEffects& /*effects*/) {
@@ -159,8 +159,8 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
   Party& party = parties_[event.holder.path];
   party.path = event.holder.path;
   if (event.holder.incarnation < party.incarnation) return;
-  const bool first_told = party.present || event.holder.incarnation > party.incarnation;
-  if (first_told) {
+  const bool first_report = party.present || event.holder.incarnation > party.incarnation;
+  if (first_report) {
     orphan_all(party);
     party.incarnation = event.holder.incarnation;
     party.present = false;
@@ -214,7 +214,7 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Told only where a READY connection has a new tracker.
+// Reported only where a READY connection has a new tracker.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -313,7 +313,7 @@ void SubchannelMapCore::tell_keeper_of(const Address& address,
   if (found == entries_.end()) {
     effects.push_back(NotifyGone{holder, address});
   } else {
-    effects.push_back(NotifyHolder{holder, told(address, found->second)});
+    effects.push_back(NotifyHolder{holder, report_of(address, found->second)});
   }
 }
 
@@ -422,7 +422,7 @@ void SubchannelMapCore::retire_unheld(SubchannelMapEffects& effects) {
 void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effects) {
   const auto found = entries_.find(address);
   SIGNALBOX_INVARIANT(found != entries_.end() && found->second.holds.empty(),
-                      "I1: only what nobody holds is stopped");
+                      "I1: only a subchannel without a hold is stopped");
   if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
   --counts_[index(found->second.counted)];
   if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
@@ -491,12 +491,13 @@ void SubchannelMapCore::notify(const Address& address,
   for (const Party* party : entry.holds) {
     if (party->live.contains(address) && !(is_kept && is_keeper(*party))) {
       effects.push_back(
-          NotifyHolder{Holder{party->path, party->incarnation}, told(address, entry)});
+          NotifyHolder{Holder{party->path, party->incarnation}, report_of(address, entry)});
     }
   }
 }
 
-SubchannelStateChanged SubchannelMapCore::told(const Address& address, const Entry& entry) const {
+SubchannelStateChanged SubchannelMapCore::report_of(const Address& address,
+                                                    const Entry& entry) const {
   SubchannelStateChanged change = entry.raw;
   if (change.state == ConnectivityState::kReady)
     change.tracker = tracker_in(trackers_.get(), address);
@@ -587,19 +588,20 @@ void SubchannelMapCore::check_invariants() const {
     ++counts[index(entry.counted)];
     SIGNALBOX_INVARIANT(entry.is_probed == probes_of(settings_, address).has_value() &&
                             (entry.is_probed || entry.probed.ok()),
-                        "I10: who is probed, and what came of it");
+                        "I10: which addresses are probed, and with which result");
   }
   for (const auto& [path, party] : parties_) {
-    SIGNALBOX_INVARIANT(party.present || party.live.empty(), "I4: who is gone holds as orphan");
+    SIGNALBOX_INVARIANT(party.present || party.live.empty(),
+                        "I4: the holds of a party that is gone are orphaned");
     SIGNALBOX_INVARIANT(party.orphaned.empty() || party.gone_in >= applied_,
                         "I4: orphaned holds end with a later generation");
     SIGNALBOX_INVARIANT(holds >= party.live.size() + party.orphaned.size(),
                         "I1: what is held has an entry");
     holds -= party.live.size() + party.orphaned.size();
   }
-  SIGNALBOX_INVARIANT(holds == 0, "I1: every hold is somebody's");
+  SIGNALBOX_INVARIANT(holds == 0, "I1: every hold belongs to a party");
   check_keeper();
-  SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: who is listed lingers");
+  SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: every listed subchannel lingers");
   SIGNALBOX_INVARIANT(counts == counts_, "the counts are those of the entries");
 }
 

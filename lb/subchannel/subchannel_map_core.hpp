@@ -149,7 +149,7 @@ class SubchannelMapCore {
   void begin_probes(const Address& address, Entry& entry, SubchannelMapEffects& effects) const;
 
   void notify(const Address& address, const Entry& entry, SubchannelMapEffects& effects) const;
-  SubchannelStateChanged told(const Address& address, const Entry& entry) const;
+  SubchannelStateChanged report_of(const Address& address, const Entry& entry) const;
   const absl::Status* verdict_of(HealthJudge judge,
                                  const Address& address,
                                  const Entry& entry) const;
@@ -170,14 +170,14 @@ class SubchannelMapCore {
   /// Entries that lost their last hold in this step; their fate is decided at its end (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// By judge, as told last. They outlive entries: a judge also says when an endpoint is well
+  /// By judge, as reported last. They outlive entries: a judge also says when an endpoint is well
   /// again.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   std::array<std::int64_t, kEndpointStates> counts_{};
   std::optional<EndpointsCounted> observed_;
   std::optional<Keeper> keeper_;
-  std::int64_t held_observed_ = 0;  ///< The holds of the keeper, as told last.
+  std::int64_t held_observed_ = 0;  ///< The holds of the keeper, as reported last.
 };
 
 }  // namespace signalbox::lb

@@ -39,8 +39,8 @@ SubchannelSettings subchannel_settings(const Cluster& cluster,
       .authority = authority};
 }
 
-/// The endpoints, with one empty priority if none is known, so that a child of it reports the lack
-/// of endpoints (A37-23, A37-25).
+/// The endpoints, with one empty priority if none is known: the child policy of that priority
+/// reports the lack of endpoints (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   if (endpoints != nullptr && !endpoints->priorities.empty()) return endpoints;
   auto one = endpoints == nullptr ? std::make_shared<Endpoints>()
@@ -88,7 +88,7 @@ class Cds final : public Policy {
     children_.begin(update);
     const CdsConfig& own = config_of<CdsConfig>(update);
     const ClusterName& name = own.cluster;
-    SIGNALBOX_INVARIANT(update.xds != nullptr, "cds is told the world");
+    SIGNALBOX_INVARIANT(update.xds != nullptr, "cds receives the configuration");
     authority_ = update.xds->authority;
     const auto found = update.xds->clusters.find(name);
     if (found == update.xds->clusters.end()) {
@@ -165,8 +165,8 @@ class Cds final : public Policy {
 
   void publish(LbEffects& effects) {
     const Child& child = *children_.find(the_child());
-    const bool noted = child.state == ConnectivityState::kTransientFailure && !note_.empty();
-    if (noted) {
+    const bool has_note = child.state == ConnectivityState::kTransientFailure && !note_.empty();
+    if (has_note) {
       const std::string note = absl::StrCat(" (", note_, ")");
       published_.publish({child.state,
                           with_note(child.status, "", note),
@@ -201,9 +201,9 @@ class Cds final : public Policy {
   Published published_;
   ClusterConfigPtr served_;  ///< Null: the cluster has no valid configuration.
   absl::Status failure_;     ///< The reason while served_ is null.
-  LbConfigPtr override_;     ///< As last told: CdsConfig::lb_policy.
-  TierSetPtr tiers_;         ///< As last told: CdsConfig::tiers.
-  bool sessions_ = false;    ///< As last told: may_have_sessions().
+  LbConfigPtr override_;     ///< As last received: CdsConfig::lb_policy.
+  TierSetPtr tiers_;         ///< As last received: CdsConfig::tiers.
+  bool sessions_ = false;    ///< As last received: may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;
   Map map_ = Map::kClosed;

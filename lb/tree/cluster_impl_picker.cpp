@@ -11,7 +11,7 @@ namespace signalbox::lb {
 namespace {
 
 constexpr std::uint64_t kMillion = 1'000'000;
-constexpr absl::string_view kRoom = "cluster_impl";
+constexpr absl::string_view kPart = "cluster_impl";
 
 class ClusterImplPicker final : public Picker {
  public:
@@ -41,7 +41,7 @@ class ClusterImplPicker final : public Picker {
       const bool drops = drawn < rule.per_million;
       sink.tell([&] {
         return PickStep{
-            std::string(kRoom),
+            std::string(kPart),
             absl::StrCat(drops ? "dropped" : "not dropped", " by category \"", rule.category, "\""),
             absl::StrCat(shown_draw(drawn, kMillion), "; it drops below ", rule.per_million),
             "EDS"};
@@ -86,7 +86,7 @@ class ClusterImplPicker final : public Picker {
     const std::uint32_t most = rules_->gate->limit();
     const bool is_full = calls >= std::int64_t{most};
     sink.tell([&] {
-      return PickStep{std::string(kRoom),
+      return PickStep{std::string(kPart),
                       is_full ? "dropped by the circuit breaker" : "the circuit breaker lets it in",
                       absl::StrCat(calls, " calls in flight of ", most, " at most"),
                       "CDS"};

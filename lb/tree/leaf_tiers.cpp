@@ -101,14 +101,14 @@ bool has_endpoints(const Priority& priority, Tier::Hosts hosts) {
 constexpr Tier::Hosts kHosts[] = {Tier::Hosts::kHealthy, Tier::Hosts::kDegraded, Tier::Hosts::kAll};
 
 /// A tier that has endpoints.
-struct Room {
+struct Slot {
   Tier tier;
   ChildName child;
 };
 
 /// What EDS says of a leaf, as it was when it was last applied.
 struct Listed {
-  std::vector<Room> rooms;  ///< By place_of().
+  std::vector<Slot> slots;  ///< By place_of().
   std::vector<ChildName> priorities;
   std::vector<PriorityHosts> hosts;
   std::uint32_t overprovisioning_percent = 140;
@@ -190,8 +190,8 @@ class LeafTiers final : public Policy {
     listed_ = list();
     is_listed_ = true;
     std::map<ChildName, Tier> named;
-    for (const Room& room : listed_.rooms)
-      named.emplace(room.child, room.tier);
+    for (const Slot& slot : listed_.slots)
+      named.emplace(slot.child, slot.tier);
     std::vector<ChildName> unnamed;
     for (const ChildName& child : running_) {
       const auto found = named.find(child);
@@ -218,7 +218,7 @@ class LeafTiers final : public Policy {
       add(hosts.total, hosts.degraded);
       for (const Tier::Hosts part : kHosts) {
         if (has_endpoints(whole, part))
-          listed.rooms.push_back({{at, part}, child_of(config_.priorities[at], part)});
+          listed.slots.push_back({{at, part}, child_of(config_.priorities[at], part)});
       }
     }
     if (endpoints_ == nullptr) return listed;
@@ -227,7 +227,7 @@ class LeafTiers final : public Policy {
     return listed;
   }
 
-  // --- who runs ---
+  // --- which tiers run ---
 
   void activate(const ChildName& child, LbEffects& effects) {
     running_.insert(child);
@@ -254,8 +254,8 @@ class LeafTiers final : public Policy {
   }
 
   void exit_idle(LbEffects& effects) const {
-    for (const Room& room : listed_.rooms) {
-      if (is_wanted(room.tier)) children_.exit_idle(room.child, effects);
+    for (const Slot& slot : listed_.slots) {
+      if (is_wanted(slot.tier)) children_.exit_idle(slot.child, effects);
     }
   }
 
@@ -274,16 +274,16 @@ class LeafTiers final : public Policy {
   }
 
   std::pair<ConnectivityState, absl::Status> state_of_tiers() const {
-    if (listed_.rooms.empty()) {
+    if (listed_.slots.empty()) {
       return {ConnectivityState::kTransientFailure, absl::UnavailableError("there is no endpoint")};
     }
     StateCounts in_state{};
     absl::Status status;
-    for (const Room& room : listed_.rooms) {
-      const Child* child = children_.find(room.child);
-      if (child == nullptr || !is_wanted(room.tier)) continue;
+    for (const Slot& slot : listed_.slots) {
+      const Child* child = children_.find(slot.child);
+      if (child == nullptr || !is_wanted(slot.tier)) continue;
       ++in_state[index_of(child->lasting_state)];
-      if (!child->status.ok()) status = with_note(child->status, to_string(room.tier) + ": ");
+      if (!child->status.ok()) status = with_note(child->status, to_string(slot.tier) + ": ");
     }
     if (in_state == StateCounts{}) return {ConnectivityState::kConnecting, absl::OkStatus()};
     const ConnectivityState state = sum_of(in_state);
@@ -293,13 +293,13 @@ class LeafTiers final : public Policy {
 
   PickerPtr picker(const absl::Status& status) {
     std::vector<TierPicker> tiers(kTiersOfPriority * listed_.priorities.size());
-    for (const Room& room : listed_.rooms) {
-      const Child* child = children_.find(room.child);
-      tiers[place_of(room.tier)] = {child == nullptr ? make_queue_picker() : child->picker,
+    for (const Slot& slot : listed_.slots) {
+      const Child* child = children_.find(slot.child);
+      tiers[place_of(slot.tier)] = {child == nullptr ? make_queue_picker() : child->picker,
                                     child != nullptr};
     }
     if (shown_ != nullptr && tiers == tiers_) return shown_;
-    shown_ = listed_.rooms.empty() ? make_fail_picker(status) : make_leaf_tiers_picker(tiers);
+    shown_ = listed_.slots.empty() ? make_fail_picker(status) : make_leaf_tiers_picker(tiers);
     tiers_ = std::move(tiers);
     return shown_;
   }
@@ -310,11 +310,11 @@ class LeafTiers final : public Policy {
     report->overprovisioning_percent = listed_.overprovisioning_percent;
     report->weighted = listed_.weighted;
     report->priorities = listed_.hosts;
-    for (const Room& room : listed_.rooms) {
-      const Child* child = children_.find(room.child);
-      if (child == nullptr || room.tier.hosts == Tier::Hosts::kAll) continue;
-      PriorityHosts& at = report->priorities[room.tier.priority];
-      (room.tier.hosts == Tier::Hosts::kHealthy ? at.healthy : at.degraded) =
+    for (const Slot& slot : listed_.slots) {
+      const Child* child = children_.find(slot.child);
+      if (child == nullptr || slot.tier.hosts == Tier::Hosts::kAll) continue;
+      PriorityHosts& at = report->priorities[slot.tier.priority];
+      (slot.tier.hosts == Tier::Hosts::kHealthy ? at.healthy : at.degraded) =
           hosts_of(*child).healthy;
     }
     return report;

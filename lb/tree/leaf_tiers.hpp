@@ -4,7 +4,7 @@
 //
 //   override_host ─▶ [leaf_tiers] ─┬▶ child0: priority 0, those that are healthy by EDS
 //     ▲ CdsConfig::tiers           ├▶ child0-degraded: the same priority, those that are DEGRADED
-//   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic, whoever is there
+//   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic: all of its endpoints
 //
 // It stands where priority stands else, and chooses nothing: the tier that tiered drew for a call
 // takes it, and says whether the call waits or fails. A session's host outranks the tier:
@@ -16,7 +16,7 @@
 //   L2  A priority keeps its children by its name (PriorityNames), so that a host that stays keeps
 //       its connection.
 //   L3  The report has a row for each priority: of a tier that runs what its child says, of others
-//       what EDS says: whoever was not tried is fit (ENV-25).
+//       what EDS says: an endpoint that was not tried counts as healthy (ENV-25).
 //   L4  While a configuration is half applied the report and the tiers that picks find stay what
 //       they were, for one failover window at most; the pickers of tiers are the newest always.
 //   L5  In panic children are given all that are not DRAINING, as UNHEALTHY: their health does not

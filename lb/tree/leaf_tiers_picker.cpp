@@ -36,7 +36,7 @@ class LeafTiersPicker final : public Picker {
   }
 
  private:
-  struct Room {
+  struct Slot {
     ChildPicker picker;  // Of none: the tier has no endpoints.
     bool is_started = false;
   };
@@ -83,7 +83,7 @@ class LeafTiersPicker final : public Picker {
     return found;
   }
 
-  std::vector<Room> tiers_;
+  std::vector<Slot> tiers_;
   std::size_t first_ = 0;
 };
 

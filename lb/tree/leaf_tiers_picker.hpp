@@ -4,7 +4,7 @@
 //
 //   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
 //
-// A call whose tier has no endpoints (any more), or that has none, goes to the nearest one: of the
+// A call without a tier, or with a tier that has no endpoints, goes to the nearest one: of the
 // same priority, else the first. Lock-free, allocates nothing.
 
 #pragma once

@@ -42,7 +42,7 @@ class CountingPicker final : public Picker {
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const std::string source = "CDS " + ejections_->cluster.str();
     if (ejections_->endpoints.empty())
-      trace.tell({"outlier_detection", "nobody is set aside", "", source});
+      trace.tell({"outlier_detection", "no endpoint is ejected", "", source});
     const auto now = now_of(trace);
     for (const EjectedEndpoint& endpoint : ejections_->endpoints) {
       std::string why(endpoint.why.message());

@@ -34,8 +34,8 @@
 namespace signalbox::lb {
 
 /// Counts the calls of one endpoint. Every call that is not OK has failed, cancelled calls
-/// included. A call that never reached the endpoint does not count. Thread-safe; no thread writes
-/// what another thread reads.
+/// included. A call that never reached the endpoint does not count. Thread-safe: each
+/// thread counts in a cache line of its own.
 class EndpointCalls final : public CallTracker {
  public:
   EndpointCalls() : successes_(UseCounter::take()), failures_(UseCounter::take()) {}

@@ -101,8 +101,8 @@ class OverrideHost final : public PassThrough {
 
   // --- the states of hosts ---
 
-  void on_subchannel(const SubchannelStateChanged& told, LbEffects& effects) override {
-    set_state(told.address, told, effects);
+  void on_subchannel(const SubchannelStateChanged& report, LbEffects& effects) override {
+    set_state(report.address, report, effects);
   }
 
   void on_gone(const SubchannelGone& gone, LbEffects& effects) override {

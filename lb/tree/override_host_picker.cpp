@@ -33,17 +33,17 @@ struct Verdict {
 Verdict verdict_of(const HostSlot* slot) {
   if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
   const absl::string_view health = to_string(slot->host->endpoint->health);
-  if (!slot->is_held) return {"nobody holds it", absl::StrCat("its health is ", health)};
-  std::string told = absl::StrCat("it is ", to_string(slot->state), ", its health is ", health);
-  if (!slot->status.ok()) absl::StrAppend(&told, "; ", slot->status.message());
-  if (!slot->is_fit) return {"not taken", absl::StrCat("it is set aside; ", told)};
+  if (!slot->is_held) return {"no policy holds it", absl::StrCat("its health is ", health)};
+  std::string details = absl::StrCat("it is ", to_string(slot->state), ", its health is ", health);
+  if (!slot->status.ok()) absl::StrAppend(&details, "; ", slot->status.message());
+  if (!slot->is_fit) return {"not taken", absl::StrCat("it is set aside; ", details)};
   switch (slot->state) {
     case ConnectivityState::kReady:
-      return {"taken", std::move(told)};
+      return {"taken", std::move(details)};
     case ConnectivityState::kTransientFailure:
-      return {"not taken", std::move(told)};
+      return {"not taken", std::move(details)};
     default:
-      return {"waited for, if no other is READY", std::move(told)};
+      return {"waited for, if no other is READY", std::move(details)};
   }
 }
 
@@ -138,7 +138,7 @@ class OverrideHostPicker final : public Picker {
       return wait(AffinityResult::kQueued, sink);
     }
     if (named.unheld != nullptr) {
-      tell(sink, "the call waits", "nobody holds its host; a pick lets it be connected");
+      tell(sink, "the call waits", "no policy holds its host; a pick has it connected");
       return wait(AffinityResult::kCreated, sink, named.unheld, PickAsk::Kind::kCreate);
     }
     const auto why =

@@ -24,7 +24,7 @@ LbEffects PassThrough::step(const LbEvent& event, Instant now) {
                    if (children_.hear(changed, effects) != nullptr) publish(effects);
                  },
                  [&](const IdleExitRequested&) { children_.exit_idle(the_child(), effects); },
-                 [&](const SubchannelStateChanged& told) { on_subchannel(told, effects); },
+                 [&](const SubchannelStateChanged& report) { on_subchannel(report, effects); },
                  [&](const SubchannelGone& gone) { on_gone(gone, effects); },
                  [&](const PickAsked& asked) { on_ask(asked.ask, effects); },
                  [&](const RebuildDue&) {

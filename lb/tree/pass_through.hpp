@@ -34,7 +34,7 @@ class PassThrough : public Policy {
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}
 
-  virtual void on_subchannel(const SubchannelStateChanged& /*told*/, LbEffects& /*effects*/) {}
+  virtual void on_subchannel(const SubchannelStateChanged& /*report*/, LbEffects& /*effects*/) {}
 
   virtual void on_gone(const SubchannelGone& /*gone*/, LbEffects& /*effects*/) {}
 

@@ -36,7 +36,7 @@ class PendingUpdate {
   /// To be asked at the end of every step: whether it ended with this one. Runs the timer.
   bool ended(const ChildSet& children, Duration patience, LbEffects& effects);
 
-  /// Whether `fired` says that the time is over: then nobody is waited for (ChildSet::excuse).
+  /// Whether `fired` says that the time is over. Then no child is waited for (ChildSet::excuse).
   bool ran_out(const TimerFired& fired);
 
  private:

@@ -178,7 +178,7 @@ class PriorityPolicy final : public Policy {
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
-  // Those whose retention ended while nobody could be stopped, and that the choice did not need.
+  // Drops children that the choice did not need and that had to be kept when their retention ended.
   void drop_expired(LbEffects& effects) {
     std::vector<ChildName> expired;
     for (const auto& [name, life] : lives_) {
@@ -202,7 +202,7 @@ class PriorityPolicy final : public Policy {
     if (!update_.is_pending()) {
       choose(now, effects);
     } else if (current_ == child->name && is_usable(child->state)) {
-      publish(child->state, child->status, told(child->picker), effects);
+      publish(child->state, child->status, explained(child->picker), effects);
     }
   }
 
@@ -239,7 +239,7 @@ class PriorityPolicy final : public Policy {
     if (config_.priorities.empty()) {
       const auto status = absl::UnavailableError("priority policy has empty priority list");
       current_.reset();
-      watch_.note(config_, {}, std::nullopt, now, effects);
+      watch_.record(config_, {}, std::nullopt, now, effects);
       if (!empty_picker_) empty_picker_ = make_fail_picker(status);
       publish(ConnectivityState::kTransientFailure, status, empty_picker_, effects);
       return;
@@ -253,22 +253,22 @@ class PriorityPolicy final : public Policy {
         deactivate(config_.priorities[i], effects);
     }
     current_ = config_.priorities[choice.index];
-    note_choice(choice);
+    record_choice(choice);
     const Child& chosen = *children_.find(*current_);
-    watch_.note(config_,
-                children,
-                is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
-                now,
-                effects);
+    watch_.record(config_,
+                  children,
+                  is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
+                  now,
+                  effects);
     if (chosen.state == ConnectivityState::kTransientFailure && children.size() > 1) {
       publish_failure(chosen, choice.index, effects);
     } else {
-      publish(chosen.state, chosen.status, told(chosen.picker), effects);
+      publish(chosen.state, chosen.status, explained(chosen.picker), effects);
     }
   }
 
-  // A choice among one needs no words.
-  void note_choice(const PriorityChoice& choice) {
+  // A choice of one needs no explanation.
+  void record_choice(const PriorityChoice& choice) {
     std::vector<ChoiceNote::Considered> considered;
     const auto& names = std::get<PriorityConfig>(*source_).priorities;
     for (std::size_t place = 0; place < choice.considered && names.size() > 1; ++place) {
@@ -288,18 +288,18 @@ class PriorityPolicy final : public Policy {
   }
 
   // The same for the same.
-  PickerPtr told(const PickerPtr& picker) {
+  PickerPtr explained(const PickerPtr& picker) {
     if (note_ == nullptr) return picker;
-    if (told_of_ != picker || told_note_ != note_) {
-      told_of_ = picker;
-      told_note_ = note_;
-      told_picker_ = make_told_picker(picker, note_);
+    if (explained_of_ != picker || explained_note_ != note_) {
+      explained_of_ = picker;
+      explained_note_ = note_;
+      explained_picker_ = make_explained_picker(picker, note_);
     }
-    return told_picker_;
+    return explained_picker_;
   }
 
-  // The last one speaks for all of them, and says who it is: 0 is the primary. An aggregate's are
-  // clusters.
+  // The failure of the last child stands for all, and says the child's place: 0 is the primary. An
+  // aggregate's children are clusters.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
     const bool is_cluster = !config_.children.at(last.name).slice.has_value();
     std::string note = absl::StrCat("all ",
@@ -313,7 +313,7 @@ class PriorityPolicy final : public Policy {
       failure_note_ = note;
       failure_picker_ = make_noted_picker(last.picker, note);
     }
-    publish(last.state, with_note(last.status, note), told(failure_picker_), effects);
+    publish(last.state, with_note(last.status, note), explained(failure_picker_), effects);
   }
 
   std::vector<PriorityChild> view() const {
@@ -402,9 +402,9 @@ class PriorityPolicy final : public Policy {
   PickerPtr failure_picker_;
   // How the choice is explained; null: it is none. And the picker made last that says so.
   std::shared_ptr<const ChoiceNote> note_;
-  PickerPtr told_of_;
-  std::shared_ptr<const ChoiceNote> told_note_;
-  PickerPtr told_picker_;
+  PickerPtr explained_of_;
+  std::shared_ptr<const ChoiceNote> explained_note_;
+  PickerPtr explained_picker_;
   PriorityWatch watch_;
 };
 

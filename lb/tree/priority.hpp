@@ -20,12 +20,12 @@
 //   P4  A child that a configuration no longer names is stopped with the choice that does without
 //       it (A115); with PolicyOptions::keep_removed_priorities it is deactivated instead.
 //   P5  No choice is made while a configuration is half applied: not before every living child has
-//       answered it. Until then states are noted and windows run, nobody is started or stopped, and
-//       what was published stays, but for news of the child in use while it can take calls. A
-//       configuration that comes meanwhile waits; of several, the newest. A child whose fifteen
-//       minutes end meanwhile is stopped with the choice, unless that needs it.
+//       answered it. Until then states are recorded and windows run. No child is started or
+//       stopped. What was published stays, but for news of the child in use while it can take
+//       calls. The newest configuration that comes meanwhile waits. A child with a retention that
+//       ends meanwhile is stopped with the choice, unless the choice needs it.
 //   P6  A configuration is half applied for one failover window at most: then children that have
-//       not answered hold nobody up, as dead ones do not.
+//       not answered are not waited for; dead ones never are.
 
 #pragma once
 

@@ -5,14 +5,14 @@
 
 namespace signalbox::lb {
 
-void PriorityWatch::note(const PriorityConfig& config,
-                         std::span<const PriorityChild> children,
-                         std::optional<std::size_t> carrying,
-                         Instant now,
-                         LbEffects& effects) {
+void PriorityWatch::record(const PriorityConfig& config,
+                           std::span<const PriorityChild> children,
+                           std::optional<std::size_t> carrying,
+                           Instant now,
+                           LbEffects& effects) {
   const int active = carrying ? static_cast<int>(*carrying) : -1;
-  if (told_ != active) {
-    told_ = active;
+  if (reported_ != active) {
+    reported_ = active;
     effects.push_back(Observe{PriorityActive{config.cluster, active}});
   }
   if (!carrying) {

@@ -20,13 +20,13 @@ namespace signalbox::lb {
 
 class PriorityWatch {
  public:
-  /// Notes a choice. `children` stand as `config.priorities` do; `carrying` is the chosen one, if
+  /// Records a choice. `children` stand as `config.priorities` do; `carrying` is the chosen one, if
   /// it can carry calls.
-  void note(const PriorityConfig& config,
-            std::span<const PriorityChild> children,
-            std::optional<std::size_t> carrying,
-            Instant now,
-            LbEffects& effects);
+  void record(const PriorityConfig& config,
+              std::span<const PriorityChild> children,
+              std::optional<std::size_t> carrying,
+              Instant now,
+              LbEffects& effects);
 
  private:
   /// The child that carried calls last, and where it stood then.
@@ -41,7 +41,7 @@ class PriorityWatch {
                                             std::span<const PriorityChild> children,
                                             std::size_t to);
 
-  std::optional<int> told_;  ///< The PriorityActive told last.
+  std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
   std::optional<Instant> lost_at_;  ///< Since when no priority carries calls, after one did.
 };

@@ -27,7 +27,7 @@ class Retention {
   /// The child is needed again, or is stopped.
   void end(const ChildName& child, LbEffects& effects);
 
-  /// The child whose time is over with `fired`; nullopt: none.
+  /// The child that `fired` ends the time of; nullopt: none.
   std::optional<ChildName> ran_out(const TimerFired& fired);
 
  private:

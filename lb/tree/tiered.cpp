@@ -30,29 +30,29 @@ ChildName child_of(const ClusterName& leaf) {
 /// Reports the loads to operators, changes only.
 class LoadWatch {
  public:
-  void note(const TieredConfig& config,
-            const std::vector<ClusterName>& leaves,
-            const std::vector<TierRow>& rows,
-            LbEffects& effects) {
+  void record(const TieredConfig& config,
+              const std::vector<ClusterName>& leaves,
+              const std::vector<TierRow>& rows,
+              LbEffects& effects) {
     std::map<Place, std::uint32_t> loads;
     for (const TierRow& row : rows)
       loads[{leaves[row.leaf], row.priority}] = row.load.sum();
-    for (const auto& [place, percent] : told_) {
+    for (const auto& [place, percent] : reported_) {
       if (!loads.contains(place))
         effects.push_back(Observe{TierLoad{config.cluster, place.first, place.second, {}}});
     }
     for (const auto& [place, percent] : loads) {
-      const auto told = told_.find(place);
-      if (told == told_.end() || told->second != percent)
+      const auto reported = reported_.find(place);
+      if (reported == reported_.end() || reported->second != percent)
         effects.push_back(Observe{TierLoad{config.cluster, place.first, place.second, percent}});
     }
-    told_ = std::move(loads);
+    reported_ = std::move(loads);
   }
 
  private:
   using Place = std::pair<ClusterName, std::uint32_t>;  ///< Leaf and priority.
 
-  std::map<Place, std::uint32_t> told_;
+  std::map<Place, std::uint32_t> reported_;
 };
 
 class Tiered final : public Policy {
@@ -149,7 +149,7 @@ class Tiered final : public Policy {
       tiers = std::make_shared<const TierSet>(plan_.connected[at]);
       send(leaves_[at], effects);
     }
-    watch_.note(config_, leaves_, plan_.rows, effects);
+    watch_.record(config_, leaves_, plan_.rows, effects);
   }
 
   void exit_idle(LbEffects& effects) const {

@@ -47,7 +47,7 @@ struct TargetStates {
 
 using TargetStatesPtr = std::shared_ptr<const TargetStates>;
 
-constexpr absl::string_view kRoom = "weighted_target";
+constexpr absl::string_view kPart = "weighted_target";
 
 class TargetNote final : public PickNote {
  public:
@@ -55,9 +55,9 @@ class TargetNote final : public PickNote {
 
   void tell(const PickArgs& /*args*/, PickTrace& trace) const override {
     for (const TargetState& target : targets_->out)
-      trace.tell({std::string(kRoom), "not locality " + target.name->str(), why(target), "EDS"});
+      trace.tell({std::string(kPart), "not locality " + target.name->str(), why(target), "EDS"});
     if (targets_->in.size() == 1) {
-      trace.tell({std::string(kRoom),
+      trace.tell({std::string(kPart),
                   "locality " + targets_->in.front().name->str(),
                   "the only one that can take calls",
                   "EDS"});
@@ -96,7 +96,7 @@ class WeightedPicker final : public Picker {
     sink.tell([&] {
       const auto place = static_cast<std::size_t>(chosen - shares_.begin());
       const TargetState& target = targets_->in[place];
-      return PickStep{std::string(kRoom),
+      return PickStep{std::string(kPart),
                       "locality " + target.name->str(),
                       absl::StrCat(shown_draw(drawn, shares_.back().end),
                                    "; its weight is ",
@@ -276,7 +276,7 @@ class WeightedTarget final : public Policy {
     const bool all_in = targets->out.empty();
     PickerPtr picker = std::make_shared<const WeightedPicker>(std::move(shares), targets);
     if (all_in) return picker;
-    return make_told_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
+    return make_explained_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
   }
 
   // The same picker again while the child's picker and the targets are the same.
@@ -285,9 +285,10 @@ class WeightedTarget final : public Policy {
     if (only_ != picker || *only_targets_ != *targets) {
       only_ = picker;
       only_targets_ = std::move(targets);
-      told_only_ = make_told_picker(picker, std::make_shared<const TargetNote>(only_targets_));
+      explained_only_ =
+          make_explained_picker(picker, std::make_shared<const TargetNote>(only_targets_));
     }
-    return told_only_;
+    return explained_only_;
   }
 
   ChildSet children_;
@@ -298,7 +299,7 @@ class WeightedTarget final : public Policy {
   // The child's picker when only one of several targets takes part, and the states of all targets.
   PickerPtr only_;
   TargetStatesPtr only_targets_;
-  PickerPtr told_only_;
+  PickerPtr explained_only_;
   bool dirty_ = false;       ///< A child's newest picker or state is not published yet.
   bool miscounted_ = false;  ///< A child's newest count of hosts is not published yet.
   bool rebuild_ordered_ = false;

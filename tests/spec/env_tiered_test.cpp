@@ -934,7 +934,7 @@ SCENARIO("ENV: an explained pick says in which leaf a session's host is",
     orders.tree.picker()->explain(args, told);
     std::vector<PickStep> of_tiered;
     std::ranges::copy_if(told.steps, std::back_inserter(of_tiered), [](const PickStep& step) {
-      return step.room == "tiered";
+      return step.part == "tiered";
     });
     return of_tiered;
   };

@@ -49,7 +49,7 @@ class RouterFixture {
     snapshot->failure = std::move(failure);
     snapshot->notes = notes;
     snapshot->sequence = ++sequence;
-    snapshot->note_sessions();
+    snapshot->record_sessions();
     const auto old = cell->exchange(std::move(snapshot));
     lb::SnapshotCell::wait_for_readers();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepLog — an explanation as lines: "room: decision; reason; source". Empty parts are left out.
+// StepLog — an explanation as lines: "part: decision; reason; source". Empty parts are left out.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace signalbox::testing {
 
 inline std::string to_line(const PickStep& step) {
-  std::string line = step.room + ": " + step.decision;
+  std::string line = step.part + ": " + step.decision;
   for (const std::string* part : {&step.reason, &step.source}) {
     if (!part->empty()) line += "; " + *part;
   }

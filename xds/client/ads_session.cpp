@@ -30,7 +30,7 @@ void AdsSession::on(const Subscribe& event, Instant now) {
     wanted_[event.type] = event.names;
 
   if (auto* live = std::get_if<Live>(&state_)) {
-    note_change(*live, event.type);
+    record_change(*live, event.type);
     ask(*live, event.type, now);
   } else if (event.names.empty()) {
     versions_.erase(event.type);  // S6: without a stream no request will unsubscribe.
@@ -94,7 +94,7 @@ void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
     refuse(response.status(), now);
     return;
   }
-  note_answer(*live);
+  record_answer(*live);
   if (!live->asked.contains(response->received.type)) return;  // The type was never requested.
   answer(*live, *response, now);
   effects_.emplace_back(std::move(response->received));
@@ -191,7 +191,7 @@ const std::set<std::string>& AdsSession::wanted(ResourceType type) const {
 
 // Records names that are unwanted now, even if they are wanted again before the next request: the
 // server must see that they were unwanted (S6, S10).
-void AdsSession::note_change(Live& live, ResourceType type) {
+void AdsSession::record_change(Live& live, ResourceType type) {
   const auto found = live.asked.find(type);
   if (found == live.asked.end()) return;
   Asked& asked = found->second;
@@ -328,7 +328,7 @@ void AdsSession::send(Live& live,
 
 // --- reports to the client --------------------------------------------------
 
-void AdsSession::note_answer(Live& live) {
+void AdsSession::record_answer(Live& live) {
   live.answered = true;
   pace_.answered();
   if (!std::exchange(failing_, false)) return;

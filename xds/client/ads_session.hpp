@@ -167,14 +167,14 @@ class AdsSession {
   TimerId start_timer(const char* name, Duration delay);
 
   const std::set<std::string>& wanted(ResourceType type) const;
-  void note_change(Live& live, ResourceType type);
+  void record_change(Live& live, ResourceType type);
   void ask(Live& live, ResourceType type, Instant now);
   bool must_wait(Asked& asked, RequestTurn::Change change, Instant now);
   void answer(Live& live, const DecodedResponse& response, Instant now);
   void timer_elapsed(Live& live, const TimerId& timer, Instant now);
   void send(Live& live, ResourceType type, std::set<std::string> names, const std::string& node);
 
-  void note_answer(Live& live);
+  void record_answer(Live& live);
   void report_lost(const Live& live);
   void report_failure(const absl::Status& status);
 

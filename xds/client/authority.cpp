@@ -27,7 +27,7 @@ ServerId Authority::fall_back() {
 std::vector<ServerId> Authority::return_to(ServerId server) {
   const auto used = in_use();
   const auto chosen = absl::c_find(used, server);
-  SIGNALBOX_INVARIANT(chosen != used.end(), "who returns to a server never left it");
+  SIGNALBOX_INVARIANT(chosen != used.end(), "only a server in use is returned to");
   const std::vector<ServerId> left(std::next(chosen), used.end());
   in_use_ -= left.size();
   return left;

@@ -52,7 +52,7 @@ ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/, WallTi
 // K5.
 ClientEffects ClientCore::take_effects() {
   ask_servers();
-  for (auto& [watcher, what] : std::exchange(told_, {}))
+  for (auto& [watcher, what] : std::exchange(pending_, {}))
     effects_.emplace_back(NotifyWatcher{watcher, std::move(what)});
   count_resources();
   return std::exchange(effects_, {});
@@ -82,12 +82,12 @@ void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
   entry.watchers.insert({watcher, key.name});
 
   const absl::Status error = ambient_error(entry);
-  if (entry.value) told_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value});
+  if (entry.value) pending_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value});
   if (error.ok()) return;
   if (entry.value)
-    told_[watcher].changes.emplace_back(AmbientErrorChanged{key, error});
+    pending_[watcher].changes.emplace_back(AmbientErrorChanged{key, error});
   else
-    told_[watcher].changes.emplace_back(ResourceChanged{key, error});
+    pending_[watcher].changes.emplace_back(ResourceChanged{key, error});
 }
 
 CacheEntry& ClientCore::begin(const ResourceKey& key) {
@@ -99,7 +99,7 @@ CacheEntry& ClientCore::begin(const ResourceKey& key) {
     fall_back(*entry.authority);
   } else {
     const std::string text = with_resource(key, authority.status().message());
-    note_data_error(entry, ResourceStatus::kDoesNotExist, {authority.status().code(), text}, "");
+    record_data_error(entry, ResourceStatus::kDoesNotExist, {authority.status().code(), text}, "");
   }
   return entry;
 }
@@ -164,11 +164,11 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
   }
   for (const ResourceError& error : received.resource_errors) {
     present.insert(canonical({received.type, error.name}).name);
-    note_error(response, error);
+    record_error(response, error);
   }
   // A resource with an unreadable name may be any of the absent resources.
   if (is_full_state(received.type) && received.unnamed_errors.empty())
-    note_absent(response, present);
+    record_absent(response, present);
   effects_.emplace_back(counts);
 }
 
@@ -203,34 +203,35 @@ void ClientCore::refuse(const Response& response,
   if (entry == nullptr) return;
   entry->answered.insert(response.server);
   take_away(response.server, *entry);
-  note_data_error(*entry,
-                  ResourceStatus::kNacked,
-                  absl::UnavailableError(with_resource(key, received.resource.status().message())),
-                  response.content.version);
+  record_data_error(
+      *entry,
+      ResourceStatus::kNacked,
+      absl::UnavailableError(with_resource(key, received.resource.status().message())),
+      response.content.version);
 }
 
 // The does-not-exist timer need not run for a resource with an explicit error (A88).
-void ClientCore::note_error(const Response& response, const ResourceError& error) {
+void ClientCore::record_error(const Response& response, const ResourceError& error) {
   const ResourceKey key{response.content.type, error.name};
   CacheEntry* entry = find_at(response.server, key);
   if (entry == nullptr) return;
   entry->answered.insert(response.server);
   if (absl::IsNotFound(error.status) || absl::IsPermissionDenied(error.status))
     take_away(response.server, *entry);
-  note_data_error(*entry,
-                  ResourceStatus::kReceivedError,
-                  {error.status.code(), with_resource(key, error.status.message())},
-                  "");
+  record_data_error(*entry,
+                    ResourceStatus::kReceivedError,
+                    {error.status.code(), with_resource(key, error.status.message())},
+                    "");
 }
 
 // K3: only a resource that this server sent before can be deleted by its absence.
-void ClientCore::note_absent(const Response& response, const std::set<std::string>& present) {
+void ClientCore::record_absent(const Response& response, const std::set<std::string>& present) {
   for (auto& [key, entry] : cache_.entries()) {
     if (key.type != response.content.type || !entry.value || entry.origin != response.server)
       continue;
     if (present.contains(key.name) || !entry.authority->uses(response.server)) continue;
     take_away(response.server, entry);
-    note_data_error(entry, ResourceStatus::kDoesNotExist, deleted(key), "");
+    record_data_error(entry, ResourceStatus::kDoesNotExist, deleted(key), "");
   }
 }
 
@@ -246,10 +247,10 @@ void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   entry.state.bytes = nullptr;
 }
 
-void ClientCore::note_data_error(CacheEntry& entry,
-                                 ResourceStatus status,
-                                 absl::Status error,
-                                 const std::string& version) {
+void ClientCore::record_data_error(CacheEntry& entry,
+                                   ResourceStatus status,
+                                   absl::Status error,
+                                   const std::string& version) {
   stop_timer(entry);
   entry.state.status = status;
   entry.state.failure = ResourceFailure{std::string(error.message()), version, wall_};
@@ -302,9 +303,9 @@ void ClientCore::on(const TimerFired& event) {
   const ServerId active = entry.authority->active();
   const std::string text = did_not_come(entry.state.key, time_for_resources(active));
   if (servers_[active].options.resource_timer_is_transient_error)
-    note_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
+    record_data_error(entry, ResourceStatus::kTimeout, absl::UnavailableError(text), "");
   else
-    note_data_error(entry, ResourceStatus::kDoesNotExist, absl::NotFoundError(text), "");
+    record_data_error(entry, ResourceStatus::kDoesNotExist, absl::NotFoundError(text), "");
 }
 
 // --- telling ----------------------------------------------------------------
@@ -321,7 +322,7 @@ absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
 
 void ClientCore::tell(const CacheEntry& entry, const absl::StatusOr<Resource>& resource) {
   for (const Watcher& watcher : entry.watchers) {
-    told_[watcher.id].changes.emplace_back(
+    pending_[watcher.id].changes.emplace_back(
         ResourceChanged{{entry.state.key.type, watcher.name}, resource});
   }
 }
@@ -329,7 +330,7 @@ void ClientCore::tell(const CacheEntry& entry, const absl::StatusOr<Resource>& r
 void ClientCore::tell_ambient(const CacheEntry& entry) {
   const absl::Status error = ambient_error(entry);
   for (const Watcher& watcher : entry.watchers) {
-    told_[watcher.id].changes.emplace_back(
+    pending_[watcher.id].changes.emplace_back(
         AmbientErrorChanged{{entry.state.key.type, watcher.name}, error});
   }
 }

@@ -95,13 +95,13 @@ class ClientCore {
   // --- resources ---
   void accept(const Response& response, const ResourceKey& key, const ReceivedResource& received);
   void refuse(const Response& response, const ResourceKey& key, const ReceivedResource& received);
-  void note_error(const Response& response, const ResourceError& error);
-  void note_absent(const Response& response, const std::set<std::string>& present);
+  void record_error(const Response& response, const ResourceError& error);
+  void record_absent(const Response& response, const std::set<std::string>& present);
   void take_away(ServerId server, CacheEntry& entry);
-  void note_data_error(CacheEntry& entry,
-                       ResourceStatus status,
-                       absl::Status error,
-                       const std::string& version);
+  void record_data_error(CacheEntry& entry,
+                         ResourceStatus status,
+                         absl::Status error,
+                         const std::string& version);
   CacheEntry* find_at(ServerId server, const ResourceKey& key);
   void update_timer(CacheEntry& entry);
   Duration time_for_resources(ServerId server) const;
@@ -139,7 +139,7 @@ class ClientCore {
   WallTime wall_;
   std::set<ResourceKey> deserted_;  // A watcher left them; others may remain.
   std::set<std::pair<ServerId, ResourceType>> to_ask_;
-  std::map<WatcherId, ResourcesChanged> told_;
+  std::map<WatcherId, ResourcesChanged> pending_;
   ClientEffects effects_;
 };
 

@@ -83,9 +83,9 @@ bool is_typed_struct(absl::string_view type_url) {
 }
 
 // The message of a user's parser: as UTF-8, on one line, at most kMaxBytes long.
-std::string in_a_message(absl::string_view words) {
+std::string in_a_message(absl::string_view text) {
   constexpr std::size_t kMaxBytes = 1000;
-  const absl::string_view kept = utf8_prefix(words, kMaxBytes);
+  const absl::string_view kept = utf8_prefix(text, kMaxBytes);
   if (!is_utf8(kept)) return std::string(utf8_prefix(absl::CEscape(kept), kMaxBytes));
   const bool is_plain = std::ranges::none_of(kept, absl::ascii_iscntrl);
   return std::string(is_plain ? kept : utf8_prefix(absl::Utf8SafeCEscape(kept), kMaxBytes));

@@ -186,9 +186,9 @@ void ResponseParser::shorten(ReceivedResource& resource) {
   if (resource.resource.ok()) return;
   kept_text_ += resource.resource.status().message().size();
   if (kept_text_ <= kMaxKeptErrorText) return;
-  static const absl::Status untold = absl::InvalidArgumentError(
-      "must be valid, found an error that is not told: the response has too many of them");
-  resource.resource = untold;
+  static const absl::Status unlisted = absl::InvalidArgumentError(
+      "must be valid, found an error that is not listed: the response has too many of them");
+  resource.resource = unlisted;
 }
 
 void ResponseParser::add_unnamed(absl::string_view error) {
@@ -227,13 +227,14 @@ std::string ResponseParser::nack_detail() const {
     if (errors.size() < kMaxKeptErrors) errors.push_back(error);
   }
   std::string detail;
-  std::size_t told = 0;
+  std::size_t listed = 0;
   for (const absl::string_view error : errors) {
     if (detail.size() + error.size() > kMaxNackDetailLength) break;
-    absl::StrAppend(&detail, told++ > 0 ? "; " : "", error);
+    absl::StrAppend(&detail, listed++ > 0 ? "; " : "", error);
   }
-  if (told < count) {
-    absl::StrAppend(&detail, told > 0 ? "; " : "", "and ", count - told, " more invalid resources");
+  if (listed < count) {
+    absl::StrAppend(
+        &detail, listed > 0 ? "; " : "", "and ", count - listed, " more invalid resources");
   }
   return detail;
 }

@@ -12,7 +12,7 @@
 //   router->finished(pick, code);
 //
 //   for (const PickStep& step : router->explain({.path = "/orders/7"}).steps)
-//     log(step.room, step.decision, step.reason, step.source);
+//     log(step.part, step.decision, step.reason, step.source);
 //
 // Sessions (gRFC A55). A route's filters may keep a session on its endpoint. They read the call's
 // cookies, which are among its headers, and leave the response's Set-Cookie in the Pick. A proxy

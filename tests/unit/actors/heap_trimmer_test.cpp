@@ -26,7 +26,7 @@ std::vector<long> trims_of(TrimPlan plan) {
   std::vector<long> seconds;
   while (const auto next = plan.next_trim()) {
     seconds.push_back(std::chrono::duration_cast<std::chrono::seconds>(*next - kStart).count());
-    plan.note_trim(*next);
+    plan.record_trim(*next);
   }
   return seconds;
 }
@@ -34,25 +34,25 @@ std::vector<long> trims_of(TrimPlan plan) {
 TEST_CASE("heap_trimmer: trims a few times after many have ended", "[scale][heap_trimmer][H2]") {
   TrimPlan plan;
   CHECK(plan.next_trim() == std::nullopt);
-  plan.note_many(kStart);
+  plan.record_many(kStart);
   CHECK(trims_of(plan) == std::vector<long>{1, 6, 31, 151});
 }
 
 TEST_CASE("heap_trimmer: more ends neither put a trim off nor bring two trims together",
           "[scale][heap_trimmer][H2]") {
   TrimPlan plan;
-  plan.note_many(kStart);
-  plan.note_many(kStart + 500ms);
+  plan.record_many(kStart);
+  plan.record_many(kStart + 500ms);
   CHECK(plan.next_trim() == kStart + 1s);
-  plan.note_trim(kStart + 1s);
-  plan.note_many(kStart + 2s);
+  plan.record_trim(kStart + 1s);
+  plan.record_many(kStart + 2s);
   CHECK(trims_of(plan) == std::vector<long>{6, 11, 36, 156});
   // After the plan's end.
   TrimPlan later = plan;
   for (int i = 0; i < 4; ++i)
-    later.note_trim(kStart + 6s);
+    later.record_trim(kStart + 6s);
   CHECK(later.next_trim() == std::nullopt);
-  later.note_many(kStart + 100s);
+  later.record_many(kStart + 100s);
   CHECK(trims_of(later) == std::vector<long>{101, 106, 131, 251});
 }
 
@@ -65,9 +65,9 @@ TEST_CASE("heap_trimmer: trims on a thread of its own after so many ends, and no
     if (!std::exchange(is_told, true)) trimmed.set_value(std::this_thread::get_id());
   });
   for (std::uint64_t i = 1; i < TrimPlan::kMany; ++i)
-    trimmer.note_end();
+    trimmer.record_end();
   CHECK(when_trimmed.wait_for(0s) == std::future_status::timeout);
-  trimmer.note_end();
+  trimmer.record_end();
   REQUIRE(when_trimmed.wait_for(60s) == std::future_status::ready);
   CHECK(when_trimmed.get() != std::this_thread::get_id());
 }
@@ -77,7 +77,7 @@ TEST_CASE("heap_trimmer: ends before a trim that is due", "[scale][heap_trimmer]
   {
     HeapTrimmer trimmer([&] { ++trims; });
     for (std::uint64_t i = 0; i < TrimPlan::kMany; ++i)
-      trimmer.note_end();
+      trimmer.record_end();
   }
   CHECK(trims <= 1);
 }

@@ -31,7 +31,7 @@ AdminSources sources() {
             if (question.target == "xds:///none") return absl::InvalidArgumentError("none of ours");
             if (question.target == "xds:///late") return absl::UnavailableError("too late");
             Explanation told;
-            told.steps.push_back({"room", "it", "why", "CDS c"});
+            told.steps.push_back({"part", "it", "why", "CDS c"});
             told.cluster = "c";
             told.address = "10.0.0.1:80";
             told.outcome = PickOutcome::kComplete;
@@ -167,7 +167,7 @@ TEST_CASE("admin pages: a call is explained", "[channel][admin][explain]") {
   CHECK(json["status"]["code"] == "OK");
   CHECK(json["steps"] ==
         nlohmann::json::array(
-            {{{"room", "room"}, {"decision", "it"}, {"reason", "why"}, {"source", "CDS c"}}}));
+            {{{"part", "part"}, {"decision", "it"}, {"reason", "why"}, {"source", "CDS c"}}}));
 }
 
 TEST_CASE("admin pages: headers and cookies of a question are headers of the call",

@@ -304,7 +304,7 @@ TEST_CASE("admin client: nobody there is told with what to do", "[tools][admin]"
   leave_socket(path);
   const auto dead = tools::admin_get(UnixAddress{path}, "/");
   CHECK(dead.status().code() == absl::StatusCode::kNotFound);
-  CHECK_THAT(std::string(dead.status().message()), Contains("nobody listens there"));
+  CHECK_THAT(std::string(dead.status().message()), Contains("no process listens there"));
 }
 
 TEST_CASE("admin client: what is no answer is told as what it is", "[tools][admin]") {

@@ -299,7 +299,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
   constexpr std::uint64_t kWorlds = 200;
   constexpr int kCalls = 50;
   std::set<PickOutcome> outcomes;
-  std::set<std::string> rooms;
+  std::set<std::string> parts;
   std::set<std::string> sourceless;  // Rooms that do not say which resource decides.
   std::size_t failures = 0;
   for (std::uint64_t seed = 1; seed <= kWorlds && failures == 0; ++seed) {
@@ -321,8 +321,8 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
       const World::Answer said = World::of(told);
       outcomes.insert(told.outcome);
       for (const PickStep& step : told.steps) {
-        rooms.insert(step.room);
-        if (step.source.empty()) sourceless.insert(step.room);
+        parts.insert(step.part);
+        if (step.source.empty()) sourceless.insert(step.part);
       }
       const bool is_good = is_untouched && said == picked && picked == undisturbed &&
                            world.counts() == twin.counts();
@@ -340,7 +340,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
   CHECK(sourceless == std::set<std::string>{"picker"});
   // The random cases cover all outcomes.
   CHECK(outcomes.size() == kPickOutcomes);
-  for (const char* room : {"route",
+  for (const char* part : {"route",
                            "fault",
                            "stateful_session",
                            "cluster_impl",
@@ -354,8 +354,8 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
                            "least_request",
                            "ring_hash",
                            "pick_first"}) {
-    INFO(room);
-    CHECK(rooms.contains(room));
+    INFO(part);
+    CHECK(parts.contains(part));
   }
 }
 

@@ -25,11 +25,11 @@ namespace {
 using Lines = std::vector<std::string>;
 using testing::steps_of;
 
-// The steps of one room.
-Lines of_room(const Lines& lines, const std::string& room) {
+// The steps of one part.
+Lines of_part(const Lines& lines, const std::string& part) {
   Lines found;
   for (const std::string& line : lines) {
-    if (absl::StartsWith(line, room + ": ")) found.push_back(line);
+    if (absl::StartsWith(line, part + ": ")) found.push_back(line);
   }
   return found;
 }
@@ -68,7 +68,7 @@ struct Tree {
 
 TEST_CASE("explain: pickers that never complete say why", "[lb][explain]") {
   CHECK(steps_of(lb::make_queue_picker()) ==
-        Lines{"picker: the call waits; nobody that could take it is READY yet"});
+        Lines{"picker: the call waits; no endpoint that could take it is READY yet"});
   CHECK(steps_of(lb::make_fail_picker(absl::UnavailableError("refused"))) ==
         Lines{"picker: the call fails, or waits if wait_for_ready; refused"});
   CHECK(steps_of(lb::make_drop_picker(absl::UnavailableError("gone"))) ==
@@ -84,7 +84,7 @@ TEST_CASE("explain: notes are told before their picker, and picks go past them",
 
   const auto note = std::make_shared<const Note>();
   const PickerPtr inner = lb::make_fail_picker(absl::UnavailableError("x"));
-  const PickerPtr told = lb::make_told_picker(lb::make_told_picker(inner, note), note);
+  const PickerPtr told = lb::make_explained_picker(lb::make_explained_picker(inner, note), note);
   CHECK(lb::picked(told) == inner.get());
   CHECK(lb::picked(inner) == inner.get());
   CHECK(steps_of(told) == Lines{"note: why; CDS",
@@ -106,38 +106,38 @@ TEST_CASE("explain: below a cluster's picker sources have its names", "[lb][expl
   lb::TimedTrace dns = lb::cluster_trace(log.trace, cluster, none);
   for (PickTrace* trace : {&eds, &dns}) {
     for (const char* source : {"CDS", "EDS", "RDS r", ""})
-      trace->tell({"room", "it", "", source});
+      trace->tell({"part", "it", "", source});
   }
-  CHECK(log.lines == Lines{"room: it; CDS orders",
-                           "room: it; EDS orders-eds",
-                           "room: it; RDS r",
-                           "room: it",
-                           "room: it; CDS orders",
-                           "room: it; CDS orders",
-                           "room: it; RDS r",
-                           "room: it"});
+  CHECK(log.lines == Lines{"part: it; CDS orders",
+                           "part: it; EDS orders-eds",
+                           "part: it; RDS r",
+                           "part: it",
+                           "part: it; CDS orders",
+                           "part: it; CDS orders",
+                           "part: it; RDS r",
+                           "part: it"});
 }
 
 TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][explain]") {
   Tree world({":a,b"});
   world.tree.up("a");
   world.tree.up("b");
-  const Lines first = of_room(explained(world.tree), "round_robin");
+  const Lines first = of_part(explained(world.tree), "round_robin");
   REQUIRE(first.size() == 1);
-  CHECK(of_room(explained(world.tree), "round_robin") == first);
+  CHECK(of_part(explained(world.tree), "round_robin") == first);
   const std::string picked = world.tree.pick("orders");
   CHECK(absl::StartsWith(first[0], "round_robin: " + picked.substr(picked.size() - 1) + "; "));
   CHECK(absl::StrContains(first[0], " of 2 that are READY"));
   CHECK(absl::EndsWith(first[0], "; CDS orders"));
   // The next turn is the other endpoint's.
-  CHECK(of_room(explained(world.tree), "round_robin") != first);
+  CHECK(of_part(explained(world.tree), "round_robin") != first);
 }
 
 TEST_CASE("explain: who is not READY is told, and why", "[lb][explain]") {
   Tree world({":a,b,c"});
   world.tree.up("a");
   world.tree.down("b");
-  const Lines lines = of_room(explained(world.tree), "round_robin");
+  const Lines lines = of_part(explained(world.tree), "round_robin");
   REQUIRE(lines.size() >= 2);
   CHECK(absl::StrContains(lines[0], "not b"));
   CHECK(absl::EndsWith(lines[0], "; EDS orders"));
@@ -147,8 +147,8 @@ TEST_CASE("explain: who is not READY is told, and why", "[lb][explain]") {
   world.tree.down("a");
   world.tree.down("c");
   const Lines failed = explained(world.tree);
-  CHECK(of_room(failed, "round_robin").size() == 3);
-  CHECK(of_room(failed, "round_robin")[0] ==
+  CHECK(of_part(failed, "round_robin").size() == 3);
+  CHECK(of_part(failed, "round_robin")[0] ==
         "round_robin: not a; TRANSIENT_FAILURE: a: refused; EDS orders");
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("explain: of very many that are not READY only some are named", "[lb][
     absl::StrAppend(&endpoints, ",a", i);
   Tree world({endpoints});
   world.tree.up("a0");
-  const Lines lines = of_room(explained(world.tree), "round_robin");
+  const Lines lines = of_part(explained(world.tree), "round_robin");
   REQUIRE(lines.size() == 22);
   CHECK(lines[20] == "round_robin: nor 9 others; they are not READY either; EDS orders");
 }
@@ -166,13 +166,13 @@ TEST_CASE("explain: of very many that are not READY only some are named", "[lb][
 TEST_CASE("explain: priorities that failed, and the window of the one that is tried",
           "[lb][explain][A56]") {
   Tree world({":a", ":b", ":c"});
-  CHECK(of_room(explained(world.tree), "priority") ==
+  CHECK(of_part(explained(world.tree), "priority") ==
         Lines{"priority: priority 0 of 3; CONNECTING; its failover window runs for 10 s more; "
               "runtime option failover_timeout"});
   world.tree.advance(4s);
-  CHECK(absl::StrContains(of_room(explained(world.tree), "priority").at(0), "runs for 6 s more"));
+  CHECK(absl::StrContains(of_part(explained(world.tree), "priority").at(0), "runs for 6 s more"));
   world.tree.down("a");
-  const Lines tried = of_room(explained(world.tree), "priority");
+  const Lines tried = of_part(explained(world.tree), "priority");
   REQUIRE(tried.size() == 2);
   CHECK(absl::StartsWith(tried[0], "priority: not priority 0 of 3; TRANSIENT_FAILURE: "));
   CHECK(absl::EndsWith(tried[0], "; EDS orders"));
@@ -180,14 +180,14 @@ TEST_CASE("explain: priorities that failed, and the window of the one that is tr
         "priority: priority 1 of 3; CONNECTING; its failover window runs for 10 s more; "
         "runtime option failover_timeout");
   world.tree.advance(11s);
-  CHECK(of_room(explained(world.tree), "priority").at(1) ==
+  CHECK(of_part(explained(world.tree), "priority").at(1) ==
         "priority: not priority 1 of 3; CONNECTING; its failover window is over; EDS orders");
   world.tree.up("c");
-  CHECK(of_room(explained(world.tree), "priority").at(2) ==
+  CHECK(of_part(explained(world.tree), "priority").at(2) ==
         "priority: priority 2 of 3; READY; EDS orders");
   // Failback.
   world.tree.up("a");
-  CHECK(of_room(explained(world.tree), "priority") ==
+  CHECK(of_part(explained(world.tree), "priority") ==
         Lines{"priority: priority 0 of 3; READY; EDS orders"});
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("explain: an aggregate's priorities are its clusters", "[lb][explain][
   tree.down("a");
   tree.up("b");
   const Lines lines = explained(tree);
-  const Lines chosen = of_room(lines, "priority");
+  const Lines chosen = of_part(lines, "priority");
   REQUIRE(chosen.size() == 2);
   CHECK(absl::StartsWith(chosen[0],
                          "priority: not priority 0 of 2: cluster near; TRANSIENT_FAILURE: "));
@@ -216,7 +216,7 @@ TEST_CASE("explain: localities are drawn by weight, and those that failed are na
   world.tree.up("a");
   world.tree.up("b");
   world.tree.down("c");
-  const Lines lines = of_room(explained(world.tree), "weighted_target");
+  const Lines lines = of_part(explained(world.tree), "weighted_target");
   REQUIRE(lines.size() == 2);
   CHECK(absl::StrContains(lines[0], "not locality {region=\"\", zone=\"z\""));
   CHECK(absl::StrContains(lines[0], "; TRANSIENT_FAILURE: "));
@@ -224,7 +224,7 @@ TEST_CASE("explain: localities are drawn by weight, and those that failed are na
   CHECK(absl::StrContains(lines[1], " of 4; its weight is "));
   CHECK(absl::EndsWith(lines[1], "; EDS orders"));
   world.tree.down("a");
-  CHECK(absl::StrContains(of_room(explained(world.tree), "weighted_target").back(),
+  CHECK(absl::StrContains(of_part(explained(world.tree), "weighted_target").back(),
                           "; the only one that can take calls; EDS orders"));
 }
 
@@ -271,18 +271,18 @@ TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50
   Tree world({":a,b"}, default_lb_policy(), extras);
   world.tree.up("a");
   world.tree.up("b");
-  CHECK(of_room(explained(world.tree), "outlier_detection") ==
-        Lines{"outlier_detection: nobody is set aside; CDS orders"});
+  CHECK(of_part(explained(world.tree), "outlier_detection") ==
+        Lines{"outlier_detection: no endpoint is ejected; CDS orders"});
   world.tree.answer_badly("b");
   for (int i = 0; i < 10; ++i)
     world.tree.call("orders");
   world.tree.advance(12s);
   const Lines lines = explained(world.tree);
-  const Lines ejected = of_room(lines, "outlier_detection");
+  const Lines ejected = of_part(lines, "outlier_detection");
   REQUIRE(ejected.size() == 1);
   CHECK(absl::StartsWith(ejected[0], "outlier_detection: set aside: b; "));
   CHECK(absl::StrContains(ejected[0], "; for 2 s, and 28 s more; CDS orders"));
-  CHECK(absl::StartsWith(of_room(lines, "round_robin").at(0), "round_robin: not b; "));
+  CHECK(absl::StartsWith(of_part(lines, "round_robin").at(0), "round_robin: not b; "));
 }
 
 TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed", "[lb][explain]") {
@@ -297,7 +297,7 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
         Turns::kBySeed);
     const ClusterName cluster("orders");
     world.tree.picker()->explain({.cluster = &cluster, .seed = seed}, trace);
-    return of_room(lines, "round_robin").back();
+    return of_part(lines, "round_robin").back();
   };
   std::set<std::string> all;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
@@ -315,7 +315,7 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   world.apply({":a,b,c,d!"});
   world.tree.up("a");
   world.tree.down("b");
-  const Lines lines = of_room(visited(world.tree, "b,c,x,d,a"), "override_host");
+  const Lines lines = of_part(visited(world.tree, "b,c,x,d,a"), "override_host");
   REQUIRE(lines.size() == 6);
   CHECK(absl::StartsWith(lines[0], "override_host: cookie's host b: not taken; "));
   CHECK(lines[1] ==
@@ -329,17 +329,17 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   CHECK(lines[4] ==
         "override_host: cookie's host a: taken; it is READY, its health is UNKNOWN; CDS orders");
   CHECK(lines[5] == "override_host: the session stays; its host takes the call; CDS orders");
-  CHECK(of_room(visited(world.tree, "c"), "override_host").back() ==
+  CHECK(of_part(visited(world.tree, "c"), "override_host").back() ==
         "override_host: the call waits; its host is being connected; CDS orders");
-  CHECK(of_room(visited(world.tree, "x"), "override_host").back() ==
+  CHECK(of_part(visited(world.tree, "x"), "override_host").back() ==
         "override_host: the session moves; no host of its cookie can be used, and it is not "
         "strict; CDS orders");
-  CHECK(of_room(visited(world.tree, "x", true), "override_host").back() ==
+  CHECK(of_part(visited(world.tree, "x", true), "override_host").back() ==
         "override_host: the call is dropped; no host of its cookie can be used, and it is strict; "
         "CDS orders");
-  CHECK(of_room(visited(world.tree, ""), "override_host").back() ==
+  CHECK(of_part(visited(world.tree, ""), "override_host").back() ==
         "override_host: a session begins; the call has no cookie that names a host; CDS orders");
-  CHECK(of_room(explained(world.tree), "override_host").empty());
+  CHECK(of_part(explained(world.tree), "override_host").empty());
 }
 
 TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A55-43]") {
@@ -412,7 +412,7 @@ TEST_CASE("explain: least_request says whom it drew, and how many calls they hav
   for (const char* address : {"a", "b", "c"})
     world.tree.up(address);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const Lines lines = of_room(explained(world.tree, seed), "least_request");
+    const Lines lines = of_part(explained(world.tree, seed), "least_request");
     REQUIRE(lines.size() >= 2);
     CHECK(absl::StartsWith(lines[0], "least_request: drew "));
     CHECK(absl::StrContains(lines[0], "; 0 calls of this policy's in flight; CDS orders"));
@@ -429,7 +429,7 @@ TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "
   PickArgs args;
   args.cluster = &orders;
   args.hash = 42;
-  Lines lines = of_room(steps_of(world.tree.picker(), args), "ring_hash");
+  Lines lines = of_part(steps_of(world.tree.picker(), args), "ring_hash");
   CHECK(lines.at(2) ==
         "ring_hash: walks the ring; the call's hash is 42, by the hash policies of its route; the "
         "ring has 1024 points; CDS orders");
@@ -440,7 +440,7 @@ TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "
   for (const char* address : {"a", "b"})
     world.tree.up(address);
   const std::string picked = world.tree.pick("orders", 0, 42);
-  lines = of_room(steps_of(world.tree.picker(), args), "ring_hash");
+  lines = of_part(steps_of(world.tree.picker(), args), "ring_hash");
   CHECK(lines.back() == "ring_hash: " + picked.substr(picked.size() - 1) +
                             "; the first READY one from there; 0 points of failed ones were "
                             "passed; CDS orders");

@@ -355,7 +355,7 @@ TEST_CASE("leaf_tiers: an explained pick tells the tier, and why another one", "
     PickArgs args;
     args.tier = tier;
     picker->explain(args, told);
-    CHECK(told.steps.front().room == "leaf_tiers");
+    CHECK(told.steps.front().part == "leaf_tiers");
     CHECK(told.steps.front().source == "EDS");
     return told.steps.front().decision + ": " + told.steps.front().reason;
   };

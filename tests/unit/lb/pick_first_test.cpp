@@ -173,17 +173,6 @@ TEST_CASE("pick_first: a lost READY without its connection is a broken invariant
   CHECK_THROWS_AS(leaf.step(bad), BrokenInvariant);
 }
 
-// A policy acquires addresses in the order in which it tries them.
-Strings order_of(std::uint64_t seed, bool shuffled, const Strings& endpoints) {
-  LeafHarness leaf = pick_first(shuffled, seed);
-  Strings order;
-  for (const LbEffect& effect : leaf.update(endpoints)) {
-    if (const auto* it = std::get_if<AcquireSubchannel>(&effect))
-      order.push_back(it->address.str());
-  }
-  return order;
-}
-
 TEST_CASE("pick_first: shuffles by weight, unless that is switched off",
           "[lb][pick_first][A62][A113]") {
   const bool by_weight = GENERATE(true, false);

@@ -84,8 +84,8 @@ TEST_CASE("spread: each policy by its own rule", "[lb][spread][A42][A48][A62][A1
 
 TEST_CASE("spread: says what is not known", "[lb][spread]") {
   CHECK(spread_note(by_locality(kRoundRobin)).empty());
-  CHECK(policy_words(by_locality(kRoundRobin)) == "wrr_locality, round_robin");
-  CHECK(policy_words(nullptr).empty());
+  CHECK(policy_text(by_locality(kRoundRobin)) == "wrr_locality, round_robin");
+  CHECK(policy_text(nullptr).empty());
   CHECK_THAT(spread_note(make_lb_config(RingHashConfig{})),
              Catch::Matchers::StartsWith("ring_hash: by weight"));
   CHECK_THAT(spread_note(by_locality(make_lb_config(PickFirstConfig{}))),

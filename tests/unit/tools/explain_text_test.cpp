@@ -20,10 +20,10 @@ Json explanation() {
           {"delay_seconds", 0},
           {"status", {{"code", "OK"}, {"message", ""}}},
           {"steps",
-           {{{"room", "route"}, {"decision", "it"}, {"reason", "why"}, {"source", "RDS r"}},
-            {{"room", "a"}, {"decision", "b"}, {"reason", "c"}, {"source", ""}},
-            {{"room", "a"}, {"decision", "b"}, {"reason", ""}, {"source", "CDS c"}},
-            {{"room", "a"}, {"decision", "\"b\"\n"}, {"reason", ""}, {"source", ""}}}}};
+           {{{"part", "route"}, {"decision", "it"}, {"reason", "why"}, {"source", "RDS r"}},
+            {{"part", "a"}, {"decision", "b"}, {"reason", "c"}, {"source", ""}},
+            {{"part", "a"}, {"decision", "b"}, {"reason", ""}, {"source", "CDS c"}},
+            {{"part", "a"}, {"decision", "\"b\"\n"}, {"reason", ""}, {"source", ""}}}}};
 }
 
 std::string last_lines(const Json& json) {

@@ -112,7 +112,7 @@ TEST_CASE("plan report: calls that fail have a line", "[tools][plan]") {
   PlanAssumptions all;
   all.down = {"a", "b", "c"};
   const auto [plan, view] = planned(all);
-  CHECK_THAT(plan_table(plan, view), Contains("\n(nobody: calls fail)"));
+  CHECK_THAT(plan_table(plan, view), Contains("\n(none: calls fail)"));
   CHECK_THAT(plan_table(plan, view),
              Contains("In tiered mode 0 % of the calls would move, and 100 % fail."));
   CHECK(plan_json(plan, view)["failing"]["tiered"]["then"] == 100.0);
