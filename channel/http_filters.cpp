@@ -59,7 +59,7 @@ xds::CustomFilterParser guarded(const std::string& type,
     try {
       auto parsed = parse(config);
       if (!parsed.ok()) return parsed.status();
-      if (*parsed == nullptr) return absl::InternalError("its parser made nothing of it");
+      if (*parsed == nullptr) return absl::InternalError("its parser returned no configuration");
       return std::make_shared<const Guarded>(type, *std::move(parsed), failures);
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("its parser threw: ", error.what()));

@@ -28,7 +28,7 @@ xds::CustomPolicyParser parser_of(const CustomLbPolicy& policy) {
     try {
       auto parsed = parse(json);
       if (parsed.ok() && *parsed == nullptr)
-        return absl::InternalError("its parser made nothing of it");
+        return absl::InternalError("its parser returned no configuration");
       return parsed;
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("its parser threw: ", error.what()));

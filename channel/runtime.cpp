@@ -349,7 +349,7 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
     return absl::InvalidArgumentError(absl::StrCat(
         "target: '",
         question.target,
-        "' is none that is in use",
+        "' is not in use here",
         in_use.empty() ? "" : absl::StrCat("; there are: ", absl::StrJoin(in_use, ", "))));
   }
   const std::uint64_t seed = question.seed.value_or(next_seed());

@@ -242,7 +242,7 @@ using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
 struct CustomConfig {
   std::string name;
   std::string config;
-  CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser made of `config`.
+  CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser returned for `config`.
 
   friend bool operator==(const CustomConfig& left, const CustomConfig& right) {
     return left.name == right.name && left.config == right.config;

@@ -315,7 +315,7 @@ void add_check(CLI::App& app, CommandLine& line) {
   command->add_option("FILE", options.files, "Bootstraps or resource files")
       ->type_name("")
       ->required();
-  command->add_flag("--json", options.json, "Report as data");
+  command->add_flag("--json", options.json, "Print JSON");
   command
       ->add_option_function<std::vector<std::string>>(
           "--limit",
@@ -383,7 +383,7 @@ void add_dump(CLI::App& app, CommandLine& line) {
       ->type_name("SECONDS")
       ->check(number_between(0.1, 3600))
       ->capture_default_str();
-  command->add_flag("--json", options.json, "As data, with the resources themselves");
+  command->add_flag("--json", options.json, "Print JSON, with the resources themselves");
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
@@ -486,7 +486,7 @@ void add_explain(CLI::App& app, CommandLine& line) {
       ->type_name("SECONDS")
       ->check(number_between(0.1, 3600))
       ->capture_default_str();
-  command->add_flag("--json", options.json, "As data");
+  command->add_flag("--json", options.json, "Print JSON");
   command->callback([&line] {
     if (line.explain.admin.empty() && line.explain.resources.empty())
       throw CLI::RequiredError("--admin or --resources");
@@ -575,7 +575,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
                    "Clusters may name the certificate providers of\nthis bootstrap")
       ->type_name("FILE");
   CLI::Option* const json =
-      command->add_flag("--json", options.json, "As data, in place of the table");
+      command->add_flag("--json", options.json, "Print JSON in place of the table");
   command->add_option("--html", options.html, "Write a page with bars to this file, too")
       ->type_name("FILE")
       ->check(file_name())
@@ -585,7 +585,7 @@ void add_plan(CLI::App& app, CommandLine& line) {
 
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
-  command->add_flag("--json", line.version.json, "As data");
+  command->add_flag("--json", line.version.json, "Print JSON");
   command->callback([&line] { line.status = run_version(line.version); });
 }
 

@@ -29,8 +29,7 @@ void serve_text(const ServeOptions& options, const actors::WatchedFile& file, Co
   const auto resources =
       xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path());
   if (!resources.ok()) {
-    say("serve",
-        absl::StrCat(resources.status().message(), "; what was good before is still served"));
+    say("serve", absl::StrCat(resources.status().message(), "; the last good one is still served"));
     return;
   }
   plane.set_resources(*resources);
@@ -40,7 +39,7 @@ void serve_text(const ServeOptions& options, const actors::WatchedFile& file, Co
 void take_change(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane) {
   const auto change = file.read_change();
   if (!change.ok()) {
-    say("serve", absl::StrCat(change.status().message(), "; what was good before is still served"));
+    say("serve", absl::StrCat(change.status().message(), "; the last good one is still served"));
   } else if (change->has_value()) {
     serve_text(options, file, plane);
   }

@@ -17,7 +17,7 @@ std::string name_of(const TierStep& step) {
 
 std::string why_failed(const TierStep& step) {
   if (!step.settled) {
-    return absl::StrCat(name_of(step), ": the client does not go by the computed loads");
+    return absl::StrCat(name_of(step), ": the client does not follow the computed loads");
   }
   if (step.is_as_computed()) return "";
   const auto measured = step.measured();

@@ -247,7 +247,7 @@ void FileServer::take_change() {
 
 void FileServer::refuse(FileTrouble kind, const absl::Status& why) {
   trouble_ = Trouble{absl::IsResourceExhausted(why) ? FileTrouble::kBeyondLimit : kind,
-                     absl::StrCat(why.message(), "; what was good before is still served"),
+                     absl::StrCat(why.message(), "; the last good one is still served"),
                      SocketLoop::now() + kSettling};
 }
 
@@ -262,7 +262,7 @@ void FileServer::report_nack(const xds::Nack& nack) {
   if (!reported_.insert(nack.detail).second) return;
   // A client without a version of this type has not accepted any of it yet.
   const char* const meanwhile =
-      nack.version.empty() ? "; it is not used" : "; what was good before is still served";
+      nack.version.empty() ? "; it is not used" : "; the last good one is still served";
   options_.complain(FileTrouble::kInvalidResource,
                     absl::StrCat(file_.path(),
                                  ": ",

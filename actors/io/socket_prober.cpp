@@ -233,7 +233,8 @@ class SocketProber::Loop final : public SocketLoop::Handler {
     talk.received.append(bytes.data(), static_cast<std::size_t>(count));
     if (auto verdict = talk.script.judge(talk.received)) return end(id, *std::move(verdict));
     if (talk.received.size() > kMostReceived)
-      end(id, *failed(absl::StrCat("the answer is not in its first ", kMostReceived, " bytes")));
+      end(id,
+          *failed(absl::StrCat("the first ", kMostReceived, " bytes have no end of the answer")));
   }
 
   void lose(Id id, int error) {

@@ -186,7 +186,7 @@ void Sessions::warn_of(CookieFlaw flaw, absl::string_view cookie) const {
                            cookie,
                            "\" is not used, and the call picked as if it had none: ",
                            said_of(flaw),
-                           " (said once a minute at most; signalbox_affinity_picks_total counts "
+                           " (logged once a minute at most; signalbox_affinity_picks_total counts "
                            "all of them as fallback_bad_cookie)"));
 }
 

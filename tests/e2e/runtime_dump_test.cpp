@@ -282,8 +282,7 @@ TEST_CASE("runtime: a call is explained over the admin socket, of targets that a
   const std::string question = "/explain?target=xds:%2F%2F%2Forders&method=/any.Service/Get";
   const auto none = get(address, question);
   CHECK(absl::IsInvalidArgument(none.status()));
-  CHECK_THAT(std::string(none.status().message()),
-             Contains("'xds:///orders' is none that is in use"));
+  CHECK_THAT(std::string(none.status().message()), Contains("'xds:///orders' is not in use here"));
 
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel).ok());

@@ -56,7 +56,7 @@ TEST_CASE("serve: what changes in the file is pushed, and what is wrong is not",
   REQUIRE(eventually([&] {
     // Collects the process's output.
     served.process.wait(std::chrono::milliseconds(0)).IgnoreError();
-    return served.process.captured_errors().find("what was good before") != std::string::npos;
+    return served.process.captured_errors().find("the last good one is still") != std::string::npos;
   }));
   folder.write("resources.yaml", file_with({"a", "b"}));
   const auto second = received(client);

@@ -171,13 +171,13 @@ TEST_CASE("file_ads_transport: a bad file changes nothing, and is complained of"
     const Complaint complaint = world.complaints.next();
     CHECK(complaint.trouble == FileTrouble::kUnparsable);
     CHECK_THAT(complaint.text, StartsWith(path + ": ") && Contains("line 2"));
-    CHECK_THAT(complaint.text, EndsWith("; what was good before is still served"));
+    CHECK_THAT(complaint.text, EndsWith("; the last good one is still served"));
   }
   SECTION("empty") {
     world.write("");
     CHECK(world.complaints.next().text ==
           path +
-              ": expected one YAML document, found 0; what was good before is still "
+              ": expected one YAML document, found 0; the last good one is still "
               "served");
   }
   SECTION("with one bad resource") {
@@ -191,7 +191,7 @@ TEST_CASE("file_ads_transport: a bad file changes nothing, and is complained of"
     const Complaint complaint = world.complaints.next();
     CHECK(complaint.trouble == FileTrouble::kUnreadable);
     CHECK(complaint.text == "cannot read " + path +
-                                ": No such file or directory; what was good before is still "
+                                ": No such file or directory; the last good one is still "
                                 "served");
   }
   CHECK(client.events.is_empty());
@@ -272,7 +272,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &fifth, "CDS resource \"b\": bad");
   CHECK(world.complaints.next().text ==
         world.folder.path("resources.yaml") +
-            ": line 3: resources[1]: CDS resource \"b\": bad; what was good before is still "
+            ": line 3: resources[1]: CDS resource \"b\": bad; the last good one is still "
             "served");
 }
 

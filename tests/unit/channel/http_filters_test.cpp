@@ -106,7 +106,7 @@ TEST_CASE("http_filters: a parser that throws, or makes nothing, refuses", "[cha
   CHECK(parsed([](const RawFilterConfig&) -> CallFilterPtr { throw 7; }).message() ==
         "its parser threw");
   CHECK(parsed([](const RawFilterConfig&) { return CallFilterPtr(); }).message() ==
-        "its parser made nothing of it");
+        "its parser returned no configuration");
 }
 
 TEST_CASE("http_filters: a filter that throws ends its call, and is counted", "[channel][custom]") {

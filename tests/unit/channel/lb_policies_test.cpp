@@ -94,7 +94,7 @@ TEST_CASE("lb_policies: a parser that throws, or makes nothing, refuses", "[chan
   CHECK(parsed([](const std::string&) -> CustomPolicyConfigPtr { throw 7; }).status().message() ==
         "its parser threw");
   CHECK(parsed([](const std::string&) { return nullptr; }).status().message() ==
-        "its parser made nothing of it");
+        "its parser returned no configuration");
 }
 
 }  // namespace signalbox::channel

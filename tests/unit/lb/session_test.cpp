@@ -402,7 +402,7 @@ TEST_CASE_METHOD(TwoBackends,
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0] ==
         "xds:///orders: a call's cookie \"s\" is not used, and the call picked as if it had none: "
-        "it is not base64 (said once a minute at most; signalbox_affinity_picks_total counts all "
+        "it is not base64 (logged once a minute at most; signalbox_affinity_picks_total counts all "
         "of them as fallback_bad_cookie)");
   now += 59s;
   call("s=" + base64("localhost:80"));

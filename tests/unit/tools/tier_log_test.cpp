@@ -121,7 +121,7 @@ TEST_CASE("tier report: says why the drill failed", "[tools][drill]") {
   TierLog late;
   late.begin(kStart, "orders-a-1", computed);
   CHECK(why_failed(result_of(late)) ==
-        "orders-a-1 killed: the client does not go by the computed loads");
+        "orders-a-1 killed: the client does not follow the computed loads");
   CHECK_FALSE(why_failed(result_of(settled_log(computed))).empty());
 }
 
