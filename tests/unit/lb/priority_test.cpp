@@ -241,7 +241,7 @@ TEST_CASE("priority: a move upwards is a recovery, or what the configuration's o
         config.priorities.emplace_back(name);
       LbEffects effects;
       const std::vector<PriorityChild> children(order.size(), in(kReady));
-      watch.note(config, children, to, Instant{}, effects);
+      watch.record(config, children, to, Instant{}, effects);
       std::vector<FailedOver> all;
       for (const LbEffect& effect : effects) {
         const auto* observed = std::get_if<Observe>(&effect);
