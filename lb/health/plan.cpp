@@ -197,7 +197,7 @@ absl::Status take_down(const std::string& text, std::vector<Row>& rows, Plan& pl
                          text,
                          "' has endpoints of ",
                          name_of(row),
-                         ", of which --health assumes all endpoints: leave one of the two out"));
+                         ", of which the health is assumed as a whole: leave one of the two out"));
       }
       found = true;
       host.down = true;

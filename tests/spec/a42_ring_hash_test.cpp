@@ -133,10 +133,12 @@ std::uint64_t points_of(const RingHashHarness& leaf) {
   } told;
 
   leaf.published.back().picker->explain({.hash = 1}, told);
-  const std::string& why = told.steps.at(0).reason;
-  const std::size_t at = why.find("the ring has ");
-  REQUIRE(at != std::string::npos);
-  return std::stoull(why.substr(at + 13));
+  for (const PickStep& step : told.steps) {
+    const std::size_t at = step.reason.find("the ring has ");
+    if (at != std::string::npos) return std::stoull(step.reason.substr(at + 13));
+  }
+  FAIL("the explanation has no number of points");
+  return 0;
 }
 
 // The answer of the document's pseudo-code (A61 without, A76 with a random hash).

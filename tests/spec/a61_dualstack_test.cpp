@@ -601,7 +601,10 @@ TEST_CASE("A61: health does not count for pick_first by itself", "[spec][lb][pic
 
 TEST_CASE("A61: the pick_first policy ignores outlier detection and health checks",
           "[spec][lb][pick_first][A17][A50][A61]") {
-  LeafHarness leaf = ready_on({"a"});
+  LeafHarness leaf = pick_first();
+  leaf.update({"a"});
+  leaf.idle("a");
+  leaf.ready("a");
   const std::size_t published = leaf.published.size();
   leaf.unhealthy("a");
   CHECK(leaf.state() == kReady);

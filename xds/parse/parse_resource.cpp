@@ -199,10 +199,7 @@ ReceivedResource parse_resource(ResourceType type,
                                       " bytes when decoded, found more"));
   }
   const ReceivedResource* before = known == nullptr ? nullptr : known->find(type, bytes);
-  if (before != nullptr) {
-    budget->regexes.add_parsed(*before->resource);
-    return *before;
-  }
+  if (before != nullptr && budget->regexes.add_parsed(*before->resource)) return *before;
   std::optional<ParseOptions> with_budget;
   if (options.regexes == nullptr) with_budget.emplace(options).regexes = &budget->regexes;
   ReceivedResource resource = parse_unwrapped(type, bytes, with_budget ? *with_budget : options);

@@ -99,12 +99,18 @@ std::string RegexBudget::judge_substitution(const std::string& pattern,
   return RE2(groups, RE2::Quiet).CheckRewriteString(substitution, &error) ? "" : error;
 }
 
-void RegexBudget::add_parsed(const Resource& resource) {
-  each_regex(resource, [this](const std::string& pattern) {
+bool RegexBudget::add_parsed(const Resource& resource) {
+  bool has_room = true;
+  each_regex(resource, [&](const std::string& pattern) {
+    if (!has_room || valid_.contains(pattern)) return;
+    has_room = judge_sum(pattern).what.empty();
+    if (!has_room) return;
     const auto known = known_.find(pattern);
     const RegexFacts facts = known == known_.end() ? RegexFacts{kBytesPerRegex} : known->second;
-    if (valid_.emplace(pattern, facts).second) count(pattern, facts);
+    count(pattern, facts);
+    valid_.emplace(pattern, facts);
   });
+  return has_room;
 }
 
 void RegexBudget::count(const std::string& pattern, const RegexFacts& facts) {

@@ -50,8 +50,10 @@ class RegexBudget {
   /// The error of a substitution, or "". Precondition: the pattern was judged valid.
   std::string judge_substitution(const std::string& pattern, const std::string& substitution) const;
 
-  /// Adds the patterns of a resource that was parsed before. All of them are valid.
-  void add_parsed(const Resource& resource);
+  /// Adds the patterns of a resource that was parsed before; all of them are valid. False: the
+  /// budget has no room for one of them. Then the resource must be parsed again, which names the
+  /// limit.
+  [[nodiscard]] bool add_parsed(const Resource& resource);
 
   /// The valid patterns among those judged or added.
   Patterns take_patterns() { return std::move(valid_); }

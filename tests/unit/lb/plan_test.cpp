@@ -478,8 +478,8 @@ TEST_CASE("plan: what cannot be is refused", "[lb][plan]") {
   assumptions = healthy("primary", {50});
   assumptions.down = {"zone-b"};
   CHECK(refused(input, assumptions) ==
-        "down: 'zone-b' has endpoints of primary/0, whose health is assumed as a whole: leave one "
-        "of the two out");
+        "down: 'zone-b' has endpoints of primary/0, of which the health is assumed as a whole: "
+        "leave one of the two out");
   assumptions = {};
   assumptions.panic_threshold = 101;
   CHECK_THAT(refused(input, assumptions), Catch::Matchers::Contains("0 to 100, found 101"));

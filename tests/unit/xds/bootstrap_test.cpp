@@ -391,13 +391,13 @@ TEST_CASE("bootstrap: loading errors name where the text came from", "[xds][A27]
        "GRPC_XDS_BOOTSTRAP (" + absent + "): the file cannot be read"},
       {"the file is bad",
        environment({{"GRPC_XDS_BOOTSTRAP", bad}}),
-       "GRPC_XDS_BOOTSTRAP (" + bad + "): xds_servers"},
+       "GRPC_XDS_BOOTSTRAP (" + bad + "): needs xds_servers"},
       {"the inline text is bad",
        environment({{"GRPC_XDS_BOOTSTRAP_CONFIG", "{}"}}),
-       "GRPC_XDS_BOOTSTRAP_CONFIG: xds_servers"},
+       "GRPC_XDS_BOOTSTRAP_CONFIG: needs xds_servers"},
       {"the path is a folder", BootstrapFile{folder.path()}, ": the file cannot be read"},
       {"the file is empty", BootstrapFile{empty}, empty + ": parse error at line 1"},
-      {"the given text is bad", BootstrapText{"{}"}, "inline bootstrap: xds_servers"},
+      {"the given text is bad", BootstrapText{"{}"}, "inline bootstrap: needs xds_servers"},
   };
   for (const Row& row : rows) {
     DYNAMIC_SECTION(row.when) {

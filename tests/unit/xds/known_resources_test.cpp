@@ -127,4 +127,36 @@ TEST_CASE("known_resources: under other options everything is parsed again",
   CHECK(value(session.decode({cluster("a")}), 0) == value(second, 0));
 }
 
+TEST_CASE("known_resources: repeated resources share the budget of patterns with new ones",
+          "[xds][parse][limits]") {
+  const auto routes = [](const std::string& name, const std::string& pattern) {
+    return absl::StrCat("resources { [",
+                        std::string(kRouteConfigurationTypeUrl),
+                        "] { name: \"",
+                        name,
+                        "\" virtual_hosts { domains: \"*\" routes { match { safe_regex { regex: \"",
+                        pattern,
+                        "\" } } route { cluster: \"c\" } } } } } ");
+  };
+  const auto response = [](const std::string& resources) {
+    return serialise<DiscoveryResponse>(
+        absl::StrCat("version_info: \"7\" nonce: \"n3\" type_url: \"",
+                     std::string(kRouteConfigurationTypeUrl),
+                     "\" ",
+                     resources));
+  };
+  ParseOptions options;
+  options.limits.max_regexes = 1;
+  KnownResources known;
+  REQUIRE(decode_response(response(routes("old", "/a.*")), options, &known)->nack_detail.empty());
+
+  const auto decoded =
+      decode_response(response(routes("new", "/b.*") + routes("old", "/a.*")), options, &known);
+
+  REQUIRE(decoded.ok());
+  CHECK(decoded->received.resources.at(0).resource.ok());
+  CHECK(decoded->received.resources.at(1).rejection ==
+        Rejection{RejectionReason::kLimit, "max_regexes"});
+}
+
 }  // namespace signalbox::xds

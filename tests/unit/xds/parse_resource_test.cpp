@@ -212,7 +212,7 @@ TEST_CASE("decode_response: a NACK tells the first errors, and how many there ar
   CHECK(result.received.resources[2000].resource.status().message() ==
         "CDS resource \"cluster2000\": " + kTypeError);
   CHECK(result.received.resources[4999].resource.status().message() ==
-        "must be valid, found an error that is not told: the response has too many of them");
+        "must be valid, found an error that is not listed: the response has too many of them");
 }
 
 TEST_CASE("decode_response: a NACK is no longer than a request may be", "[xds][parse][limits]") {
