@@ -235,10 +235,11 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->check(host_and_port())
       ->capture_default_str();
   command
-      ->add_option("--admin",
-                   options.admin,
-                   "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; "
-                   "by default there is no admin page")
+      ->add_option(
+          "--admin",
+          options.admin,
+          "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; by "
+          "default there is\nno admin page")
       ->type_name("ADDRESS")
       ->check(admin_address());
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")

@@ -152,7 +152,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
        at_once,
        kUnavailable,
        "cluster c: has no endpoints (EDS resource \"c\": none of its 2 localities counts: "
-       "load_balancing_weight is 0 or unset; set it to 1 or more; NODE)"},
+       "load_balancing_weight is 0 or unset; set it to 1 or more) (NODE)"},
       {"a locality without endpoints",
        routed("c") + cluster_yaml("c") + endpoints_yaml("c", {{}}),
        at_once,
