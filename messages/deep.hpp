@@ -30,7 +30,8 @@ class Deep {
 
   explicit(false) Deep(Pointer pointer) : pointer_(std::move(pointer)) {}
 
-  explicit(false) operator const Pointer&() const { return pointer_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): a Deep stands wherever its pointer may.
+  operator const Pointer&() const { return pointer_; }
 
   const T* get() const { return pointer_.get(); }
 

@@ -143,7 +143,7 @@ class GrpcPoller::Poller {
     while (running_ == number) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
-      ++looks_;
+      ++look_count;
       // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and a waiting
       // thread takes the responses of the application's threads.
       const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)

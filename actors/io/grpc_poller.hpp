@@ -93,7 +93,7 @@ class GrpcPoller {
   }
 
   /// Polls since the process began.
-  static std::uint64_t looks() { return looks_; }
+  static std::uint64_t looks() { return look_count; }
 
  private:
   // Records between two polls that count as often. A single call now and then does not slow the
@@ -103,7 +103,7 @@ class GrpcPoller {
   // Records since the last poll, at most kOften: each call reads it, and few calls write it.
   static inline std::atomic<int> served = 0;
 
-  static inline std::atomic<std::uint64_t> looks_ = 0;
+  static inline std::atomic<std::uint64_t> look_count = 0;
 };
 
 /// Converts an instant for gRPC's timers and calls.

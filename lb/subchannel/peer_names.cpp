@@ -90,6 +90,7 @@ absl::Status PeerNameCheck::check(const PeerNames& names) const {
       return absl::OkStatus();
   }
   std::vector<std::string> wanted;
+  wanted.reserve(rules_.size());
   for (const Rule& rule : rules_)
     wanted.push_back(absl::StrCat(kind_name(rule.matcher.kind), " ", in_quotes(rule.matcher.text)));
   return absl::UnauthenticatedError(absl::StrCat("the server's certificate has ",

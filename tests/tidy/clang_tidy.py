@@ -19,6 +19,8 @@ from pathlib import Path
 
 # GCC's precompiled headers are nothing that clang can read.
 PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
+# GCC's own options mean nothing to clang, which is no finding.
+GCC_ONLY = ("--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument")
 # The launcher before the compiler: ccache, with what it is told.
 LAUNCHER = re.compile(r"^.*?\bccache ")
 
@@ -71,7 +73,7 @@ def main() -> int:
         if key and (passed / key).exists():
             return "kept"
         answer = subprocess.run(
-            [options.tool, "-p", str(folder), "--quiet", "--extra-arg=-Wno-unknown-warning-option", name], cwd=root,
+            [options.tool, "-p", str(folder), "--quiet", *GCC_ONLY, name], cwd=root,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if answer.returncode != 0:
             return answer.stdout or answer.stderr

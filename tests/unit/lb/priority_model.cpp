@@ -155,6 +155,7 @@ void PriorityModel::deactivate(Child& child) const {
 
 std::vector<std::string> PriorityModel::running() const {
   std::vector<std::string> names;
+  names.reserve(children_.size());
   for (const auto& [name, child] : children_)
     names.push_back(name);
   return names;
