@@ -59,13 +59,9 @@ absl::Status DemoStage::set() {
 
 absl::Status DemoStage::serve_metrics() {
   const auto port = runtime_->serve_metrics(options_.metrics);
-  if (!port.ok()) {
-    // The library's own error text is "null context".
-    return absl::UnavailableError(
-        absl::StrCat("--metrics ",
-                     options_.metrics,
-                     ": cannot listen there; is it in use, or not an address of this machine?"));
-  }
+  if (!port.ok())
+    return {port.status().code(),
+            absl::StrCat("--metrics ", options_.metrics, ": ", port.status().message())};
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
   std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
   return absl::OkStatus();

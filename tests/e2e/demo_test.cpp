@@ -182,6 +182,7 @@ TEST_CASE("demo: an address in use for /metrics is an error that names it", "[e2
   INFO(finished.errors);
   CHECK(finished.status == 2);
   CHECK(finished.errors.find("--metrics " + (*holder)->address()) != std::string::npos);
+  CHECK(finished.errors.find("Address already in use") != std::string::npos);
 }
 
 TEST_CASE("demo: no call notices that the control plane is killed, stopped and replaced",
