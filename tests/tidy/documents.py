@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines, and
-docs/configure.md names every xDS field.
+"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines,
+docs/configure.md names every xDS field, and the README.md of a folder names the folder's headers.
 
     *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
+    *.hpp ─▶ the tables of the next README.md
 
 Anchors are those of code forges: a heading in lower case, without punctuation, with hyphens for spaces. The site
 (conf/docs) makes the same ones."""
 
+import fnmatch
 import functools
 import posixpath
 import re
@@ -25,6 +27,8 @@ CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
 # Envelopes of resources, which are no configuration.
 ENVELOPES = ("/service/discovery/", "/google/rpc/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
+CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first one of a table's row.
+CODE = re.compile(r"`([^`\n]+)`")
 MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
 
 
@@ -107,6 +111,33 @@ def check_fields(path: str, text: str, texts: dict[str, str]) -> Iterator[Findin
         for field in FIELD.findall(re.sub(r"//[^\n]*", "", texts[proto])):
             if field not in named:
                 yield 1, f"{field} of {proto} is not named", "say how the field is used, or that it has no effect"
+
+
+@functools.lru_cache(maxsize=None)
+def files_named(readme: str) -> frozenset[str]:
+    """The names in the first column of its tables: `a`, `a.hpp`, `a` (+ `_b`) for a_b, `*_a`, or `folder/` for all in it."""
+    names: set[str] = set()
+    for cell in CELL.findall(readme):
+        said = [name.removesuffix(".hpp") for name in CODE.findall(cell)]
+        whole = [name for name in said if not name.startswith("_")]
+        names.update(whole)
+        names.update(name + ending for ending in said if ending.startswith("_") for name in whole)
+    return frozenset(names)
+
+
+def check_file_table(path: str, texts: dict[str, str]) -> Iterator[Finding]:
+    """The next README.md above a header, but for the checkout's own, has a row for it."""
+    folder = posixpath.dirname(path)
+    while folder and f"{folder}/README.md" not in texts:
+        folder = posixpath.dirname(folder)
+    if not folder:
+        return
+    readme = f"{folder}/README.md"
+    file = posixpath.relpath(path, folder).removesuffix(".hpp")
+    names = files_named(texts[readme])
+    within = [name for name in names if name.endswith("/") and file.startswith(name)]
+    if file not in names and not within and not any(fnmatch.fnmatchcase(file, name) for name in names if "*" in name):
+        yield 1, f"{readme} does not name it", "give the file a row in the table of its folder"
 
 
 def check_document(path: str, text: str, texts: dict[str, str], paths: set[str]) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Callable, Iterator, NamedTuple
 
 from conformance import check_conformance
-from documents import check_document
+from documents import check_document, check_file_table
 from words import ADVICE as WORD_KINDS, check_words
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -652,6 +652,8 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += check_bans(source, bans)
         violations += check_listed(source, cmake_lists)
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
+        if source.is_header and source.path.startswith(PRODUCT):
+            violations += [Violation(source.path, *found) for found in check_file_table(source.path, texts)]
     violations += check_circles(sources, table)
     violations += check_announced(sources)
     violations += Unused(sources).check()

@@ -87,6 +87,7 @@ call([](int) {}); // [code](nowhere.md)
 # No heading
 ```
 """,
+    "lb/tree/README.md": "# lb/tree\n\n| files | hold |\n|---|---|\n| `priority` (+ `_rules`) | the `lost` |\n",
     "docs/page.md": "# Its own `heading`!\n\n## Twice\n\n## Twice\n\nSee [the README](../README.md).\n",
     "docs/configure.md": "`name`, `weight`\n",
     "xds/proto/a.proto": f"// {SPDX}\nmessage A {{\n  string name = 1;\n  repeated b.C weight = 2;  // x = 3;\n}}\n",
@@ -202,6 +203,7 @@ VIOLATIONS = [
     ("an empty header", "lb/a.hpp", "", "1: no #pragma once"),
     ("a foreign ending", "lb/a.cc", source(""), "1: a foreign ending"),
     ("a folder too deep", "lb/tree/more/a.hpp", header(""), "1: a folder too deep"),
+    ("a header that its README does not name", "lb/tree/lost.hpp", header(""), "1: lb/tree/README.md does not name it"),
     ("a source in no list", "lb/tree/lost.cpp", source(""), "1: no CMakeLists.txt names it"),
     ("a link to nowhere", "conf/a.md", "a\n\n[x](other.md)\n[y](../README.md)\n", "3: the link other.md leads to"),
     ("a link to a folder", "conf/a.md", "[x](../docs)\n", "1: the link ../docs leads to no file"),
@@ -336,6 +338,17 @@ class TidyTest(unittest.TestCase):
         status, lines = tidy(self.root)
         self.assertEqual((status, len(lines)), (1, 2))
         self.assertRegex(lines[0], r"^tests/tidy/includes.txt:\d+: xds/bootstrap, xds/node are no circle;")
+
+    def test_a_readme_names_headers_by_name_ending_pattern_or_folder(self) -> None:
+        table = "| `a`, `b.hpp` | |\n| `c` (+ `_d`) | |\n| `*_actor` | |\n| `deep/` | |\n| [own](own/README.md) | |\n"
+        named = ["a", "b", "c", "c_d", "dns_actor", "deep/e", "own/f"]
+        write(self.root, {"metrics/README.md": table, "metrics/own/README.md": "| `f` | |\n",
+                          **{f"metrics/{file}.hpp": header("") for file in named}})
+        self.assertEqual(tidy(self.root), (0, [f"tidy: {len(CLEAN) + 9} files, 0 violations"]))
+        unnamed = ["actor", "d", "own/a", "shallow/e"]
+        write(self.root, {f"metrics/{file}.hpp": header("") for file in unnamed})
+        status, lines = tidy(self.root)
+        self.assertEqual((status, [line.split(":")[0] for line in lines[:-1]]), (1, [f"metrics/{file}.hpp" for file in unnamed]))
 
     def test_git_decides_what_is_ours(self) -> None:
         write(self.root, {".gitignore": "/mine/\n", "mine/a.hpp": "", "lb/untracked.hpp": ""})
