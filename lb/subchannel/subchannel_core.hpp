@@ -2,12 +2,13 @@
 //
 // subchannel_core — the life of one subchannel: one address, at most one connection.
 //
-//   subchannel map ─▶ ConnectRequested ─▶ [subchannel_core] ─▶ OpenConnection ─▶ transport
-//                  ◀─ NotifyState ◀──────                   ◀─ Connected, ConnectFailed,
-//                                                              ConnectionClosed
+//   subchannel map ─▶ ConnectRequested ─▶ [subchannel_core] ─▶ OpenConnection ──▶ transport
+//                  ◀─ NotifyState ◀──────                   ◀─ Connected ◀───────
+//                                                           ◀─ ConnectFailed ◀───
+//                                                           ◀─ ConnectionClosed ◀
 //
 //            ConnectRequested          Connected
-//   ┌▶ Idle ────────────────▶ Connecting ──────────▶ Ready ─┐
+//   ┌▶ Idle ────────────────▶ Connecting ──────────▶ Ready ──┐
 //   │    ▲                        │ ConnectFailed            │
 //   │    │ TimerFired             ▼                          │
 //   │    └──────────────────── Backoff                       │

@@ -4,10 +4,10 @@
 //
 //   outlier_detection ─▶ [cluster_impl] ─▶ override_host ─▶ …
 //
-//   drops (EDS drop_overloads) ── before the child is asked: in each of its states, and without any
-//                                 endpoint at all
-//   limit of calls in flight ──── after the child has chosen: a call that waits or fails holds no
-//                                 place
+//   drops (EDS drop_overloads) ── before the child is asked: in each of its states
+//   limit of calls in flight ──── after the child has chosen: no waiting or failed call counts
+//
+// Calls are dropped even when the cluster has no endpoint.
 //
 // Stands above the cluster's priorities, so that it acts once per cluster (A75-5). Calls that it
 // refuses are dropped with UNAVAILABLE, even those that are wait_for_ready.

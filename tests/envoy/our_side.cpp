@@ -5,14 +5,17 @@
 //   stdin: commands, a line of JSON each ─▶ [runtime over a resource file] ─▶ stdout: answers
 //
 //   {"do": "start", "resources": FILE, "transport": "assumed" | "tcp" | "grpc", "envoy_cookies": B}
-//   {"do": "count", "target": T, "picks": N}     → {"backends": {ADDRESS: N…}, "failed": N,
-//                                                   "error"}
+//   {"do": "count", "target": T, "picks": N}
+//     → {"backends": {ADDRESS: N…}, "failed": N, "error"}
 //   {"do": "pick", "target": T, "calls": [{"path": P, "headers": [[NAME, VALUE]…]}…]}
-//                                                → {"picks": [{"backend", "cluster", "set_cookie",
-//                                                   "error"}…]}, "backend" only where complete
-//   {"do": "serve", "backends": N}               → {"backends": [ADDRESS…]}, gRPC servers
+//     → {"picks": [{"backend", "cluster", "set_cookie", "error"}…]}
+//   {"do": "serve", "backends": N}
+//     → {"backends": [ADDRESS…]}
 //   {"do": "call", "target": "xds:///…" | ADDRESS, "cookie": C}
-//                                                → {"backend", "set_cookie", "error"}, a gRPC call
+//     → {"backend", "set_cookie", "error"}
+//
+// A pick has a "backend" only where it is complete. "serve" starts gRPC servers, and "call" is a
+// gRPC call.
 //
 // A target is started over with the runtime. Ends with its stdin. Exit status: 0 all was answered,
 // 1 a command was wrong.

@@ -2,9 +2,8 @@
 //
 // policies — the policies that a cluster may have, one row each: configuration and promises.
 //
-//   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: for resources
-//                                                     └▶ connects, chooses: for quiescence and
-//                                                        promises
+//   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: resources
+//                                                     └▶ connects, chooses: quiescence, promises
 //
 // A new policy is one row in policies.cpp.
 

@@ -3,8 +3,7 @@
 // Resource seeds — valid resources of all four types, as small as possible, in protobuf's text
 // format. Tables of invalid resources start from them, and so do fuzzers.
 //
-//   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource: every one is valid under
-//                                            all_parse_options()
+//   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
 //
 // An Any is written as the API spells it. Together the seeds reach every branch that reads an
 // extension; a new branch gets a seed.

@@ -440,27 +440,38 @@ LABEL = re.compile(r"[A-Z]{1,2}[0-9]+ ")  # Of an invariant.
 COLUMNS = 100  # .clang-format's; it leaves comments as they are (ReflowComments).
 
 
+def corners_of(line: str) -> list[int]:
+    """The columns from which a drawing's line goes down."""
+    return [] if line.isascii() else [at for at, sign in enumerate(line) if sign in "┌┐"]
+
+
 def check_comments(source: Source) -> Iterator[Violation]:
-    """Comments are no wider than code. No line of a drawing or an invariant looks as if a formatter had broken it."""
+    """Comments are no wider than code. No line of a drawing or an invariant looks as if a formatter had broken or
+    shifted it."""
     if not source.is_cpp:
         return
     above = None
     is_drawing = False  # There is an arrow or a box above, and no empty line since.
+    is_list = False  # As far as there are invariants: an arrow in one of them is text.
     for number, line in enumerate(source.text.splitlines(), 1):
         match = COMMENT.fullmatch(line) if "//" in line else None
         if match is None or not match["said"]:
-            above, is_drawing = None, False
+            above, is_drawing, is_list = None, False, False
             continue
         said = match["said"]
         if len(line) > COLUMNS and " " in said:
             yield Violation(source.path, number, f"a comment of {len(line)} columns", f"at most {COLUMNS}")
         has_lines = not line.isascii() and DRAWN.search(said) is not None
-        is_drawing = is_drawing or has_lines
-        if above and len(match["indent"]) > 1 and match["indent"] == above["indent"] and not has_lines:
+        is_list = is_list or LABEL.match(said) is not None
+        is_drawing = (is_drawing or has_lines) and not is_list
+        if above and len(match["indent"]) > 1 and not has_lines:
             is_rest = is_drawing and " " not in said and len(above[0]) + 1 + len(said) > COLUMNS
-            if is_rest or (LABEL.match(above["said"]) and not LABEL.match(said)):
+            is_level = match["indent"] == above["indent"]
+            if is_rest or (is_level and LABEL.match(above["said"]) and not LABEL.match(said)):
                 yield Violation(source.path, number, f"'{said}' is cut off from the line above",
                                 "a drawing is broken by hand; an invariant goes on below its text")
+        if above and any(line[at:at + 1] in ("", " ") for at in corners_of(above[0])):
+            yield Violation(source.path, number - 1, "a corner with nothing below it", "move the corner to its line")
         above = match
 
 

@@ -31,6 +31,11 @@ CLEAN = {
 //       none.
 //   P2  A text may fill its line up to the last column, and then go on at the same indent as the
 //       widest.
+//   P3  An arrow in a text is no drawing: idle → connecting → ready, and then its last word may be
+//       alone.
+//
+// So it is in a text without an indent: ready → idle, and then its last word may stand for itself,
+// alone.
 
 #pragma once
 
@@ -177,6 +182,11 @@ VIOLATIONS = [
     ("an overview that is but the path", "lb/a.hpp", f"// {SPDX}\n// lb/a.hpp\n\n#pragma once\n", "2: no overview"),
     ("a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 88}\n//   rest\n"),
      "5: 'rest' is cut off"),
+    ("a note in a drawing that is cut off", "lb/a.hpp", opening(f"//   a ─▶ {'b' * 80}\n//        └▶ {'c' * 83}\n//           rest\n"),
+     "6: 'rest' is cut off"),
+    ("a corner beside its line", "lb/a.hpp", opening("//   a ─┐\n//   b   ├▶ d\n//   c ──┘\n"),
+     "4: a corner with nothing below it"),
+    ("a corner above nothing", "lb/a.hpp", opening("//   a ──────┐\n//   b\n"), "4: a corner with nothing below it"),
     ("an invariant that is cut off", "lb/a.hpp", opening("//   I1  It is\n//   so.\n"), "5: 'so.' is cut off"),
     ("a wide comment", "lb/a.hpp", opening(f"// Of {'b' * 95}\n"), "4: a comment of 101 columns"),
     ("a long function", "lb/a.hpp", header("struct A {\n  int f(int a)\n      const {" + "\n" * 59 + "  }\n};\n"),
