@@ -62,7 +62,7 @@ class RunTest(unittest.TestCase):
         """Exit status, everything printed, and the fakes' notes."""
         notes = self.here / "notes"
         notes.write_text("", encoding="utf-8")
-        kept = {name: value for name, value in os.environ.items() if name != "SIGNALBOX_SKIP_SETUP"}
+        kept = {name: value for name, value in os.environ.items() if name not in ("SIGNALBOX_SKIP_SETUP", "SIGNALBOX_FAST_BUILD")}
         path = f"{self.here / 'bin'}:{os.environ['PATH']}"
         answer = subprocess.run(
             [str(self.checkout / "run"), *arguments],
@@ -97,7 +97,7 @@ class RunTest(unittest.TestCase):
         status, _, notes = self.run_it("demo", "--seconds", "30", "--json", "a b.json")
         self.assertEqual(status, 0)
         self.assertEqual(notes, [
-            "cmake|--preset|release|-DSIGNALBOX_BUILD_TESTS=OFF",
+            "cmake|--preset|release|-DSIGNALBOX_FAST_BUILD=ON|-DSIGNALBOX_BUILD_TESTS=OFF",
             "cmake|--build|--preset|release|--target|signalbox_tools",
             f"signalbox|in {self.elsewhere}|demo|--seconds|30|--json|a b.json",
         ])
@@ -162,7 +162,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(notes, [
             "apt-get|update", "apt-get|install|-y|--no-install-recommends|mold",
             f"python3|in {self.elsewhere}|{self.checkout}/tests/bench/bench.py|--only-arguments|--quick|pick_2",
-            "cmake|--preset|release|-DSIGNALBOX_BUILD_TESTS=OFF|-DSIGNALBOX_BUILD_BENCHMARKS=ON",
+            "cmake|--preset|release|-DSIGNALBOX_FAST_BUILD=ON|-DSIGNALBOX_BUILD_TESTS=OFF|-DSIGNALBOX_BUILD_BENCHMARKS=ON",
             "cmake|--build|--preset|release|--target|signalbox_bench",
             f"python3|in {self.elsewhere}|{self.checkout}/tests/bench/bench.py|--quick|pick_2",
         ])
@@ -177,7 +177,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(notes, [
             "apt-get|update", "apt-get|install|-y|--no-install-recommends|libclang-rt-14-dev",
             f"python3|in {self.elsewhere}|{self.checkout}/tests/fuzz/fuzz.py|--only-arguments|60|ads",
-            "cmake|--preset|fuzz|-DSIGNALBOX_BUILD_TESTS=ON",
+            "cmake|--preset|fuzz|-DSIGNALBOX_FAST_BUILD=ON|-DSIGNALBOX_BUILD_TESTS=ON",
             "cmake|--build|--preset|fuzz|--target|signalbox_fuzz",
             f"python3|in {self.elsewhere}|{self.checkout}/tests/fuzz/fuzz.py|60|ads",
         ])
@@ -199,6 +199,19 @@ class RunTest(unittest.TestCase):
             f"python3|in {self.elsewhere}|-B|{self.checkout}/conf/virtual_environment.py|{self.checkout}/build/clang|"
             f"{self.checkout}/conf/clang/requirements.txt"]))
         self.assertIn("SIGNALBOX_SKIP_SETUP=1 ./run check", said)
+
+    def test_check_builds_what_its_checks_need(self) -> None:
+        subprocess.run(["git", "init", "-q", self.checkout], check=True)
+        status, said, notes = self.run_it("check")
+        self.assertEqual((status, notes[2:4]), (0, [
+            "cmake|--preset|debug|-DSIGNALBOX_FAST_BUILD=ON|-DSIGNALBOX_BUILD_TESTS=ON",
+            "cmake|--build|--preset|debug|--target|signalbox_unit_spec|signalbox_headers|signalbox_sample"]))
+        self.assertIn("all checks passed", said)
+
+    def test_each_configuration_says_whether_headers_are_precompiled(self) -> None:
+        for environment, value in [({}, "ON"), ({"SIGNALBOX_FAST_BUILD": ""}, "ON"), ({"SIGNALBOX_FAST_BUILD": "OFF"}, "OFF")]:
+            with self.subTest(environment):
+                self.assertIn(f"|-DSIGNALBOX_FAST_BUILD={value}|", self.run_it("demo", **environment)[2][0])
 
     def test_the_sanitizers_have_builds_of_their_own(self) -> None:
         stress = f"signalbox_stress|in {self.elsewhere}|--seconds|60|--slack-seconds|60"
