@@ -119,8 +119,8 @@ double connecting(const Runtime& runtime) {
 bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) {
   for (int round = 0; round < kRounds; ++round) {
     if (router.wait(pick, Router::Clock::now() + kRound)) return false;
-    // The call returns after the messages before it have been handled. Its result does not matter,
-    // and neither does an error.
+    // dump() returns after the messages before it have been handled. Neither its result nor an
+    // error matters.
     static_cast<void>(runtime.dump());
   }
   return connecting(runtime) == 0;

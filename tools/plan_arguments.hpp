@@ -4,7 +4,7 @@
 //
 //   --health orders/0=50   --degraded orders/0=20 ─▶ [read_health] ─▶ AssumedHealth
 //
-// A priority with --degraded alone: its other endpoints are healthy.
+// When only --degraded names a priority, its other endpoints are healthy.
 
 #pragma once
 

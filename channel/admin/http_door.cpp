@@ -122,7 +122,8 @@ void HttpDoor::accept_all() {
   }
 }
 
-// The listener is readable for as long as a connection is in its queue.
+// Stops waiting for connections for kPause. The listener stays readable while a connection is in
+// its queue, so the loop would otherwise spin.
 void HttpDoor::pause() {
   loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);
