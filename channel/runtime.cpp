@@ -391,7 +391,7 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   return {};
 }
 
-// The environment of the actors. Returns the error of the first part that cannot be made.
+// Makes the environment of the actors. Returns the error of the first part that cannot be made.
 absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   actors::Environment environment;
   environment.policy = channel::policy_options(

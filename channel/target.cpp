@@ -7,8 +7,8 @@
 namespace signalbox::channel {
 namespace {
 
-// Does not own the target. The actors own this listener; if it owned the target, the target's
-// destructor could never close the target's actors.
+// Does not own the target. The actors own this listener, and only the target's destructor ends the
+// actors, so an owning pointer would keep both for ever.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}

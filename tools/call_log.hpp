@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outcomes of the demo's calls, and the failures that killed backends explain.
+// CallLog — counts the outcomes of the demo's calls, and separates failures that a killed backend
+// explains from all other failures.
 //
 //   load ─▶ add(FinishedCall) ─▶ [CallLog] ─▶ live line, table, JSON
 //   script ─▶ kill_begins, kill_ended, primary_back ─▶
@@ -8,8 +9,8 @@
 // The rule. A call was *in flight at a kill* if
 //   – its peer, as gRPC names it, is one of the killed backends: the call had been bound to a
 //     connection to that backend, and
-//   – it began at most kNoticeTime after the killed processes were gone (a client does not know
-//     that its connection is closed before it has read so from the socket), and
+//   – it began at most kNoticeTime after the killed processes were gone (a client learns
+//     that its connection is closed only when it reads from the socket), and
 //   – it ended after the first signal was sent.
 // `failed_in_flight` counts the calls in flight at a kill that failed UNAVAILABLE. Every other
 // failure, whatever its cause, is `failed_other`: a call that was never bound, that was bound to a
@@ -51,7 +52,7 @@ struct FinishedCall {
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
-  std::map<std::string, std::uint64_t> per_cluster;  ///< Answered calls.
+  std::map<std::string, std::uint64_t> per_cluster;  ///< The numbers of answered calls.
   Histogram latency_us;                              ///< The latencies of answered calls.
 };
 

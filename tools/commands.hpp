@@ -31,7 +31,8 @@ struct BackendOptions {
   std::string listen = "127.0.0.1:0";
   std::string name;
   std::string cluster;
-  std::string certificate;  ///< Files in PEM; empty: plaintext.
+  /// `certificate` and `private_key` are files in PEM. Empty: the backend uses plaintext.
+  std::string certificate;
   std::string private_key;
   std::string client_ca;     ///< CA of the clients' certificates; empty: clients need none.
   int failing_attempts = 0;  ///< Attempts of each call that fail UNAVAILABLE before one succeeds.
@@ -97,7 +98,7 @@ struct PlanOptions {
   std::string target;
   std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
   std::vector<std::string> degraded;
-  std::vector<std::string> down;  ///< Zones and endpoints.
+  std::vector<std::string> down;  ///< Zones and endpoints that are assumed to be unreachable.
   std::string mode = "both";      ///< `priority`, `tiered`, `both`.
   std::uint32_t panic_threshold = 0;
   std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
@@ -110,8 +111,8 @@ int run_plan(const PlanOptions& options);
 
 struct DumpOptions {
   std::string admin;
-  std::string type;  ///< Empty: all.
-  std::string name;  ///< Empty: all.
+  std::string type;  ///< The type of the resources to print; empty: all types.
+  std::string name;  ///< The name of the resources to print; empty: all names.
   double timeout_seconds = 30;
   bool json = false;
 };
@@ -122,7 +123,7 @@ int run_dump(const DumpOptions& options);
 struct ExplainOptions {
   std::string admin;                     ///< A process's admin address; empty: see `resources`.
   std::string resources;                 ///< A file, explained as if its endpoints were connected.
-  std::string bootstrap;                 ///< For `resources`; its servers are not contacted.
+  std::string bootstrap;                 ///< Used with `resources`; its servers are not contacted.
   std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
   /// Custom filters that resources may name, by configuration type.
   std::vector<std::string> http_filters;

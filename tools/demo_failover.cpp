@@ -9,7 +9,7 @@
 //   0.50 × T    ──▶ the first cluster's backends are back
 //   0.70 × T    ──▶ the session's backend drains: other calls leave it, the session stays
 //   0.80 × T    ──▶ that backend is healthy again, at a lower priority: the session stays
-//   0.90 × T    ──▶ that backend is as it was
+//   0.90 × T    ──▶ that backend has its former priority again
 //   T           ──▶ the table
 #include <functional>
 #include <iostream>

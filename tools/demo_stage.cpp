@@ -60,7 +60,7 @@ absl::Status DemoStage::set() {
 absl::Status DemoStage::serve_metrics() {
   const auto port = runtime_->serve_metrics(options_.metrics);
   if (!port.ok()) {
-    // The library's own error text is "null context".
+    // Names the option, which the runtime's error does not.
     return absl::UnavailableError(
         absl::StrCat("--metrics ",
                      options_.metrics,

@@ -98,7 +98,7 @@ CLI::Validator host_and_port() {
   return {check, ""};
 }
 
-// NAME=NUMBER of a limit of xDS resources.
+// Reads NAME=NUMBER, a limit of xDS resources.
 bool read_limit(const std::string& text, signalbox::xds::Limits& limits) {
   const auto equals = text.find('=');
   std::size_t number = 0;

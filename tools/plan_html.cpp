@@ -126,7 +126,7 @@ bool a_zone_dies(const Plan& plan) {
   return false;
 }
 
-// The leaf's part of a bar, cut by zone, so that readers see which calls a dead zone loses. A
+// The leaf's part of a bar, divided by zone, so that readers see which calls a dead zone loses. A
 // locality has one segment over all priorities. Every second segment is lighter.
 std::string zones_of_stack(const PlannedLeaf& leaf, std::size_t index, lb::PlanAnswer answer) {
   std::vector<std::pair<std::string, CallShare>> zones;

@@ -116,8 +116,8 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // Edge-triggered: an incomplete request in the socket is reported once, not for as long as it
-    // lies there. Bytes that are already there are reported, too.
+    // Edge-triggered: an incomplete request in the socket is reported once, not again and again.
+    // Bytes that arrived before this call are reported, too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
