@@ -44,7 +44,7 @@ class PlanWorld {
   std::map<std::string, EndpointsPtr> endpoints_;
 };
 
-/// A plan from the resources in use of a dump.
+/// A plan from the resources of a dump that are in use.
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
                              const xds::ParseOptions& options);

@@ -15,7 +15,7 @@
 //   D1  At most limits.most connections wait. A further connection replaces the connection that has
 //       waited longest.
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
-//   D3  A request never enters with two Host headers, or with a NUL or a lone CR in its headers.
+//   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, never enters.
 //       The library would use the first Host, or the text before the NUL or CR; a proxy may use the
 //       other part.
 
