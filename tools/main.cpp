@@ -26,10 +26,9 @@
 
 namespace {
 
-using namespace signalbox::tools;  // NOLINT(google-build-using-namespace): the whole file is about
-                                   // it.
+using namespace signalbox::tools;  // NOLINT(google-build-using-namespace): main uses all of it.
 
-// Options and the status that the chosen subcommand returned.
+// The options of all subcommands, and the exit status of the one that ran.
 struct CommandLine {
   BackendOptions backend;
   ServeOptions serve;
@@ -45,7 +44,8 @@ struct CommandLine {
 constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
 
-// Replaces CLI::Range: its errors show six decimals, and call a text out of range.
+// Replaces CLI::Range. Its errors show numbers with six decimals, and report a text that is no
+// number as a number out of range.
 CLI::Validator number_between(double low, double high) {
   const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
   const auto check = [=](std::string& text) -> std::string {
@@ -98,7 +98,7 @@ CLI::Validator host_and_port() {
   return {check, ""};
 }
 
-// NAME=NUMBER of a limit of xDS resources.
+// Reads NAME=NUMBER, a limit of xDS resources.
 bool read_limit(const std::string& text, signalbox::xds::Limits& limits) {
   const auto equals = text.find('=');
   std::size_t number = 0;
@@ -184,7 +184,7 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, const s
   return command;
 }
 
-// The options that choose the script and its times.
+// Adds the options that choose the script and its times.
 void add_demo_script(CLI::App& command, DemoOptions& options) {
   command.add_option("--drill", options.drill, "Another script: control-plane or tiered")
       ->type_name("NAME")
@@ -388,7 +388,7 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
-// The options that choose the source of the answer: a process, or files.
+// Adds the options that choose the source of the answer: a process, or files.
 void add_explained_world(CLI::App& command, ExplainOptions& options) {
   CLI::Option* const admin =
       command.add_option("--admin", options.admin, "unix:PATH or host:port of the process")
@@ -643,7 +643,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
 }
 
 int run(int argc, char** argv) {
-  // Our statuses say in fewer words what gRPC logs.
+  // Our own errors say in fewer words what gRPC would log.
   ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
