@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include <sys/types.h>
 
+#include "signalbox/plan.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::tools {
@@ -93,16 +94,12 @@ int run_demo(const DemoOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
-  std::string cluster;    ///< At most one of `cluster` and `target`; neither: see PlanRequest.
-  std::string target;
+  std::string bootstrap;            ///< Names the certificate providers that the resources may use.
+  PlanRequest request;              ///< Without `assumptions.health` and `certificate_providers`.
   std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
   std::vector<std::string> degraded;
-  std::vector<std::string> down;  ///< Zones and endpoints that are assumed to be unreachable.
-  std::string mode = "both";      ///< `priority`, `tiered`, `both`.
-  std::uint32_t panic_threshold = 0;
-  std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
-  std::string html;                      ///< Empty: no page.
+  std::string mode = "both";  ///< `priority`, `tiered`, `both`.
+  std::string html;           ///< Empty: no page.
   bool json = false;
 };
 

@@ -502,12 +502,12 @@ void add_planned_calls(CLI::App& command, PlanOptions& options) {
   CLI::Option* const cluster =
       command
           .add_option("--cluster",
-                      options.cluster,
+                      options.request.cluster,
                       "The cluster of the calls; by default the one\nthat no aggregate leads to")
           ->type_name("NAME");
   command
       .add_option("--target",
-                  options.target,
+                  options.request.target,
                   "The target of the calls: xds:///NAME with routes\nthat lead to one cluster")
       ->type_name("TARGET")
       ->excludes(cluster);
@@ -517,7 +517,7 @@ void add_assumptions(CLI::App& command, PlanOptions& options) {
   const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
   many(command
            .add_option("--down",
-                       options.down,
+                       options.request.assumptions.down,
                        "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
                        "endpoint's host:port.\nMay be said more than once, as the next two")
            ->type_name("WHAT"));
@@ -557,14 +557,15 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command
       ->add_option("--panic-threshold",
-                   options.panic_threshold,
+                   options.request.assumptions.panic_threshold,
                    "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics; "
                    "an aggregate's own\n(healthy_panic_threshold) comes first")
       ->type_name("PERCENT")
       ->check(number_between(0, 100))
       ->capture_default_str();
   command
-      ->add_option("--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
+      ->add_option(
+          "--lb-policy", options.request.lb_policies, "A custom LB policy that clusters may name")
       ->type_name("NAME")
       ->check(lb_policy_name())
       ->expected(1)
